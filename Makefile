@@ -1,0 +1,70 @@
+# `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup bench list test lint lock clean
+# An environment variable of the same name never changes what is measured.
+FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION THREADS DEVICE DTYPE PROFILE WEIGHTS \
+         OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE
+SWITCHES := DRY_RUN FORCE
+unexport $(FLAGS) $(SWITCHES)
+
+# Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
+BOOTSTRAP_PYTHON ?= python3
+RUNNER := .venvs/runner/bin/python
+
+lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
+given = $(and $(findstring command line,$(origin $(1))),$(value $(1)))
+quoted = '$(subst ','\'',$(value $(1)))'
+flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
+        $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
+
+help:
+	@echo 'make setup [FRAMEWORK=torch] [DEVICE=gpu]   make the environments, all frameworks unless named'
+	@echo 'make bench [FRAMEWORK=paddle] [DEVICE=gpu]  measure; DRY_RUN=1 prints the plan'
+	@echo 'make list                                  frameworks, workloads and modes'
+	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff; compile the lock files'
+	@echo 'make clean                                 remove environments and caches, never results'
+	@echo
+	@echo 'Variables of bench: $(strip $(FLAGS) $(SWITCHES))' | fold -s -w 100
+	@echo
+	@echo 'PYTHON=/path/to/python        measure this interpreter instead of the environment made here'
+	@echo 'BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)'
+	@echo 'PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)'
+
+setup: $(RUNNER)
+	@$(RUNNER) runner.py setup $(call flags,FRAMEWORK DEVICE)
+
+bench: $(RUNNER)
+	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(SWITCHES))
+
+list: $(RUNNER)
+	@$(RUNNER) runner.py list
+
+test: $(RUNNER)
+	@$(BOOTSTRAP_PYTHON) -m harness.environments setup --device cpu
+	$(RUNNER) -m pytest
+
+lint: $(RUNNER)
+	.venvs/runner/bin/ruff check .
+	.venvs/runner/bin/ruff format --check .
+
+lock:
+	$(check_python)
+	@$(BOOTSTRAP_PYTHON) -m harness.environments lock $(if $(UPGRADE),--upgrade)
+
+# The interpreter is a link to one older than this checkout: the stamp carries the time.
+$(RUNNER): .venvs/runner/.stamp
+.venvs/runner/.stamp: requirements.txt requirements-uv.txt
+	$(check_python)
+	@$(BOOTSTRAP_PYTHON) -m harness.environments runner && touch $@
+
+define check_python
+@$(BOOTSTRAP_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo \
+  'setup: $(BOOTSTRAP_PYTHON) is not Python 3.11 or newer; name one: make BOOTSTRAP_PYTHON=/path/to/python3.11' >&2; exit 2; }
+@$(BOOTSTRAP_PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo \
+  'setup: $(BOOTSTRAP_PYTHON) has no venv module; on Debian and Ubuntu: apt install python3-venv' >&2; exit 2; }
+endef
+
+clean:
+	rm -rf .venvs .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -not -path './.git/*' -exec rm -rf {} +

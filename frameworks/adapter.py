@@ -1,0 +1,113 @@
+"""The boundary between the suite and a framework: about eight methods. NumPy goes in, NumPy comes out; no clocks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+
+class Unsupported(Exception):
+    """This cell cannot be what it says on this machine or build; the message is the reason, one sentence."""
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What took effect, read back from the framework after it was set. None where the framework does not tell."""
+
+    threads: int | None
+    device_name: str | None = None
+    tf32: bool | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What graph capture did so far.
+
+    `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
+    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged.
+    """
+
+    whole: bool
+    graphs: int | None = None
+    graph_breaks: int | None = None
+    compilations: int | None = None
+    backend: str | None = None
+    detail: str = ""
+
+
+class Step:
+    """One mode of one cell, ready to be called: `step()` runs the model on the next of its device-resident inputs.
+
+    `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture;
+    the default is that of an eager mode, which captures nothing.
+    """
+
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        inputs: Sequence[tuple],
+        capture: Callable[[], Capture] = lambda: Capture(whole=False, graphs=0),
+    ):
+        self._call, self._inputs, self.capture = call, tuple(inputs), capture
+        self._next = 0
+
+    def __call__(self) -> Any:
+        inputs = self._inputs[self._next]
+        self._next = (self._next + 1) % len(self._inputs)
+        return self._call(*inputs)
+
+    def rewind(self) -> None:
+        """Make the next call use the first input set."""
+        self._next = 0
+
+
+class Adapter(ABC):
+    """A framework behind the boundary. One instance lives as long as its worker process."""
+
+    @abstractmethod
+    def available(self, device: str) -> str | None:
+        """Why `device` (`cpu`, `gpu:0`) cannot be used with this build here, in a sentence; None if it can."""
+
+    def mode_obstacle(self, mode: str, device: str) -> str | None:
+        """Why an available `device` cannot run `mode` with this build or machine, in a sentence; None if it can."""
+        return None
+
+    @abstractmethod
+    def canary(self, device: str) -> dict[str, Any]:
+        """Run a few operators on `device` and return their results as NumPy arrays.
+
+        Keys and operands as in `frameworks.canary`; the worker compares the results on the host.
+        """
+
+    @abstractmethod
+    def configure(self, cell: Cell) -> Effective:
+        """Set threads, device and precision for `cell`, once per process, and read them back."""
+
+    @abstractmethod
+    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        """Build the model with `weights` in `cell.mode`, put weights and inputs on the device.
+
+        Compiles nothing that the first call could compile. Raises `Unsupported` where the mode cannot be what it says.
+        """
+
+    @abstractmethod
+    def synchronize(self, output: Any) -> None:
+        """Return when the work behind `output` is done."""
+
+    @abstractmethod
+    def to_numpy(self, output: Any) -> Arrays:
+        """The output's tensors under the workload's output names, on the host, floating point as float32."""
+
+    def release(self) -> None:
+        """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
+        return None
+
+    def peak_memory_bytes(self) -> int | None:
+        """Peak memory of the device's allocator since the last `release`; None where the framework does not tell."""
+        return None

@@ -1,0 +1,31 @@
+"""Known operators on known operands: a device whose results differ here is not measured.
+
+Some builds run on a GPU they have no kernels for without an error and return zeros; those would time as the fastest
+framework of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+# Small whole numbers, so that every result is exact in every dtype.
+LEFT = (np.arange(16, dtype=np.float32).reshape(4, 4) % 5) - 2
+RIGHT = (np.arange(16, dtype=np.float32).reshape(4, 4) % 3) + 1
+
+EXPECTED = {
+    "ones": np.ones((4, 4), np.float32),
+    "sum": LEFT + RIGHT,
+    "matmul": LEFT @ RIGHT,
+    "relu": np.maximum(LEFT, 0),
+}
+
+
+def problem(results: Mapping[str, np.ndarray]) -> str | None:
+    """One sentence on the first operator that went wrong, or None if all are right."""
+    for name, expected in EXPECTED.items():
+        got = np.asarray(results.get(name, np.nan), dtype=np.float32)
+        if got.shape != expected.shape or not np.array_equal(got, expected):
+            return f"the canary operator '{name}' returned wrong values without an error (e.g. {got.reshape(-1)[:4]})"
+    return None

@@ -1,0 +1,57 @@
+"""What the suite knows of a framework without importing it: its modes, models and thread settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`."""
+
+    name: str
+    graph: bool
+    summary: str
+    devices: tuple[str, ...] = ("cpu", "gpu")
+    passes: tuple[str, ...] = ("inference", "training")
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework as the command line, the planner and the reports see it.
+
+    `distributions` are the installed packages whose versions go into the run's folder, the framework's own first.
+    `models` maps an implementation to the model families it has. `environment(threads, device_kind)` gives the
+    variables that must be set before the worker process starts; `cache_variables` name the directories in which the
+    framework keeps compiled code, which the launcher points at a private, empty one.
+    """
+
+    name: str
+    title: str
+    distributions: tuple[str, ...]
+    modes: tuple[Mode, ...]
+    default_graph: str | None
+    models: dict[str, tuple[str, ...]]
+    environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
+    cache_variables: tuple[str, ...] = ()
+    oracle: bool = False  # never swept unless named
+
+    def mode(self, name: str) -> Mode:
+        """The mode of that name; raises KeyError where there is none."""
+        return {mode.name: mode for mode in self.modes}[name]
+
+
+def openmp_environment(threads: int) -> dict[str, str]:
+    """Variables that every OpenMP or MKL based framework reads at start: the thread count, and idle threads that sleep.
+
+    Interleaved modes share the process, so a pool that spins while another one works would steal its cores.
+    """
+    count = str(threads)
+    return {
+        "OMP_NUM_THREADS": count,
+        "MKL_NUM_THREADS": count,
+        "OPENBLAS_NUM_THREADS": count,
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "KMP_BLOCKTIME": "0",
+    }

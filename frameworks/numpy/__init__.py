@@ -1,0 +1,14 @@
+"""NumPy as a framework: the oracle's own code behind the boundary, op by op on the CPU."""
+
+from frameworks.description import Framework, Mode, openmp_environment
+
+FRAMEWORK = Framework(
+    name="numpy",
+    title="NumPy",
+    distributions=("numpy",),
+    modes=(Mode("eager", graph=False, summary="operator by operator", devices=("cpu",), passes=("inference",)),),
+    default_graph=None,
+    models={"plain": ("bert", "mlp")},
+    environment=lambda threads, device_kind: openmp_environment(threads),
+    oracle=True,
+)

@@ -1,0 +1,49 @@
+"""The oracle behind the boundary: what it computes is the workload's own reference."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from frameworks import adapter, canary
+from frameworks.adapter import Effective, Step, Unsupported
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+
+class Adapter(adapter.Adapter):
+    """NumPy: float32 on the CPU, synchronous."""
+
+    def available(self, device: str) -> str | None:
+        return None if device == "cpu" else "NumPy runs on the CPU only."
+
+    def canary(self, device: str) -> dict[str, Any]:
+        return {
+            "ones": np.ones((4, 4), np.float32),
+            "sum": canary.LEFT + canary.RIGHT,
+            "matmul": canary.LEFT @ canary.RIGHT,
+            "relu": np.maximum(canary.LEFT, 0),
+        }
+
+    def configure(self, cell: Cell) -> Effective:
+        if cell.dtype != "fp32":
+            raise Unsupported(f"NumPy has no {cell.dtype} arithmetic of its own.")
+        blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+        return Effective(threads=None, device_name=platform.processor() or None, settings={"blas": blas.get("name")})
+
+    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        parameters = dict(cell.parameters)
+        if parameters.get("attention") == "fused":
+            raise Unsupported("NumPy has no fused attention operator.")
+        resident = {name: np.array(value) for name, value in weights.items()}
+        return Step(partial(workload.reference, parameters, resident), [(arrays,) for arrays in inputs])
+
+    def synchronize(self, output: Any) -> None:
+        return None
+
+    def to_numpy(self, output: Any) -> Arrays:
+        return output

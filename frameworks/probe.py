@@ -1,0 +1,29 @@
+"""What an installed framework can do here: `python -m frameworks.probe FRAMEWORK DEVICE RESULTS` writes JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import frameworks
+from frameworks import canary
+
+
+def probe(name: str, device: str) -> dict:
+    """`obstacle` is why the device cannot be used, or None; `modes` names the modes with an obstacle of their own."""
+    adapter = frameworks.load_adapter(name)
+    obstacle = adapter.available(device)
+    if obstacle is None:
+        wrong = canary.problem(adapter.canary(device))
+        obstacle = f"{wrong}: this build does not work on this device" if wrong else None
+    modes = {}
+    if obstacle is None:
+        for mode in frameworks.describe(name).modes:
+            if device.split(":")[0] in mode.devices and (reason := adapter.mode_obstacle(mode.name, device)):
+                modes[mode.name] = reason
+    return {"versions": frameworks.versions(name), "obstacle": obstacle, "modes": modes}
+
+
+if __name__ == "__main__":
+    Path(sys.argv[3]).write_text(json.dumps(probe(*sys.argv[1:3])))

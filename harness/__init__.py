@@ -1,0 +1,1 @@
+"""What the benchmark stands on: the virtual environments that workers run in."""

@@ -1,0 +1,278 @@
+"""From what workers reported to records: statistics over launches, parity, flags and status."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from statistics import median
+
+from harness.runs import parameters_text
+from measurement import flags
+from measurement.cells import Cell
+from measurement.noise import Noise
+from measurement.profiles import Profile
+from measurement.schema import SCHEMA_VERSION
+from measurement.statistics import Interval, log_ratios, median_interval, ratio, summarise
+
+BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell has no figures."""
+
+    status: str
+    reason: str
+    stderr_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How far a cell's outputs are from the reference's, and whose the reference is."""
+
+    error: float
+    tolerance: float
+    reference: str
+
+    @property
+    def holds(self) -> bool:
+        return self.error <= self.tolerance
+
+
+@dataclass
+class Outcome:
+    """All that is known of one cell: a report per launch, or a failure."""
+
+    cell: Cell
+    started_at: str = ""
+    reports: list[dict] = field(default_factory=list)  # one per launch, as workers send them
+    hello: dict = field(default_factory=dict)  # the first launch's versions and effective settings
+    failure: Failure | None = None
+    parity: Parity | None = None
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is the same for every record of a run."""
+
+    run_id: str
+    machine_id: str
+    cpu_name: str
+    git_revision: str | None
+    profile: Profile
+    compile_cache: str
+    distributions: dict[str, tuple[str, ...]]  # framework -> its packages, the framework's own first
+
+
+def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
+    """Eager time over this mode's, from the rounds of each launch that measured both."""
+    if baseline is None:
+        return None
+    theirs = {report["launch"]: report["samples"] for report in baseline.reports}
+    pairs = [
+        log_ratios(theirs[report["launch"]], report["samples"])
+        for report in outcome.reports
+        if report["launch"] in theirs
+    ]
+    return ratio(pairs)
+
+
+def record(outcome: Outcome, baseline: Outcome | None, workload, weights: str, context: Context) -> dict:
+    """The record of a finished cell. `baseline` is the group's eager outcome where it was measured."""
+    row = _identity(outcome, workload, weights, context)
+    failure = outcome.failure
+    if failure:
+        row |= {"status": failure.status, "reason": failure.reason, "stderr_tail": failure.stderr_tail or None}
+        return row
+    interval = None if outcome.cell.mode == "eager" else speedup(outcome, baseline)
+    row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
+    row |= _rates(outcome, workload, row["latency_ms_median"])
+    row |= _noise(outcome)
+    if outcome.cell.mode == "eager":
+        row["speedup_vs_eager"] = 1.0
+    elif interval:
+        row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
+    certain = interval or median_interval(_all_samples(outcome))
+    half_width = certain.relative_half_width if certain else math.inf
+    raised = _flags(outcome, half_width, context.profile)
+    row["flags"] = ";".join(raised) or None
+    return row | _status(outcome, half_width, context.profile)
+
+
+def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dict:
+    cell, effective = outcome.cell, outcome.hello.get("effective", {})
+    shape = dict(cell.parameters)
+    cost = workload.cost(shape, BYTES_PER_VALUE[cell.dtype])
+    on_cpu = cell.device_kind == "cpu"
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": context.run_id,
+        "started_at": outcome.started_at,
+        "machine_id": context.machine_id,
+        "cell": cell.id,
+        "framework": cell.framework,
+        "framework_version": _framework_version(outcome, context),
+        "mode": cell.mode,
+        "workload": cell.workload,
+        "implementation": cell.implementation,
+        "pass": cell.pass_name,
+        "batch_size": shape.pop("batch_size", None),
+        "seq_len": shape.pop("seq_len", None),
+        "parameters": parameters_text(shape) or None,
+        "weights": weights,
+        "dtype": cell.dtype,
+        "tf32": effective.get("tf32"),
+        "device": cell.device,
+        "device_name": effective.get("device_name") or (context.cpu_name if on_cpu else None),
+        "threads": cell.threads,
+        "threads_readback": effective.get("threads"),
+        "profile": context.profile.name,
+        "compile_cache": context.compile_cache,
+        "flops": cost.flops,
+        "bytes": cost.compulsory_bytes,
+        "unfused_bytes": cost.unfused_bytes,
+        "settings": json.dumps(effective.get("settings", {}), default=str) if effective else None,
+        "git_revision": context.git_revision,
+    }
+
+
+def _framework_version(outcome: Outcome, context: Context) -> str | None:
+    """The version of the first of the framework's distributions that is installed (paddle has one per device)."""
+    versions = outcome.hello.get("versions", {})
+    return next((versions[n] for n in context.distributions[outcome.cell.framework] if n in versions), None)
+
+
+def _all_samples(outcome: Outcome) -> list[float]:
+    return [sample for report in outcome.reports for sample in report["samples"]]
+
+
+def _latency(outcome: Outcome) -> dict:
+    samples = _all_samples(outcome)
+    summary, interval = summarise(samples), median_interval(samples)
+    milliseconds = {
+        "latency_ms_median": summary.median,
+        "latency_ms_ci_low": interval.low if interval else None,
+        "latency_ms_ci_high": interval.high if interval else None,
+        "latency_ms_mean": summary.mean,
+        "latency_ms_std": summary.std,
+        "latency_ms_p95": summary.p95,
+        "latency_ms_min": summary.minimum,
+    }
+    return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
+        "launches": len(outcome.reports),
+        "samples": summary.samples,
+        "calls_per_sample": max(report["calls_per_sample"] for report in outcome.reports),
+        "timed_s": sum(report["timed_s"] for report in outcome.reports),
+        "warmup_calls": sum(report["warmup_calls"] for report in outcome.reports),
+    }
+
+
+def _median_of(outcome: Outcome, name: str) -> float | None:
+    values = [report[name] for report in outcome.reports if report.get(name) is not None]
+    return median(values) if values else None
+
+
+def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
+    steady = median(_all_samples(outcome))
+    first = _median_of(outcome, "first_call_s")
+    row = {
+        "first_call_s": first,
+        "compile_s": max(0.0, first - steady),
+        "prepare_s": _median_of(outcome, "prepare_s"),
+        "launch_position": outcome.reports[0]["position"],
+    }
+    if baseline and baseline is not outcome:
+        gain = median(_all_samples(baseline)) - steady
+        extra = first - _median_of(baseline, "first_call_s")
+        row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
+    return row
+
+
+def _captured(outcome: Outcome) -> dict:
+    captured = outcome.reports[0]["capture"]
+    return {
+        "effective_backend": captured["backend"],
+        "graphs": captured["graphs"],
+        "graph_breaks": captured["graph_breaks"],
+        "recompilations": _median_or_sum(outcome, "recompilations"),
+    }
+
+
+def _median_or_sum(outcome: Outcome, name: str) -> int | None:
+    values = [report[name] for report in outcome.reports if report[name] is not None]
+    return sum(values) if values else None
+
+
+def _rates(outcome: Outcome, workload, latency_ms: float) -> dict:
+    shape = dict(outcome.cell.parameters)
+    seconds = latency_ms / 1e3
+    tokens = workload.tokens_per_call(shape)
+    memory = [r["peak_memory_bytes"] for r in outcome.reports if r["peak_memory_bytes"] is not None]
+    return {
+        "items_per_s": workload.items_per_call(shape) / seconds,
+        "tokens_per_s": tokens / seconds if tokens else None,
+        "achieved_tflops": workload.cost(shape, 4).flops / seconds / 1e12,
+        "peak_memory_mb": max(memory) / 1e6 if memory else None,
+    }
+
+
+def _noise(outcome: Outcome) -> dict:
+    seen = [report["noise"] for report in outcome.reports]
+
+    def worst(name: str) -> float | None:
+        values = [noise[name] for noise in seen if noise[name] is not None]
+        return max(values) if values else None
+
+    cpu_per_wall = _median_of(outcome, "cpu_per_wall")
+    on_cpu = outcome.cell.device_kind == "cpu"
+    return {
+        "cpu_per_wall": cpu_per_wall,
+        "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
+        "load_average": worst("load_average"),
+        "other_load_cores": worst("other_load_cores"),
+        "steal_share": worst("steal_share"),
+        "involuntary_switches_per_s": worst("involuntary_switches_per_s"),
+    }
+
+
+def _drift(report: dict) -> float | None:
+    samples = report["samples"]
+    if len(samples) < flags.ROUNDS_WANTED:
+        return None
+    half = len(samples) // 2
+    return abs(median(samples[half:]) / median(samples[:half]) - 1)
+
+
+def _flags(outcome: Outcome, half_width: float, profile: Profile) -> list[str]:
+    """Flags raised by any launch."""
+    on_cpu = outcome.cell.device_kind == "cpu"
+    found = set()
+    for report in outcome.reports:
+        observation = flags.Observation(
+            threads=outcome.cell.threads,
+            cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
+            steady=report["steady"],
+            rounds=len(report["samples"]),
+            half_width=half_width,
+            target_half_width=profile.target_half_width,
+            recompilations=report["recompilations"],
+            drift=_drift(report),
+            noise=Noise(**report["noise"]),
+        )
+        found |= set(flags.raised(observation))
+    return [flag.name for flag in flags.FLAGS if flag.name in found]
+
+
+def _status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
+    parity = outcome.parity
+    row = {
+        "parity_max_abs_err": parity.error if parity and math.isfinite(parity.error) else None,
+        "parity_tolerance": parity.tolerance if parity else None,
+        "parity_reference": parity.reference if parity else None,
+    }
+    if parity and not parity.holds:
+        size = f"by up to {parity.error:.3g}" if math.isfinite(parity.error) else "in shape, or hold no numbers"
+        reason = f"Outputs differ from {parity.reference}'s {size}, where {parity.tolerance:g} is allowed."
+        return row | {"status": "mismatch", "reason": reason}
+    return row | {"status": "noisy" if half_width > profile.target_half_width else "ok"}

@@ -1,0 +1,168 @@
+"""The `bench` and `setup` commands: from flags to a run's folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+import frameworks
+from harness import environments, plan, runs, sweep
+from harness.assemble import Context, Failure
+from harness.execute import Executor
+from harness.materials import MaterialsError, Store
+from harness.progress import Bar, duration
+from harness.sweep import Sweep, UsageError
+from measurement import machine
+from reports import terminal
+
+INTERRUPTED = 130
+# Switches of frameworks and compilers that a user may have set: kept, and noted beside the results.
+_NOTED = ("TF_", "XLA_", "JAX_", "FLAGS_", "TORCH", "PYTORCH_", "CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Measure a sweep, or go on with one; returns the exit code. Raises UsageError before anything is started."""
+    console = Console()
+    resumed = runs.Run.open(arguments.resume) if arguments.resume is not None else None
+    given = resumed.read("plan.json")["given"] if resumed else asked_for(arguments)
+    wanted = sweep.resolve(given)
+    finished = resumed.finished() if resumed else frozenset()
+    planned = plan.plan(wanted, finished)
+    estimates = estimate(planned, wanted)
+    if arguments.dry_run:
+        return show_plan(planned, estimates, finished, console)
+    if arguments.timeout <= 0:
+        raise UsageError(f"TIMEOUT is a number of seconds above 0, not {arguments.timeout:g}.")
+    if resumed is None:
+        check_writable(arguments.out)
+    interpreters = prepare_environments(planned, arguments.python, console)
+    store = Store(wanted.weights, wanted.seed)
+    try:
+        groups = [group for bundle in planned.bundles for group in bundle.groups]
+        store.prepare(groups, lambda text: console.print(text, highlight=False))
+    except MaterialsError as error:
+        raise UsageError(str(error)) from None
+    run = resumed or runs.Run.create(arguments.out)
+    context = describe_run(run, wanted, planned, given, arguments)
+    console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
+    return execute(run, planned, wanted, finished, context, interpreters, store, estimates, arguments, console)
+
+
+def asked_for(arguments: argparse.Namespace) -> dict:
+    """Flag -> what was given for it; flags win over the sweep file."""
+    given = sweep.from_file(arguments.sweep) if arguments.sweep else {}
+    flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
+    values = {flag: getattr(arguments, flag.replace("-", "_")) for flag in flags}
+    return given | {flag: value for flag, value in values.items() if value is not None}
+
+
+def estimate(planned: plan.Plan, wanted: Sweep) -> dict[str, float]:
+    """About how many seconds each bundle takes, by its first cell."""
+    profile = plan.profile_of(wanted)
+    return {b.first.id: plan.estimated_seconds(b, profile, wanted.compile_cache) for b in planned.bundles}
+
+
+def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> int:
+    """Print what would be measured."""
+    for bundle in planned.bundles:
+        console.print(f"launch, about {duration(estimates[bundle.first.id])}:", highlight=False)
+        for group in bundle.groups:
+            for cell in group.cells:
+                console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
+    for cell_id, reason in planned.impossible.items():
+        console.print(f"unsupported: {cell_id}: {reason}", highlight=False, markup=False, soft_wrap=True)
+    done = f", {len(finished)} of them finished" if finished else ""
+    total = duration(sum(estimates.values()))
+    console.print(f"{len(planned.cells)} cells{done}, about {total}, environments apart.", highlight=False)
+    return 0
+
+
+def check_writable(out: str | None) -> None:
+    """Raise UsageError for an OUT that cannot take a run, before time goes into environments and weights."""
+    if out is None:
+        return
+    if (Path(out) / "plan.json").exists():
+        raise UsageError(f"OUT={out} already holds a run; name another folder, or go on with it: --resume {out}.")
+    existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError(f"OUT={out} cannot be written: {existing} is not a folder that you may write to.")
+
+
+def prepare_environments(planned: plan.Plan, python: str | None, console: Console) -> dict:
+    """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry."""
+    found: dict[tuple[str, str], Path | Failure] = {}
+    for bundle in planned.bundles:
+        key = (bundle.first.framework, bundle.first.device_kind)
+        if key in found:
+            continue
+        try:
+            report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
+            found[key] = environments.ensure(*key, python=None if key[0] == "numpy" else python, report=report)
+        except environments.SetupError as error:
+            console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
+            found[key] = Failure("error", f"Its environment could not be set up: {error}")
+    return found
+
+
+def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, arguments) -> Context:
+    """Write what is known beforehand into the run's folder; what every record repeats is returned."""
+    facts = machine.facts()
+    variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
+    cells = [cell.id for cell in planned.cells]
+    if not (run.folder / "plan.json").exists():
+        run.write("plan.json", {"given": given, "command": sys.argv, "started_at": runs.utc_now(), "cells": cells})
+    run.write("machine.json", {**facts, "environment": variables, "python": arguments.python})
+    return Context(
+        run_id=run.id,
+        machine_id=facts["machine_id"],
+        cpu_name=facts["cpu"],
+        git_revision=runs.git_revision(),
+        profile=plan.profile_of(wanted),
+        compile_cache=wanted.compile_cache,
+        distributions={name: frameworks.describe(name).distributions for name in frameworks.NAMES},
+    )
+
+
+def execute(run, planned, wanted, finished, context, interpreters, store, estimates, arguments, console) -> int:
+    """Run the plan under a progress bar; Ctrl-C keeps what is finished."""
+    left = len(planned.cells) - len(finished)
+    try:
+        with Bar(console, left, estimates) as bar:
+            Executor(
+                run=run,
+                sweep=wanted,
+                profile=context.profile,
+                context=context,
+                display=bar,
+                interpreters=interpreters,
+                materials=store,
+                timeout_s=arguments.timeout,
+            ).execute(planned, finished)
+    except KeyboardInterrupt:
+        run.write_csv()
+        done = len(run.records())
+        console.print(f"Stopped. {done} of {len(planned.cells)} cells are kept in {run.folder}.", soft_wrap=True)
+        console.print(f"Go on with: make bench RESUME={run.id}", highlight=False)
+        return INTERRUPTED
+    terminal.summary(run.records(), console)
+    console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def set_up(arguments: argparse.Namespace) -> int:
+    """Make the environments of the frameworks named; the exit code is 1 if one could not be made."""
+    console = Console()
+    names = sweep.resolve({"framework": arguments.framework}).axes["framework"]
+    device = sweep.choose(arguments.device, ("cpu", "gpu"), "device")
+    failed = False
+    for name in names:
+        try:
+            console.print(environments.ensure(name, device), highlight=False, soft_wrap=True)
+        except environments.SetupError as error:
+            console.print(f"{name}: {error}", style="red", markup=False, highlight=False)
+            failed = True
+    return int(failed)

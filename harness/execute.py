@@ -1,0 +1,248 @@
+"""Run a plan: launch workers, survive what happens to them, and write one record for every cell."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import frameworks
+import workloads
+from harness import assemble
+from harness.assemble import Context, Failure, Outcome, Parity
+from harness.materials import PARITY_INPUTS, Materials
+from harness.plan import Bundle, Group, Plan
+from harness.runs import Run, utc_now
+from harness.sweep import Sweep
+from launchers import local
+from measurement.cells import Cell
+from measurement.machine import cpu_assignment
+from measurement.profiles import Profile
+
+
+class Display(Protocol):
+    """What the executor tells whoever watches."""
+
+    def bundle(self, bundle: Bundle, launch: int) -> None: ...
+    def phase(self, cell_id: str | None, phase: str) -> None: ...
+    def progress(self, rounds: int, seconds: dict[str, float]) -> None: ...
+    def record(self, record: dict) -> None: ...
+    def bundle_done(self, bundle: Bundle) -> None: ...
+
+
+@dataclass
+class Executor:
+    """Runs the bundles of a plan one after the other. `interpreter(cell)` gives the Python to measure it with."""
+
+    run: Run
+    sweep: Sweep
+    profile: Profile
+    context: Context
+    display: Display
+    interpreters: dict[tuple[str, str], Path | Failure]  # by framework and kind of device
+    materials: Callable[[Group], Materials]
+    timeout_s: float
+    references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
+
+    def execute(self, plan: Plan, finished: frozenset[str]) -> None:
+        """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
+        for cell in plan.cells:
+            if cell.id in plan.impossible and cell.id not in finished:
+                outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
+                self.write([outcome], {}, self.sweep.weights or f"seed:{self.sweep.seed}")
+        for bundle in plan.bundles:
+            self.run_bundle(bundle)
+            self.run.write_csv()
+        self.run.write_csv()
+
+    def run_bundle(self, bundle: Bundle) -> None:
+        """All launches of a bundle, then its records."""
+        outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
+        broken = self.interpreters[bundle.first.framework, bundle.first.device_kind]
+        if isinstance(broken, Failure):
+            for outcome in outcomes.values():
+                outcome.failure = broken
+        else:
+            self.run_launches(bundle, outcomes)
+        for group in bundle.groups:
+            self.check_parity(group, outcomes)
+            wanted = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
+            self.write(wanted, outcomes, self.materials(group).weights_name)
+        self.display.bundle_done(bundle)
+
+    def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
+        """As many launches as the profile wants, with compile caches as the sweep wants them."""
+        cache = self.run.folder / "launches" / "cache"
+        if self.sweep.compile_cache == "warm":
+            self.launch(bundle, list(bundle.groups), outcomes, cache, launch=None)
+        for launch in range(self.profile.maximum_launches):
+            groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, launch))]
+            if not groups:
+                break
+            if self.sweep.compile_cache == "cold":
+                shutil.rmtree(cache, ignore_errors=True)
+            self.launch(bundle, groups, outcomes, cache, launch)
+        shutil.rmtree(cache, ignore_errors=True)
+
+    def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
+        """What of a group the next launch has to measure, if anything."""
+        left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
+        if left is None or launch < self.profile.minimum_launches:
+            return left
+        baseline = outcomes.get(f"{left.cells[0].group_id}/eager")
+        widths = [
+            interval.relative_half_width if interval else float("inf")
+            for cell in left.cells
+            if cell.mode != "eager"
+            for interval in [assemble.speedup(outcomes[cell.id], baseline)]
+        ]
+        return left if self.profile.stop_early and max(widths, default=0.0) > self.profile.target_half_width else None
+
+    def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int | None) -> None:
+        """One launch of `groups`, begun again without the culprit when a worker dies; None is the priming launch."""
+        while groups:
+            folder = self.new_folder()
+            self.display.bundle(bundle, launch or 0)
+            attempt = Attempt(folder, launch, outcomes)
+            failure = self.attempt(
+                attempt, self.local_launch(bundle.first, folder, cache), self.job(groups, folder, launch)
+            )
+            left = [rest for group in groups if (rest := group.without(attempt.done))]
+            if failure is None:
+                return
+            culprits = attempt.culprits(left)
+            for cell_id in culprits:
+                outcomes[cell_id].failure = failure
+            groups = [rest for group in left if (rest := group.without(culprits))]
+
+    def new_folder(self) -> Path:
+        """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
+        launches = self.run.folder / "launches"
+        number = 1 + max((int(path.name) for path in launches.glob("[0-9]*")), default=0)
+        folder = launches / f"{number:04d}"
+        (folder / "outputs").mkdir(parents=True)
+        return folder
+
+    def attempt(self, attempt: Attempt, launch: local.Launch, job: dict) -> Failure | None:
+        """Run one worker to its end; how it failed, if it did."""
+        try:
+            for message in local.run(launch, job):
+                attempt.handle(message, self.display)
+        except local.WorkerFailure as error:
+            return Failure(error.status, str(error), local.log_tail(launch.log))
+        finally:
+            for entry in attempt.samples:
+                self.run.append_samples(entry)
+        return None
+
+    def local_launch(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
+        description = frameworks.describe(cell.framework)
+        additions = description.environment(cell.threads, cell.device_kind)
+        additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
+        return local.Launch(
+            interpreter=self.interpreters[cell.framework, cell.device_kind],
+            folder=folder,
+            environment=local.environment(additions),
+            cpus=cpu_assignment(cell.threads),
+            timeout_s=self.timeout_s,
+        )
+
+    def job(self, groups: list[Group], folder: Path, launch: int | None) -> dict:
+        return {
+            "framework": groups[0].cells[0].framework,
+            "groups": [
+                {
+                    "cells": [cell.to_json() for cell in group.cells],
+                    "weights": str(self.materials(group).weights),
+                    "inputs": str(self.materials(group).inputs),
+                }
+                for group in groups
+            ],
+            "profile": self.profile.to_json(),
+            "launch": launch,
+            "seed": self.sweep.seed,
+            "marker": str(folder / "marker"),
+            "outputs": str(folder / "outputs"),
+            "parity_inputs": PARITY_INPUTS,
+            "force": self.sweep.force,
+        }
+
+    def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:
+        """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape."""
+        import numpy as np
+
+        from measurement.parity import largest_error
+
+        workload = workloads.get(group.cells[0].workload)
+        key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
+        oracle = self.materials(group).reference
+        if oracle:
+            self.references[key] = ("numpy", dict(np.load(oracle)))
+        for cell in group.cells:
+            outcome = outcomes[cell.id]
+            if outcome.failure or not outcome.reports:
+                continue
+            outputs = [dict(np.load(report["outputs"])) for report in outcome.reports]
+            name, reference = self.references.setdefault(key, (f"{cell.framework} {cell.mode}", outputs[0]))
+            error = max(largest_error(values, reference) for values in outputs)
+            outcome.parity = Parity(error, workload.tolerance[cell.dtype], name)
+
+    def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
+        for outcome in wanted:
+            baseline = outcomes.get(f"{outcome.cell.group_id}/eager")
+            if baseline is not None and baseline.failure:
+                baseline = None
+            workload = workloads.get(outcome.cell.workload)
+            row = assemble.record(outcome, baseline, workload, weights, self.context)
+            self.run.append_record(row)
+            self.display.record(row)
+
+
+@dataclass
+class Attempt:
+    """What one worker process said."""
+
+    folder: Path
+    launch: int | None
+    outcomes: dict[str, Outcome]
+    hello: dict = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    samples: list[dict] = field(default_factory=list)
+
+    def handle(self, message: dict, display: Display) -> None:
+        """Take in one message of the worker."""
+        kind = message["type"]
+        if kind == "hello":
+            self.hello = message
+        elif kind == "phase":
+            display.phase(message["cell"], message["phase"])
+        elif kind == "progress":
+            display.progress(message["rounds"], message["seconds"])
+        elif kind == "cell":
+            self.finish(message)
+
+    def finish(self, message: dict) -> None:
+        """Keep what the worker says of a cell it is done with."""
+        cell_id, status = message["cell"], message["status"]
+        outcome = self.outcomes[cell_id]
+        outcome.hello = outcome.hello or self.hello
+        self.done.add(cell_id)
+        if status == "primed":
+            return
+        if status != "measured":
+            tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
+            outcome.failure = Failure(status, message["reason"], tail)
+            return
+        outcome.reports.append({"launch": self.launch, **message})
+        self.samples.append({"cell": cell_id, "launch": self.launch, "seconds_per_call": message["samples"]})
+
+    def culprits(self, left: list[Group]) -> set[str]:
+        """The cells to blame for the worker's death: the one at work, or all if it died before any, or after all."""
+        remaining = {cell.id for group in left for cell in group.cells}
+        try:
+            marked = (self.folder / "marker").read_bytes().decode().strip()
+        except OSError:
+            marked = ""
+        return {marked} if self.hello and marked in remaining else remaining

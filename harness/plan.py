@@ -1,0 +1,172 @@
+"""From a sweep to cells, from cells to launches, and how long that will take."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from dataclasses import dataclass
+
+import frameworks
+import workloads
+from harness.sweep import Sweep, UsageError
+from measurement.cells import Cell
+from measurement.profiles import PROFILES, Profile
+
+# Rough figures for the estimate alone, in seconds on a small machine.
+START_SECONDS, COMPILE_SECONDS = 8.0, 12.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells that differ in their mode alone, measured alternately. `wanted` are those that still lack a record."""
+
+    cells: tuple[Cell, ...]
+    wanted: frozenset[str]
+
+    @property
+    def parameters(self) -> dict:
+        return dict(self.cells[0].parameters)
+
+    def without(self, ids: set[str]) -> Group | None:
+        """The group less some cells; None when no wanted cell is left."""
+        left = tuple(cell for cell in self.cells if cell.id not in ids)
+        wanted = self.wanted - ids
+        return Group(left, wanted) if wanted else None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Groups that share worker processes: one framework, device, thread count, dtype, workload and implementation."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def first(self) -> Cell:
+        return self.groups[0].cells[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every planned cell, the bundles to launch, and the cells known beforehand to be impossible, with the reason."""
+
+    cells: tuple[Cell, ...]
+    bundles: tuple[Bundle, ...]
+    impossible: dict[str, str]
+
+
+def cells_of(sweep: Sweep) -> list[Cell]:
+    """Every cell of the sweep, in the order of the plan. Raises UsageError for a parameter out of its bounds."""
+    cells = [
+        Cell(framework, workload.name, implementation, pass_name, device, dtype, threads, shape, mode)
+        for framework, device, dtype, threads in itertools.product(
+            *(sweep.axes[name] for name in ("framework", "device", "dtype", "threads"))
+        )
+        for workload in map(workloads.get, sweep.axes["workload"])
+        for implementation in sweep.axes["implementation"] or workload.implementations[:1]
+        if implementation in workload.implementations
+        for pass_name in sweep.axes["pass"]
+        if pass_name in workload.passes
+        for shape in shapes_of(workload, implementation, sweep)
+        for mode in modes_of(framework, sweep.axes["mode"])
+    ]
+    if not cells:
+        wanted = ", ".join(sweep.axes["workload"])
+        raise UsageError(f"Nothing to measure: {wanted} has no {' or '.join(sweep.axes['implementation'])} model.")
+    kept = [cell for cell in cells if matches(cell, sweep.filter)]
+    if not kept:
+        raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `--dry-run` lists the names.")
+    return kept
+
+
+def shapes_of(workload, implementation: str, sweep: Sweep) -> list[tuple]:
+    """Every combination of the workload's parameters that the sweep asks for."""
+    declared = {parameter.flag for name in sweep.axes["workload"] for parameter in workloads.get(name).parameters}
+    for flag in sweep.parameters:
+        if flag not in declared:
+            raise UsageError(f"{flag.upper()} means nothing to {', '.join(sweep.axes['workload'])}.")
+    choices = []
+    for parameter in workload.parameters:
+        if implementation not in parameter.implementations:
+            continue
+        values = sweep.parameters.get(parameter.flag, [parameter.default])
+        for value in values:
+            problem = parameter.problem(value)
+            if problem:
+                raise UsageError(f"{workload.name}: {problem}")
+        choices.append([(parameter.name, value) for value in dict.fromkeys(values)])
+    return list(itertools.product(*choices))
+
+
+def modes_of(framework: str, asked: list[str]) -> list[str]:
+    """The modes that words like `graph` and `all` mean in this framework, eager first; foreign modes are left out."""
+    description = frameworks.describe(framework)
+    own = [mode.name for mode in description.modes]
+    chosen = set()
+    for word in asked:
+        chosen |= set(own) if word == "all" else {description.default_graph} if word == "graph" else {word}
+    return [name for name in own if name in chosen]
+
+
+def matches(cell: Cell, pattern: str | None) -> bool:
+    """Whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
+    if not pattern:
+        return True
+    return fnmatch.fnmatch(cell.id, pattern) if any(c in pattern for c in "*?[") else pattern in cell.id
+
+
+def known_obstacle(cell: Cell) -> str | None:
+    """Why this cell cannot run anywhere, as far as the framework's description tells; None if it might."""
+    description = frameworks.describe(cell.framework)
+    family = workloads.get(cell.workload).family
+    mode = description.mode(cell.mode)
+    if family not in description.models.get(cell.implementation, ()):
+        return f"{description.title} has no {cell.implementation} implementation of {cell.workload}."
+    if cell.device_kind not in mode.devices:
+        return f"{description.title}'s mode {mode.name} needs a {' or '.join(mode.devices).upper()}."
+    if cell.pass_name not in mode.passes:
+        return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
+    return None
+
+
+def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
+    """The launches for every cell that has no record yet.
+
+    A group that is partly finished is measured with its eager cell again, since a ratio needs both; only the missing
+    cells get records.
+    """
+    cells = cells_of(sweep)
+    impossible = {cell.id: reason for cell in cells if (reason := known_obstacle(cell))}
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.id not in impossible:
+            groups.setdefault(cell.group_id, []).append(cell)
+    bundles: dict[tuple, list[Group]] = {}
+    for name, members in groups.items():
+        wanted = frozenset(cell.id for cell in members if cell.id not in finished)
+        if not wanted:
+            continue
+        needed = tuple(cell for cell in members if cell.id in wanted or cell.mode == "eager")
+        first = members[0]
+        key = (first.framework, first.device, first.dtype, first.threads, first.workload, first.implementation)
+        key += (first.pass_name, name if sweep.isolate else "")
+        bundles.setdefault(key, []).append(Group(needed, wanted))
+    return Plan(tuple(cells), tuple(Bundle(tuple(groups)) for groups in bundles.values()), impossible)
+
+
+def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> float:
+    """About how long a bundle takes, environments apart: starts, compilation, warm-up and sampling."""
+    cells = [cell for group in bundle.groups for cell in group.cells]
+    graphs = sum(cell.mode != "eager" for cell in cells)
+    starts = START_SECONDS + COMPILE_SECONDS * graphs
+    launches = profile.minimum_launches
+    once_more = starts if compile_cache == "warm" else 0.0
+    return (
+        once_more
+        + launches * (starts + len(cells) * profile.warmup_seconds / 2)
+        + len(cells) * profile.seconds_per_cell
+    )
+
+
+def profile_of(sweep: Sweep) -> Profile:
+    """The sweep's profile."""
+    return PROFILES[sweep.profile]

@@ -1,0 +1,155 @@
+"""A run's folder: the plan, the machine, the records as they come, and the CSV made from them."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.sweep import UsageError
+from measurement import schema
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "results" / "runs"
+
+
+class Run:
+    """A folder with `plan.json`, `machine.json`, `records.jsonl`, `samples.jsonl`, `results.csv` and `launches/`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.records_path = folder / "records.jsonl"
+        self.csv_path = folder / "results.csv"
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+    @classmethod
+    def create(cls, out: str | None) -> Run:
+        """A new run in `out`, or in a folder named after the time. Raises UsageError; overwrites nothing."""
+        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+        folder = Path(out) if out else RUNS / stamp
+        if (folder / "records.jsonl").exists() or (folder / "plan.json").exists():
+            raise UsageError(f"OUT={folder} already holds a run; name another folder, or go on with it by --resume.")
+        try:
+            (folder / "launches").mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise UsageError(f"OUT={folder} cannot be written: {error.strerror}.") from None
+        return cls(folder.resolve())
+
+    @classmethod
+    def open(cls, folder: str | None) -> Run:
+        """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
+        if folder in (None, "", "newest"):
+            found = sorted(path.parent for path in RUNS.glob("*/plan.json"))
+            if not found:
+                raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
+            return cls(found[-1])
+        path = Path(folder)
+        for candidate in (path, RUNS / folder):
+            if (candidate / "plan.json").exists():
+                return cls(candidate.resolve())
+        raise UsageError(f"{path} holds no run (no plan.json in it).")
+
+    def write(self, name: str, content: dict) -> None:
+        """Write a JSON file of the run at once."""
+        _replace(self.folder / name, json.dumps(content, indent=2, default=str) + "\n")
+
+    def read(self, name: str) -> dict:
+        """Read a JSON file of the run; an empty dictionary where it is missing."""
+        path = self.folder / name
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def append_record(self, record: dict) -> None:
+        """Add one record, on disk before this returns. Raises ValueError where it breaks the schema."""
+        problem = schema.problem(record)
+        if problem:
+            raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
+        _append_line(self.records_path, {name: record.get(name) for name in schema.NAMES}, durable=True)
+
+    def append_samples(self, entry: dict) -> None:
+        """Add raw samples of one cell and launch."""
+        _append_line(self.folder / "samples.jsonl", entry, durable=False)
+
+    def records(self) -> list[dict]:
+        """All records, in the order in which they were written."""
+        return list(read_lines(self.records_path))
+
+    def finished(self) -> frozenset[str]:
+        """The names of the cells that have a record."""
+        return frozenset(record["cell"] for record in self.records())
+
+    def write_csv(self) -> None:
+        """Make the CSV anew from the records."""
+        with tempfile.NamedTemporaryFile("w", dir=self.folder, newline="", suffix=".csv", delete=False) as file:
+            writer = csv.DictWriter(file, schema.NAMES)
+            writer.writeheader()
+            writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in self.records())
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, self.csv_path)
+
+
+def _cell_text(value) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_suffix(path.suffix + ".new")
+    temporary.write_text(text)
+    os.replace(temporary, path)
+
+
+def _append_line(path: Path, entry: dict, durable: bool) -> None:
+    """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone."""
+    with open(path, "ab+") as file:
+        if file.tell() and _last_byte(file) != b"\n":
+            file.write(b"\n")
+        file.write(json.dumps(entry, default=str).encode() + b"\n")
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+
+def _last_byte(file) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)
+
+
+def read_lines(path: Path) -> Iterator[dict]:
+    """The JSON objects of a JSONL file; a line torn by a crash is skipped."""
+    if not path.exists():
+        return
+    for line in path.read_bytes().splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            yield entry
+
+
+def git_revision() -> str | None:
+    """The suite's revision, with a `+` where tracked files were changed; None outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def utc_now() -> str:
+    """ISO 8601, to the second."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parameters_text(shape: dict) -> str:
+    """A workload's other parameters as they stand in a record."""
+    return ";".join(f"{name}={value}" for name, value in shape.items())

@@ -1,0 +1,183 @@
+"""What the user asked for, checked: from flags or a TOML file to the values of every axis."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import frameworks
+import workloads
+from measurement.machine import gpus, usable_cpus
+from measurement.profiles import PROFILES
+
+DTYPES = ("fp32", "tf32", "bf16", "fp16")
+IMPLEMENTATIONS = ("library", "plain")
+PASSES = ("inference",)
+
+
+class UsageError(Exception):
+    """What was asked for makes no sense; the message is one sentence with the way out. The exit code is 2."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of the sweep: its flag, and how one of its words becomes a value."""
+
+    flag: str
+    help: str
+    default: str
+    parse: Callable[[str], object]
+
+
+def choose(word: str, valid: Iterable[str], what: str) -> str:
+    """`word` if it is one of `valid`; otherwise a UsageError naming the nearest."""
+    valid = list(valid)
+    if word in valid:
+        return word
+    near = difflib.get_close_matches(word, valid, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(valid)}."
+    raise UsageError(f"There is no {what} {word!r}; {hint}")
+
+
+def whole_number(word: str) -> int | str:
+    """A number where `word` is one, else the word itself: the parameter's own check then says what is wrong."""
+    try:
+        return int(word)
+    except ValueError:
+        return word
+
+
+def _threads(word: str) -> int:
+    value = whole_number(word)
+    limit = usable_cpus()
+    if not isinstance(value, int) or value < 1:
+        raise UsageError(f"THREADS is a whole number from 1 up, not {word!r}.")
+    if value > limit:
+        raise UsageError(f"THREADS is at most {limit} on this machine, not {value}.")
+    return value
+
+
+def _device(word: str) -> str:
+    kind, _, index = word.partition(":")
+    choose(kind, ("cpu", "gpu"), "device")
+    if kind == "cpu" and not index:
+        return "cpu"
+    if kind == "cpu" or (index and not index.isdigit()):
+        raise UsageError(f"DEVICE is cpu, gpu or gpu:<index>, not {word!r}.")
+    count = len(gpus())
+    if index and count and int(index) >= count:
+        raise UsageError(f"There is no {word}: this machine has {count} GPU{'s' if count > 1 else ''}, from gpu:0.")
+    return f"gpu:{index or 0}"
+
+
+def _modes() -> list[str]:
+    """Every mode of every framework, each once, in the registry's order."""
+    return list(dict.fromkeys(mode.name for name in frameworks.NAMES for mode in frameworks.describe(name).modes))
+
+
+AXES = {
+    "framework": Axis(
+        "framework", "frameworks, or all",
+        ",".join(name for name in frameworks.NAMES if not frameworks.describe(name).oracle),
+        lambda word: choose(word, frameworks.NAMES, "framework"),
+    ),
+    "workload": Axis(
+        "workload", "what is computed", "bert-base,mlp", lambda word: choose(word, workloads.names(), "workload")
+    ),
+    "implementation": Axis(
+        "impl", "library, plain; by default the library's where one exists", "",
+        lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
+    ),
+    "mode": Axis(
+        "mode", "eager, graph (each framework's default), all, or a mode's own name", "eager,graph",
+        lambda word: choose(word, ["eager", "graph", "all", *_modes()], "mode"),
+    ),
+    "pass": Axis("pass", "inference", "inference", lambda word: choose(word, PASSES, "pass")),
+    "device": Axis("device", "cpu, gpu, gpu:<index>", "cpu", _device),
+    "dtype": Axis("dtype", ", ".join(DTYPES), "fp32", lambda word: choose(word, DTYPES, "dtype")),
+    "threads": Axis("threads", "intra-op CPU threads; by default all CPUs this process may use", "", _threads),
+}  # fmt: skip
+
+
+def parameter_flags() -> dict[str, str]:
+    """Flag -> help of every workload parameter, in the order in which workloads declare them."""
+    flags: dict[str, str] = {}
+    for name in workloads.names():
+        for parameter in workloads.get(name).parameters:
+            flags.setdefault(parameter.flag, parameter.help)
+    return flags
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The checked values of every axis. `parameters` maps a parameter's flag to the values asked for."""
+
+    axes: dict[str, list]
+    parameters: dict[str, list]
+    profile: str
+    weights: str | None
+    seed: int
+    compile_cache: str
+    filter: str | None
+    isolate: bool
+    force: bool
+
+
+OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
+OPTIONS["force"] = False
+
+
+def from_file(path: str) -> dict:
+    """The flags a TOML sweep file sets; a list or a single value per flag. Raises UsageError."""
+    try:
+        content = tomllib.loads(Path(path).read_text())
+    except OSError as error:
+        raise UsageError(f"The sweep file {path} cannot be read: {error.strerror}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
+    known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS)
+    for key in content:
+        choose(key, sorted(known), f"setting in {path} called")
+    return content
+
+
+def _words(value) -> list[str]:
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return [word.strip() for word in str(value).split(",") if word.strip()]
+
+
+def _axis_values(axis: Axis, given) -> list:
+    words = _words(given if given is not None else axis.default)
+    if axis.flag == "framework" and words == ["all"]:
+        words = _words(axis.default)
+    if axis.flag == "threads" and not words:
+        words = [str(usable_cpus())]
+    return list(dict.fromkeys(axis.parse(word) for word in words))
+
+
+def resolve(given: dict) -> Sweep:
+    """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError."""
+    axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
+    parameters = {}
+    for flag in parameter_flags():
+        if given.get(flag) is not None:
+            parameters[flag] = [whole_number(word) for word in _words(given[flag])]
+    options = {name: given.get(name) if given.get(name) is not None else value for name, value in OPTIONS.items()}
+    seed = whole_number(str(options["seed"]))
+    if not isinstance(seed, int) or seed < 0:
+        raise UsageError(f"SEED is a whole number from 0 up, not {options['seed']!r}.")
+    return Sweep(
+        axes=axes,
+        parameters=parameters,
+        profile=choose(str(options["profile"]), PROFILES, "profile"),
+        weights=options["weights"],
+        seed=seed,
+        compile_cache=choose(str(options["compile-cache"]), ("cold", "warm"), "compile cache state"),
+        filter=options["filter"],
+        isolate=bool(options["isolate"]),
+        force=bool(options["force"]),
+    )

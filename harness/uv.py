@@ -1,0 +1,111 @@
+"""uv, which makes the environments: found or installed, and run with the settings that the user gave pip."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENVS = ROOT / ".venvs"
+# pip's settings, which uv does not read, and uv's variables of the same meaning, with the separator that uv wants.
+PIP_TO_UV = {
+    "find-links": ("UV_FIND_LINKS", ","),
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "cert": ("SSL_CERT_FILE", " "),
+    "proxy": ("ALL_PROXY", " "),
+}
+# What a failure's last lines hold, and the way out.
+HINTS = {
+    "ensurepip is not available": "Python's venv is missing: on Debian and Ubuntu, apt install python3-venv.",
+    "No space left": "The disk is full: remove environments under .venvs that are not needed.",
+    "dns error|onnection|timed out|error sending request|name resolution": "No package index is in reach: check the "
+    "network, or name a mirror, a proxy or a folder of wheels in pip's settings (PIP_INDEX_URL, PIP_PROXY, "
+    "PIP_FIND_LINKS).",
+    "no wheel|No solution found|ompatible": f"No file fits Python {sys.version_info[0]}.{sys.version_info[1]} on this "
+    "machine: try another one, such as BOOTSTRAP_PYTHON=python3.11.",
+}
+
+
+class SetupError(Exception):
+    """An environment could not be had: one sentence, and the way out."""
+
+
+def uv(arguments: list[str], env: dict[str, str], failed: str, *, stdin: str | None = None, report=print) -> None:
+    """Run uv: the project's own, else the one on PATH, else the project's own made first. Raises SetupError."""
+    home, pins = VENVS / "uv", (ROOT / "requirements-uv.txt").read_text()
+    wanted, stamp = hashlib.sha256(pins.encode()).hexdigest(), home / ".stamp"
+    command = str(home / "bin" / "uv")
+    if not home.exists() and (on_path := shutil.which("uv")):
+        command = on_path
+    elif not _holds(stamp, wanted):
+        with exclusive(home, report):
+            if not _holds(stamp, wanted):
+                report("uv: installing requirements-uv.txt …")
+                run([sys.executable, "-m", "venv", "--clear", str(home)], dict(os.environ), "uv could not be installed")
+                pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
+                run([*pip, "-r", "requirements-uv.txt"], dict(os.environ), "uv could not be installed")
+                stamp.write_text(wanted)
+    run([command, *arguments], {"UV_HTTP_TIMEOUT": "180", **env, "UV_PYTHON_DOWNLOADS": "never"}, failed, stdin)
+
+
+def environment() -> dict[str, str]:
+    """This process's environment variables, and pip's settings as those of uv; a variable that is set stays."""
+    values: dict[str, str] = {}
+    for python in (VENVS / "uv" / "bin" / "python", Path(sys.executable)):  # the runner's environment has no pip
+        if not python.exists():
+            continue
+        listed = subprocess.run([str(python), "-m", "pip", "config", "list"], capture_output=True, text=True)
+        found = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed.stdout, re.MULTILINE))
+        for section in ("global", "install", ":env:"):  # the later wins
+            values |= {key: ast.literal_eval(found[name]) for key in PIP_TO_UV if (name := f"{section}.{key}") in found}
+        if listed.returncode == 0:
+            break
+    for key in PIP_TO_UV:  # where there is no pip to ask
+        values.setdefault(key, os.environ.get("PIP_" + key.upper().replace("-", "_"), ""))
+    settings = {
+        name: separator.join(values[key].split()) for key, (name, separator) in PIP_TO_UV.items() if values[key]
+    }
+    if "UV_INDEX" in settings:  # pip takes the best match of all indexes; a lock's hashes say which files are meant
+        settings["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    return {**settings, **os.environ}
+
+
+def run(command: list[str], env: dict[str, str], failed: str, stdin: str | None = None) -> str:
+    """Run a command in the checkout and return its output; a failure is a SetupError that ends in its last lines."""
+    try:
+        done = subprocess.run(command, env=env, cwd=ROOT, input=stdin, capture_output=True, text=True)
+    except OSError as error:
+        raise SetupError(f"{failed}: {error}.") from None
+    if done.returncode == 0:
+        return done.stdout
+    tail = "\n".join("  " + line for line in (done.stdout + done.stderr).strip().splitlines()[-12:])
+    hint = next((hint for pattern, hint in HINTS.items() if re.search(pattern, tail)), "")
+    raise SetupError(f"{failed}, exit status {done.returncode}:\n{tail}\n{hint}".rstrip())
+
+
+@contextlib.contextmanager
+def exclusive(home: Path, report=print) -> Iterator[None]:
+    """Hold `home` against other processes that would make it too; the kernel lets go when this process dies."""
+    VENVS.mkdir(exist_ok=True)
+    with open(VENVS / f".{home.name}.lock", "w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            report(f"{home.name}: another process is making it, waiting …")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _holds(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text() == text

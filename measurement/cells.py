@@ -1,0 +1,62 @@
+"""A cell is one point of the sweep; cells that differ in their mode alone form a group and are measured together."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+ParameterValue = int | str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of the sweep.
+
+    `parameters` holds the workload's own parameters in the workload's order, e.g.
+    `(("batch_size", 1), ("seq_len", 128), ("mask", "none"))`. `threads` counts intra-op CPU threads. `device` is
+    `cpu` or `gpu:<index>`.
+    """
+
+    framework: str
+    workload: str
+    implementation: str
+    pass_name: str
+    device: str
+    dtype: str
+    threads: int
+    parameters: tuple[tuple[str, ParameterValue], ...]
+    mode: str
+
+    @property
+    def group_id(self) -> str:
+        """The identity of the cell without its mode: cells with one `group_id` are compared with each other."""
+        shape = ",".join(f"{name}={value}" for name, value in self.parameters)
+        return "/".join(
+            (
+                *(self.framework, self.workload, self.implementation, self.pass_name),
+                *(self.device, self.dtype, f"threads={self.threads}", shape),
+            )
+        )
+
+    @property
+    def id(self) -> str:
+        """A stable name for the cell: what `--filter` matches and what `--resume` looks up."""
+        return f"{self.group_id}/{self.mode}"
+
+    @property
+    def device_kind(self) -> str:
+        """`cpu` or `gpu`, without the index."""
+        return self.device.split(":")[0]
+
+    def parameter(self, name: str, default: ParameterValue | None = None) -> ParameterValue | None:
+        """The value of a workload parameter, or `default` where this cell has none of that name."""
+        return dict(self.parameters).get(name, default)
+
+    def to_json(self) -> dict:
+        """The cell as JSON-ready data; `from_json` reads it back."""
+        return {**dataclasses.asdict(self), "parameters": dict(self.parameters)}
+
+    @classmethod
+    def from_json(cls, data: dict) -> Cell:
+        """Read what `to_json` wrote."""
+        return cls(**{**data, "parameters": tuple(data["parameters"].items())})

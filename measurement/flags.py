@@ -1,0 +1,137 @@
+"""The closed list of warnings a record can carry, each with its threshold, its meaning and its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from measurement.noise import Noise
+
+ROUNDS_WANTED = 10
+THREADS_MARGIN = 0.1
+THREADS_UNUSED_SHARE = 0.6
+OTHER_LOAD_CORES = 0.1
+STEAL_SHARE = 0.01
+SWITCHES_PER_S = 50.0
+FREQUENCY_CHANGE = 0.05
+DRIFT = 0.05
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the flags of one cell are decided from. None means not known, and raises nothing."""
+
+    threads: int
+    cpu_per_wall: float | None = None
+    steady: bool = True
+    rounds: int = ROUNDS_WANTED
+    half_width: float | None = None  # relative
+    target_half_width: float = 1.0
+    recompilations: int | None = None
+    drift: float | None = None  # relative change of the median, second half of the rounds against the first
+    noise: Noise | None = None
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A warning: when it is raised, what it means for the number beside it, and what to do about it."""
+
+    name: str
+    threshold: str
+    meaning: str
+    remedy: str
+    raised: Callable[[Observation], bool]
+
+
+def _above(value: float | None, limit: float) -> bool:
+    return value is not None and value > limit
+
+
+def _noise(field: str, limit: float) -> Callable[[Observation], bool]:
+    return lambda o: o.noise is not None and _above(getattr(o.noise, field), limit)
+
+
+FLAGS = (
+    Flag(
+        "threads_exceeded",
+        f"CPU time over wall time above the threads asked for by more than {THREADS_MARGIN}",
+        "The framework used more threads than it was told to; the cell is not what its `threads` column says.",
+        "Compare it with cells of the threads it really used, and report the leak.",
+        lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
+    ),
+    Flag(
+        "threads_unused",
+        f"CPU time over wall time below {THREADS_UNUSED_SHARE:.0%} of the threads asked for, when that is 2 or more",
+        "Part of the threads had no work: the shape is too small, or the framework runs these operators on one thread.",
+        "No remedy needed; do not read the cell as what that many threads can do.",
+        lambda o: o.threads > 1 and o.cpu_per_wall is not None and o.cpu_per_wall < THREADS_UNUSED_SHARE * o.threads,
+    ),
+    Flag(
+        "no_steady_state",
+        "warm-up reached its time cap before two windows agreed (medians within 2 %, quartiles within 5 %)",
+        "Latency was still changing, or scattered, when sampling began.",
+        "Use a profile with a longer warm-up, or quieten the machine.",
+        lambda o: not o.steady,
+    ),
+    Flag(
+        "few_rounds",
+        f"fewer than {ROUNDS_WANTED} rounds in the time budget",
+        "The interval rests on few samples; under six there is none.",
+        "Use PROFILE=standard or rigorous.",
+        lambda o: o.rounds < ROUNDS_WANTED,
+    ),
+    Flag(
+        "wide_interval",
+        "half-width of the 95 % interval above the profile's target (quick 5 %, else 1 %); the status is then `noisy`",
+        "The estimate is less certain than the profile promises.",
+        "Quieten the machine, or use a longer profile.",
+        lambda o: _above(o.half_width, o.target_half_width),
+    ),
+    Flag(
+        "recompiled",
+        "the compile or trace counter moved while samples were taken",
+        "Compilation time is among the samples.",
+        "Look at the framework's recompilation log; a static shape should compile once.",
+        lambda o: _above(o.recompilations, 0),
+    ),
+    Flag(
+        "drift",
+        f"median of the second half of the rounds differs from the first half's by more than {DRIFT:.0%}",
+        "The machine or the framework changed speed while measured; paired ratios suffer less than latencies.",
+        "Let the machine reach a steady temperature and load, and measure again.",
+        lambda o: _above(o.drift, DRIFT),
+    ),
+    Flag(
+        "other_load",
+        f"other processes kept more than {OTHER_LOAD_CORES} cores busy",
+        "Something else competed for the processor's cores, caches and memory.",
+        "Stop other work on the machine.",
+        _noise("other_load_cores", OTHER_LOAD_CORES),
+    ),
+    Flag(
+        "steal",
+        f"the hypervisor took more than {STEAL_SHARE:.0%} of a core",
+        "Another virtual machine on the host had the processor.",
+        "Measure on a dedicated host, or trust the ratios more than the latencies.",
+        _noise("steal_share", STEAL_SHARE),
+    ),
+    Flag(
+        "preempted",
+        f"more than {SWITCHES_PER_S:.0f} involuntary context switches a second",
+        "The scheduler took the processor away from the worker.",
+        "Ask for fewer threads than cores, or stop other work.",
+        _noise("involuntary_switches_per_s", SWITCHES_PER_S),
+    ),
+    Flag(
+        "frequency",
+        f"mean CPU frequency changed by more than {FREQUENCY_CHANGE:.0%} over the timed region",
+        "The processor changed its clock, by its governor or by heat.",
+        "Fix the governor to `performance` and check the cooling.",
+        _noise("frequency_change", FREQUENCY_CHANGE),
+    ),
+)
+
+
+def raised(observation: Observation) -> list[str]:
+    """The names of the flags that this observation raises, in the list's order."""
+    return [flag.name for flag in FLAGS if flag.raised(observation)]

@@ -1,0 +1,55 @@
+"""What else the machine did while samples were taken."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import asdict, dataclass
+
+from measurement.machine import cpu_megahertz, cpu_ticks
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Disturbance over one timed region. Shares are of the region's wall time; None where the system does not tell."""
+
+    seconds: float
+    other_load_cores: float | None  # cores kept busy by everything but this process
+    steal_share: float | None  # cores' worth of time that the hypervisor took away
+    involuntary_switches_per_s: float
+    frequency_change: float | None  # relative, end against start
+    load_average: float
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+
+class NoiseMeter:
+    """Reads the counters at construction and once more at `stop`."""
+
+    def __init__(self) -> None:
+        self._start = self._read()
+
+    @staticmethod
+    def _read() -> tuple:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return time.perf_counter(), time.process_time(), cpu_ticks(), usage.ru_nivcsw, cpu_megahertz()
+
+    def stop(self) -> Noise:
+        """The disturbance since construction."""
+        wall0, own0, ticks0, switches0, frequency0 = self._start
+        wall1, own1, ticks1, switches1, frequency1 = self._read()
+        seconds = max(wall1 - wall0, 1e-9)
+        other = steal = None
+        if ticks0 and ticks1:
+            other = max(0.0, (ticks1[0] - ticks0[0]) - (own1 - own0)) / seconds
+            steal = (ticks1[1] - ticks0[1]) / seconds
+        return Noise(
+            seconds=seconds,
+            other_load_cores=other,
+            steal_share=steal,
+            involuntary_switches_per_s=(switches1 - switches0) / seconds,
+            frequency_change=abs(frequency1 / frequency0 - 1) if frequency0 and frequency1 else None,
+            load_average=os.getloadavg()[0],
+        )

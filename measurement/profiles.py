@@ -1,0 +1,45 @@
+"""How long and how carefully a cell is measured: `quick`, `standard` or `rigorous`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Budgets and stopping rules. Times in seconds, half-widths relative to the estimate.
+
+    A launch takes rounds until it has `minimum_rounds` and the cell's share of `seconds_per_cell` (over all launches)
+    is spent, and no further than `maximum_seconds_per_cell` even where that leaves fewer rounds. With `stop_early` it
+    stops before as soon as the intervals are within `target_half_width`; launches stop being added likewise.
+    """
+
+    name: str
+    minimum_launches: int
+    maximum_launches: int
+    seconds_per_cell: float
+    maximum_seconds_per_cell: float
+    minimum_rounds: int
+    target_half_width: float
+    stop_early: bool
+    warmup_seconds: float  # cap per mode and launch; reaching it unsteady is flagged
+    sample_seconds: float = 0.020  # a sample is at least this long, or one call
+    warmup_window: int = 5
+    steady_median: float = 0.02
+    steady_quartiles: float = 0.05
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        # One launch, a few seconds a cell: an answer while you wait.
+        Profile("quick", 1, 1, 4.0, 12.0, 10, 0.05, stop_early=False, warmup_seconds=3.0),
+        # Three launches: the interval knows how processes differ.
+        Profile("standard", 3, 3, 15.0, 60.0, 10, 0.01, stop_early=False, warmup_seconds=6.0),
+        # Five to seven launches, until the interval is within 1 %.
+        Profile("rigorous", 5, 7, 50.0, 200.0, 10, 0.01, stop_early=True, warmup_seconds=10.0),
+    )
+}

@@ -1,0 +1,178 @@
+"""Taking samples: first calls, warm-up until steady, then rounds in which every mode is timed once, in random order.
+
+This is the only place that reads a clock around a framework's call. The clocks are handed in, so tests run it on a
+fake one.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from measurement.profiles import Profile
+from measurement.statistics import log_ratios, median_interval, steady
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """The wall clock and the CPU clock of the whole process, both in seconds."""
+
+    wall: Callable[[], float] = time.perf_counter
+    cpu: Callable[[], float] = time.process_time
+
+
+@dataclass
+class Contender:
+    """One mode under measurement. `compilations` reads its compile counter, which must rest while it is timed."""
+
+    name: str
+    step: Callable[[], Any]
+    synchronize: Callable[[Any], None]
+    compilations: Callable[[], int | None] = lambda: None
+    synchronize_each_call: bool = True
+    first_call_s: float = 0.0
+    warmup_calls: int = 0
+    steady: bool = False
+    calls_per_sample: int = 1
+    samples: list[float] = field(default_factory=list)  # seconds per call, one a round
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    compilations_before: int | None = None
+
+    @property
+    def cpu_per_wall(self) -> float | None:
+        """Cores kept busy by this mode's samples: process CPU time over wall time."""
+        return self.cpu_seconds / self.wall_seconds if self.wall_seconds else None
+
+
+def first_call(contender: Contender, clocks: Clocks) -> Any:
+    """Time the first call alone, compilation included; returns its output."""
+    start = clocks.wall()
+    output = contender.step()
+    contender.synchronize(output)
+    contender.first_call_s = clocks.wall() - start
+    return output
+
+
+def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
+    """Seconds per call over `calls` calls. On entry and on return no work of this contender is outstanding."""
+    step, synchronize, wall = contender.step, contender.synchronize, clocks.wall
+    if contender.synchronize_each_call:
+        start = wall()
+        for _ in range(calls):
+            synchronize(step())
+        return (wall() - start) / calls
+    outputs = []  # alive until synchronized, so that no framework reuses their memory under queued work
+    start = wall()
+    for _ in range(calls):
+        outputs.append(step())
+    synchronize(outputs[-1])
+    return (wall() - start) / calls
+
+
+def take_sample(contender: Contender, clocks: Clocks) -> None:
+    """Add one sample with the CPU time it took."""
+    cpu = clocks.cpu()
+    seconds = time_calls(contender, contender.calls_per_sample, clocks)
+    contender.cpu_seconds += clocks.cpu() - cpu
+    contender.wall_seconds += seconds * contender.calls_per_sample
+    contender.samples.append(seconds)
+
+
+def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
+    """Call until two consecutive windows of samples agree with no compile counter moving, or the time is spent.
+
+    Sets the number of calls a sample needs to last `sample_seconds` on the way: the latency seen last decides.
+    """
+    deadline = clocks.wall() + profile.warmup_seconds
+    earlier: list[float] | None = None
+    while True:
+        before = contender.compilations()
+        window = []
+        for _ in range(profile.warmup_window):
+            window.append(time_calls(contender, contender.calls_per_sample, clocks))
+            contender.warmup_calls += contender.calls_per_sample
+            if clocks.wall() > deadline:
+                break
+        wanted = max(1, math.ceil(profile.sample_seconds / max(median(window), 1e-9)))
+        rested = contender.compilations() == before
+        full = len(window) == profile.warmup_window
+        # A changed sample length changes what a window is, unless it hardly changed.
+        same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
+        if rested and full and same_length and earlier is not None:
+            contender.steady = steady(earlier, window, profile.steady_median, profile.steady_quartiles)
+        if contender.steady or clocks.wall() > deadline:
+            contender.calls_per_sample = wanted
+            return
+        earlier = window if rested and full and same_length else None
+        if not same_length:
+            contender.calls_per_sample = wanted
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collect now, and not again inside."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def half_width(contenders: Sequence[Contender]) -> float:
+    """The widest relative half-width among the ratios to the first contender; infinite while unknown."""
+    baseline, *others = contenders
+    if not others:
+        interval = median_interval(baseline.samples)
+        return interval.relative_half_width if interval else math.inf
+    intervals = [median_interval(log_ratios(baseline.samples, other.samples)) for other in others]
+    # The half-width of a log-ratio is the relative half-width of the ratio.
+    return max((i.high - i.low) / 2 if i else math.inf for i in intervals)
+
+
+def take_rounds(
+    contenders: Sequence[Contender],
+    profile: Profile,
+    clocks: Clocks,
+    order: random.Random,
+    on_round: Callable[[int], None] = lambda rounds: None,
+    on_sample: Callable[[Contender], None] = lambda contender: None,
+) -> None:
+    """Take rounds until the profile's rule says stop. In a round every contender is sampled once, in random order.
+
+    The budget is per contender and launch; it bounds the time of all contenders together, so that a slow mode does
+    not starve a fast one of its rounds. `on_sample` and `on_round` run outside the timed region.
+    """
+    for contender in contenders:
+        contender.compilations_before = contender.compilations()
+    share = len(contenders) / profile.minimum_launches
+    start = clocks.wall()
+    rounds, next_check = 0, profile.minimum_rounds
+    with no_garbage_collection():
+        while True:
+            for contender in order.sample(contenders, len(contenders)):
+                on_sample(contender)
+                take_sample(contender, clocks)
+            rounds += 1
+            on_round(rounds)
+            spent = clocks.wall() - start
+            if spent >= profile.maximum_seconds_per_cell * share:
+                return
+            if rounds < profile.minimum_rounds:
+                continue
+            if spent >= profile.seconds_per_cell * share:
+                return
+            if profile.stop_early and rounds >= next_check:
+                next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
+                if half_width(contenders) <= profile.target_half_width / 2:
+                    return

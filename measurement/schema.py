@@ -1,0 +1,137 @@
+"""The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
+
+History of `SCHEMA_VERSION`: 1, the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEMA_VERSION = 1
+
+STATUSES = {
+    "ok": "measured, outputs agree with the reference, interval within the profile's target",
+    "noisy": "measured and correct, but the interval is wider than the profile's target",
+    "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
+    "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason tells why",
+    "oom": "the device or the machine ran out of memory",
+    "timeout": "a step of the cell lasted longer than --timeout and its worker was stopped",
+    "crash": "the worker died or broke its protocol",
+    "error": "the framework raised an exception",
+}
+MEASURED = ("ok", "noisy")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `kind` is str, int, float or bool; an empty value means missing, never zero."""
+
+    name: str
+    kind: str
+    unit: str
+    meaning: str
+
+
+def _columns(*rows: tuple[str, str, str, str]) -> tuple[Column, ...]:
+    return tuple(Column(*row) for row in rows)
+
+
+COLUMNS = _columns(
+    ("schema_version", "int", "", "version of this list of columns"),
+    ("run_id", "str", "", "folder of the run"),
+    ("started_at", "str", "ISO 8601, UTC", "when the cell's first launch began"),
+    ("machine_id", "str", "", "short hash of the hardware; details in the run's machine.json"),
+    ("cell", "str", "", "the cell's name: what --filter matches and --resume looks up"),
+    ("framework", "str", "", "name of the framework; numpy is the oracle"),
+    ("framework_version", "str", "", "version of the framework's package, local part (+cpu, +cu130) included"),
+    ("mode", "str", "", "eager, or a graph mode by its own name"),
+    ("effective_backend", "str", "", "what ran the cell, as reported by the framework after capture"),
+    ("workload", "str", "", "what is computed"),
+    ("implementation", "str", "", "library (the model users deploy) or plain (the same operators in every framework)"),
+    ("pass", "str", "", "inference or training"),
+    ("batch_size", "int", "items", "items per call"),
+    ("seq_len", "int", "tokens", "tokens per item; empty for workloads without tokens"),
+    ("parameters", "str", "", "the workload's other parameters, name=value, separated by ';'"),
+    ("weights", "str", "", "seed:<n>, or the checkpoint's folder or hub name and a hash of its tensors"),
+    ("dtype", "str", "", "fp32 (strict), tf32, bf16 or fp16"),
+    ("tf32", "bool", "", "whether the framework may use TF32, as read back; empty where the device has none"),
+    ("device", "str", "", "cpu or gpu:<index>"),
+    ("device_name", "str", "", "processor or GPU"),
+    ("threads", "int", "threads", "intra-op CPU threads asked for"),
+    ("threads_readback", "int", "threads", "the framework's own answer to how many it uses"),
+    ("threads_effective", "int", "threads", "cpu_per_wall rounded to whole threads, at least 1"),
+    ("cpu_per_wall", "float", "cores", "process CPU time over wall time in the timed region"),
+    ("status", "str", "", "how the cell ended"),
+    ("reason", "str", "", "one sentence on why the cell has no figures, or why they are not to be compared"),
+    ("stderr_tail", "str", "", "end of the worker's output where the cell failed"),
+    ("profile", "str", "", "quick, standard or rigorous"),
+    ("first_call_s", "float", "s", "first call including compilation, median over launches"),
+    ("compile_s", "float", "s", "first call less a steady call, median over launches"),
+    ("compile_cache", "str", "", "cold (a private, empty cache per launch) or warm"),
+    ("prepare_s", "float", "s", "building the model and copying weights and inputs, not part of latency"),
+    ("launch_position", "int", "", "place of the shape within its worker; later ones find the compiler started"),
+    ("warmup_calls", "int", "calls", "calls before sampling, over all launches"),
+    ("launches", "int", "", "fresh worker processes that measured the cell"),
+    ("samples", "int", "", "samples over all launches"),
+    ("calls_per_sample", "int", "calls", "calls timed together in one sample (the largest over launches)"),
+    ("timed_s", "float", "s", "time spent in timed calls, over all launches"),
+    ("latency_ms_median", "float", "ms", "median time per call"),
+    ("latency_ms_ci_low", "float", "ms", "lower end of the 95 % interval of the median"),
+    ("latency_ms_ci_high", "float", "ms", "upper end of the 95 % interval of the median"),
+    ("latency_ms_mean", "float", "ms", "mean time per call"),
+    ("latency_ms_std", "float", "ms", "standard deviation between samples"),
+    ("latency_ms_p95", "float", "ms", "95th percentile of samples"),
+    ("latency_ms_min", "float", "ms", "fastest sample"),
+    ("latency_sync_ms_median", "float", "ms", "median time per call with a synchronization after each call (GPU)"),
+    ("device_ms_median", "float", "ms", "time per call in which the device was busy (GPU)"),
+    ("items_per_s", "float", "1/s", "items per second at the median latency"),
+    ("tokens_per_s", "float", "1/s", "tokens per second at the median latency"),
+    ("speedup_vs_eager", "float", "", "eager time over this mode's time, from pairs measured alternately; eager is 1"),
+    ("speedup_ci_low", "float", "", "lower end of its 95 % interval"),
+    ("speedup_ci_high", "float", "", "upper end of its 95 % interval"),
+    ("break_even_calls", "float", "calls", "calls after which compiling has paid for itself; empty if never"),
+    ("flops", "int", "FLOP", "floating-point operations per call, analytic"),
+    ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),
+    ("unfused_bytes", "int", "B", "bytes per call when every operator reads and writes memory, analytic"),
+    ("achieved_tflops", "float", "TFLOP/s", "flops over the median latency"),
+    ("mfu_pct", "float", "%", "achieved_tflops over peak_tflops"),
+    ("peak_tflops", "float", "TFLOP/s", "peak for this dtype, device and thread count"),
+    ("peak_source", "str", "", "measured (and with what) or datasheet"),
+    ("regime", "str", "", "overhead, bandwidth, compute or mixed"),
+    ("peak_memory_mb", "float", "MB", "peak device memory (GPU); empty on the CPU"),
+    ("graphs", "int", "", "graphs the mode captured"),
+    ("graph_breaks", "int", "", "breaks between them"),
+    ("recompilations", "int", "", "compilations or traces in the timed region"),
+    ("parity_max_abs_err", "float", "", "largest absolute difference from the reference, over all outputs"),
+    ("parity_tolerance", "float", "", "what it may be for this dtype"),
+    ("parity_reference", "str", "", "numpy, or the framework whose outputs served as reference"),
+    ("load_average", "float", "", "one-minute load average at the end of sampling"),
+    ("other_load_cores", "float", "cores", "cores kept busy by other processes during sampling"),
+    ("steal_share", "float", "cores", "time taken by the hypervisor during sampling"),
+    ("involuntary_switches_per_s", "float", "1/s", "involuntary context switches during sampling"),
+    ("flags", "str", "", "warnings, separated by ';': docs/methodology.md lists them with their remedies"),
+    ("settings", "str", "JSON", "switches of the framework as read back"),
+    ("git_revision", "str", "", "revision of the suite, with + where files were changed"),
+)  # fmt: skip
+
+NAMES = tuple(column.name for column in COLUMNS)
+_TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
+
+
+def problem(record: dict) -> str | None:
+    """Why `record` does not fit the schema, in a sentence, or None."""
+    unknown = sorted(set(record) - set(NAMES))
+    if unknown:
+        return f"unknown column {unknown[0]!r}"
+    if record.get("status") not in STATUSES:
+        return f"unknown status {record.get('status')!r}"
+    for column in COLUMNS:
+        value = record.get(column.name)
+        if value is None:
+            continue
+        wrong_bool = isinstance(value, bool) and column.kind != "bool"
+        if wrong_bool or not isinstance(value, _TYPES[column.kind]):
+            return f"{column.name} holds {value!r}, which is no {column.kind}"
+    if record["status"] not in MEASURED and not record.get("reason"):
+        return f"status {record['status']} needs a reason"
+    return None

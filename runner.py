@@ -1,0 +1,100 @@
+"""The command line: `runner.py bench | list | setup`. Imports no framework, and nothing heavy before it is needed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+INTERRUPTED = 130
+
+
+def bench(arguments: argparse.Namespace) -> int:
+    """Measure a sweep, or go on with one."""
+    from harness.bench import bench as run
+
+    return run(arguments)
+
+
+def list_everything(arguments: argparse.Namespace) -> int:
+    """Print frameworks, modes and workloads, and what this machine can run."""
+    from harness.inventory import show
+
+    return show(arguments.python)
+
+
+def setup(arguments: argparse.Namespace) -> int:
+    """Make the environments of some frameworks."""
+    from harness.bench import set_up
+
+    return set_up(arguments)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's parser; flags of axes and workload parameters come from where those are defined."""
+    from harness import sweep
+
+    top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
+    for axis in sweep.AXES.values():
+        default = f" (default: {axis.default})" if axis.default else ""
+        command.add_argument(f"--{axis.flag}", metavar="A,B", help=axis.help + default)
+    for flag, text in sweep.parameter_flags().items():
+        command.add_argument(f"--{flag}", metavar="A,B", help=text)
+    command.add_argument("--profile", help="quick (default), standard or rigorous")
+    command.add_argument(
+        "--weights", metavar="FOLDER|HUB-NAME", help="a safetensors checkpoint instead of seeded weights"
+    )
+    command.add_argument("--seed", help="seed of weights, inputs and the order of measuring (default: 0)")
+    command.add_argument(
+        "--compile-cache", help="cold (default): a private, empty cache per launch; warm: a second start"
+    )
+    command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
+    command.add_argument(
+        "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"
+    )
+    command.add_argument(
+        "--isolate", action="store_true", default=None, help="every shape in worker processes of its own"
+    )
+    command.add_argument("--force", action="store_true", default=None, help="measure even where the canary fails")
+    command.add_argument(
+        "--out", metavar="FOLDER", help="where the run's files go (default: a new folder in results/runs)"
+    )
+    command.add_argument(
+        "--resume", metavar="RUN", nargs="?", const="newest", help="go on with a run (default: the newest)"
+    )
+    command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
+    command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
+    command.set_defaults(run=bench)
+
+    command = commands.add_parser("list", help="what there is, and what this machine can run")
+    command.add_argument("--python", help="ask this interpreter instead of the locked environments")
+    command.set_defaults(run=list_everything)
+
+    command = commands.add_parser("setup", help="make environments", description=setup.__doc__)
+    command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")
+    command.add_argument("--device", default="cpu", help="cpu (default) or gpu")
+    command.set_defaults(run=setup)
+    return top
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the command line; the exit code is 2 for what cannot be asked, 130 after Ctrl-C."""
+    from harness.sweep import UsageError
+
+    try:
+        arguments = parser().parse_args(words)
+        return arguments.run(arguments)
+    except UsageError as error:
+        print(f"runner.py: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,18 @@
+"""The workloads: what is computed. `names()` is cheap; `get` imports NumPy and the workload's file."""
+
+from __future__ import annotations
+
+import importlib
+
+# name -> module; a module holds its workloads in WORKLOADS, by name.
+_MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp"}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all workloads."""
+    return tuple(_MODULES)
+
+
+def get(name: str):
+    """The workload `name`, which is one of `names()`."""
+    return importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]

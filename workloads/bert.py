@@ -1,0 +1,177 @@
+"""BERT encoders (Devlin et al. 2018) with the pooler, as `BertModel` computes them without dropout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workloads.reference import gelu, layer_norm, linear, softmax
+from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+
+LAYER_NORM_EPSILON = 1e-12
+POSITIONS = 512
+# Outputs, in this order, of every implementation.
+OUTPUTS = ("last_hidden_state", "pooler_output")
+
+_PARAMETERS = (
+    Parameter("batch_size", "batch", 1, "sequences per call"),
+    Parameter("seq_len", "seq", 128, "tokens per sequence", maximum=POSITIONS),
+    Parameter("mask", "mask", "none", "attention mask passed to the model", choices=("none", "full")),
+    Parameter(
+        "attention", "attention", "explicit", "attention of the plain implementation: written out, or fused operator",
+        choices=("explicit", "fused"), implementations=("plain",),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Bert(Workload):
+    """A BERT encoder of a given size."""
+
+    layers: int = 12
+    hidden: int = 768
+    heads: int = 12
+    intermediate: int = 3072
+    vocabulary: int = 30522
+    token_types: int = 2
+    positions: int = POSITIONS
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        h, i = self.hidden, self.intermediate
+        shapes = {
+            "embeddings.word_embeddings.weight": (self.vocabulary, h),
+            "embeddings.position_embeddings.weight": (self.positions, h),
+            "embeddings.token_type_embeddings.weight": (self.token_types, h),
+            **_norm("embeddings.LayerNorm", h),
+        }
+        for layer in range(self.layers):
+            prefix = f"encoder.layer.{layer}"
+            for name in ("query", "key", "value"):
+                shapes |= _linear(f"{prefix}.attention.self.{name}", h, h)
+            shapes |= _linear(f"{prefix}.attention.output.dense", h, h)
+            shapes |= _norm(f"{prefix}.attention.output.LayerNorm", h)
+            shapes |= _linear(f"{prefix}.intermediate.dense", i, h)
+            shapes |= _linear(f"{prefix}.output.dense", h, i)
+            shapes |= _norm(f"{prefix}.output.LayerNorm", h)
+        return shapes | _linear("pooler.dense", h, h)
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """Normal weights of standard deviation 0.02 as BERT's initialisation; norms and biases drawn too.
+
+        All-ones norms and all-zero biases would hide a swapped or forgotten one from the parity check.
+        """
+        rng = np.random.default_rng(seed)
+        weights = {}
+        for name, shape in self.weight_shapes(parameters).items():
+            draw = rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
+            weights[name] = draw + 1 if name.endswith("LayerNorm.weight") else draw
+        return weights
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        shape = (int(parameters["batch_size"]), int(parameters["seq_len"]))
+        rng = np.random.default_rng(seed)
+        # From 1 upward: PaddleNLP's model masks token 0 (padding) by itself when no mask is given.
+        arrays = {"input_ids": rng.integers(1, self.vocabulary, shape, dtype=np.int64)}
+        if parameters["mask"] == "full":
+            arrays["attention_mask"] = np.ones(shape, dtype=np.int64)
+        return arrays
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        ids = inputs["input_ids"]  # (B, S)
+        batch, length = ids.shape
+        x = weights["embeddings.word_embeddings.weight"][ids]  # (B, S, H)
+        x = x + weights["embeddings.position_embeddings.weight"][:length]
+        x = x + weights["embeddings.token_type_embeddings.weight"][0]
+        x = _named_norm(x, weights, "embeddings.LayerNorm")
+
+        def heads(y: np.ndarray) -> np.ndarray:  # (B, S, H) -> (B, nh, S, H/nh)
+            return y.reshape(batch, length, self.heads, -1).transpose(0, 2, 1, 3)
+
+        for layer in range(self.layers):
+            prefix = f"encoder.layer.{layer}"
+            q, k, v = (heads(linear(x, weights, f"{prefix}.attention.self.{n}")) for n in ("query", "key", "value"))
+            scores = q @ k.transpose(0, 1, 3, 2) / np.float32(math.sqrt(self.hidden // self.heads))  # (B, nh, S, S)
+            context = (softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(x.shape)  # (B, S, H)
+            context = linear(context, weights, f"{prefix}.attention.output.dense")
+            x = _named_norm(x + context, weights, f"{prefix}.attention.output.LayerNorm")
+            y = gelu(linear(x, weights, f"{prefix}.intermediate.dense"))  # (B, S, I)
+            y = linear(y, weights, f"{prefix}.output.dense")
+            x = _named_norm(x + y, weights, f"{prefix}.output.LayerNorm")
+        return {"last_hidden_state": x, "pooler_output": np.tanh(linear(x[:, 0], weights, "pooler.dense"))}
+
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        """FLOPs as in Ivanov et al. 2021, "Data Movement Is All You Need": operators by class, forward pass only."""
+        batch, length, w = int(parameters["batch_size"]), int(parameters["seq_len"]), bytes_per_value
+        rows, h, i = batch * length, self.hidden, self.intermediate
+        states, scores = rows * h, batch * self.heads * length * length
+        matmuls = [linear_cost(rows, h, h, w)] * 4 + [linear_cost(rows, h, i, w), linear_cost(rows, i, h, w)]
+        pooler = linear_cost(batch, h, h, w)
+        # Two batched products, q k^T and p v, over each head's width.
+        attention = (2 * 2 * rows * length * h, 2 * w * (2 * states + scores))
+        norms = 2 * self.layers + 1
+        # Layer norm: mean, centre, square, variance, scale, weight, bias = 7 a value. Softmax: max, subtract,
+        # exponential, sum, divide = 5. GELU: scale, erf, add, two multiplications = 5. Six biases, two residuals.
+        pointwise_flops = 5 * rows * i + rows * i + 5 * states + 2 * states + scores
+        pointwise_bytes = 2 * w * (2 * rows * i + 5 * states + scores) + 2 * 3 * w * states
+        copies = 4 * 2 * w * states * self.layers + 3 * w * states + 8 * rows  # head transposes, embedding gathers
+        weights = sum(math.prod(shape) for shape in self.weight_shapes(parameters).values())
+        unused_rows = max(self.vocabulary - rows, 0) + self.positions - length + self.token_types - 1
+        return Cost(
+            operators=(
+                OperatorCost(
+                    "matmul",
+                    self.layers * sum(m[0] for m in matmuls) + pooler[0],
+                    self.layers * sum(m[1] for m in matmuls) + pooler[1],
+                ),
+                OperatorCost("attention", self.layers * attention[0], self.layers * attention[1]),
+                OperatorCost(
+                    "normalisation",
+                    norms * 7 * states + self.layers * 5 * scores,
+                    2 * w * (norms * states + self.layers * scores),
+                ),
+                OperatorCost("pointwise", self.layers * pointwise_flops, self.layers * pointwise_bytes),
+                OperatorCost("copy", 0, copies),
+            ),
+            compulsory_bytes=w * (weights - unused_rows * h + states + batch * h) + 8 * rows,
+        )
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def tokens_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"]) * int(parameters["seq_len"])
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        """A BERT with a head prefixes its encoder with `bert.`; the oldest call a norm's tensors gamma, beta."""
+        name = checkpoint_name.removeprefix("bert.")
+        return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        # How attention is written does not change what it computes.
+        return {name: value for name, value in parameters.items() if name != "attention"}
+
+
+def _linear(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+
+
+def _norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+
+
+def _named_norm(x: np.ndarray, weights: Arrays, name: str) -> np.ndarray:
+    return layer_norm(x, weights[f"{name}.weight"], weights[f"{name}.bias"], LAYER_NORM_EPSILON)
+
+
+# Absolute, on hidden states of order 1: rounding of the dtype through 12 layers.
+_TOLERANCE = {"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2}
+_COMMON = dict(family="bert", implementations=("library", "plain"), parameters=_PARAMETERS, tolerance=_TOLERANCE)
+
+WORKLOADS = {
+    "bert-base": Bert(name="bert-base", **_COMMON),  # the bert-base-uncased configuration, 110M parameters
+    "bert-tiny": Bert(  # google/bert_uncased_L-2_H-128_A-2
+        name="bert-tiny", layers=2, hidden=128, heads=2, intermediate=512, **_COMMON
+    ),
+}

@@ -1,0 +1,88 @@
+"""A plain MLP: blocks of matmul, layer norm and ReLU. No published model library has one, so it is `plain` only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workloads.reference import layer_norm, linear
+from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+
+LAYER_NORM_EPSILON = 1e-5
+OUTPUTS = ("output",)
+
+
+@dataclass(frozen=True)
+class Mlp(Workload):
+    """`depth` blocks of `relu(layer_norm(x @ W.T + b))`, each `width` wide."""
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        width = int(parameters["width"])
+        shapes = {}
+        for layer in range(int(parameters["depth"])):
+            shapes[f"layers.{layer}.linear.weight"] = (width, width)
+            shapes[f"layers.{layer}.linear.bias"] = (width,)
+            shapes[f"layers.{layer}.norm.weight"] = (width,)
+            shapes[f"layers.{layer}.norm.bias"] = (width,)
+        return shapes
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """Linear weights as He et al. 2015 (standard deviation sqrt(2 / width)); norms near 1, biases near 0."""
+        rng = np.random.default_rng(seed)
+        scale = np.float32(math.sqrt(2 / int(parameters["width"])))
+        weights = {}
+        for name, shape in self.weight_shapes(parameters).items():
+            draw = rng.standard_normal(shape, dtype=np.float32)
+            weights[name] = draw * scale if name.endswith("linear.weight") else draw * np.float32(0.02)
+            if name.endswith("norm.weight"):
+                weights[name] += 1
+        return weights
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        shape = (int(parameters["batch_size"]), int(parameters["width"]))
+        return {"x": np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)}
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        x = inputs["x"]  # (B, W)
+        for layer in range(int(parameters["depth"])):
+            x = linear(x, weights, f"layers.{layer}.linear")  # (B, W)
+            norm = f"layers.{layer}.norm"
+            x = layer_norm(x, weights[f"{norm}.weight"], weights[f"{norm}.bias"], LAYER_NORM_EPSILON)
+            x = np.maximum(x, 0)
+        return {"output": x}
+
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        batch, width, depth = (int(parameters[name]) for name in ("batch_size", "width", "depth"))
+        states, w = batch * width, bytes_per_value
+        flops, traffic = linear_cost(batch, width, width, w)
+        return Cost(
+            operators=(
+                OperatorCost("matmul", depth * flops, depth * traffic),
+                OperatorCost("normalisation", depth * 7 * states, depth * 2 * w * states),
+                OperatorCost("pointwise", depth * 2 * states, depth * 4 * w * states),  # bias and ReLU
+            ),
+            compulsory_bytes=w * (depth * (width * width + 3 * width) + 2 * states),
+        )
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        return {name: parameters[name] for name in ("width", "depth")}
+
+
+WORKLOADS = {
+    "mlp": Mlp(
+        name="mlp",
+        family="mlp",
+        implementations=("plain",),
+        parameters=(
+            Parameter("batch_size", "batch", 1, "rows per call", implementations=("plain",)),
+            Parameter("width", "width", 1024, "values per row", implementations=("plain",)),
+            Parameter("depth", "depth", 8, "blocks", implementations=("plain",)),
+        ),
+        tolerance={"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2},
+    )
+}

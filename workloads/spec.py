@@ -1,0 +1,139 @@
+"""What a workload declares: its parameters, weights, inputs, oracle, cost and tolerance. NumPy only."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Parameters = dict[str, int | str]
+Arrays = dict[str, np.ndarray]
+
+# How many values of each output are compared. Every value of BERT's hidden states up to batch 1 x sequence 341.
+SAMPLED_VALUES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One axis that a workload can be swept over: an integer with bounds, or one of a few words."""
+
+    name: str
+    flag: str
+    default: int | str
+    help: str
+    minimum: int = 1
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    implementations: tuple[str, ...] = ("library", "plain")
+
+    def problem(self, value: int | str) -> str | None:
+        """One sentence on why `value` cannot be used, or None."""
+        if self.choices:
+            return None if value in self.choices else f"{self.name} is one of {', '.join(self.choices)}, not {value!r}."
+        if not isinstance(value, int):
+            return f"{self.name} is a whole number, not {value!r}."
+        if value < self.minimum:
+            return f"{self.name} is at least {self.minimum}, not {value}."
+        if self.maximum is not None and value > self.maximum:
+            return f"{self.name} is at most {self.maximum}, not {value}."
+        return None
+
+
+@dataclass(frozen=True)
+class OperatorCost:
+    """FLOPs and bytes of one class of operators, analytic.
+
+    `flops` counts one multiply-add as two and every other arithmetic operation, transcendental ones included, as one.
+    `bytes` is the traffic when each operator reads its operands and writes its result once (nothing fused).
+    """
+
+    operator_class: str  # matmul, attention, normalisation, pointwise, copy
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one call: per operator class, and the bytes that must move whatever is fused."""
+
+    operators: tuple[OperatorCost, ...]
+    compulsory_bytes: int  # each weight and input read once, each output written once
+
+    @property
+    def flops(self) -> int:
+        return sum(o.flops for o in self.operators)
+
+    @property
+    def unfused_bytes(self) -> int:
+        return sum(o.bytes for o in self.operators)
+
+
+@dataclass(frozen=True)
+class Workload(ABC):
+    """A computation that every framework runs from the same weights on the same inputs.
+
+    `family` names the model code that adapters select (several workloads may be sizes of one family). `tolerance`
+    maps a dtype to the largest absolute error allowed between a framework's outputs and the oracle's.
+    """
+
+    name: str
+    family: str
+    implementations: tuple[str, ...]  # the default one first
+    parameters: tuple[Parameter, ...]
+    tolerance: dict[str, float] = field(hash=False)
+    passes: tuple[str, ...] = ("inference",)
+
+    @abstractmethod
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        """Shapes of the canonical weights under the checkpoint's own tensor names; linear weights are (out, in)."""
+
+    @abstractmethod
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """A seeded initialisation, float32, with the names and shapes of `weight_shapes`."""
+
+    @abstractmethod
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """One seeded set of inputs, in the order in which the model takes them."""
+
+    @abstractmethod
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        """The oracle: the outputs by name, computed with NumPy in float32 with float64 where it is cheap."""
+
+    @abstractmethod
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        """Analytic cost of one inference call."""
+
+    @abstractmethod
+    def items_per_call(self, parameters: Parameters) -> int:
+        """How many independent items (sequences, rows) one call handles."""
+
+    def tokens_per_call(self, parameters: Parameters) -> int | None:
+        """How many tokens one call handles, or None where the workload has no tokens."""
+        return None
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        """The canonical name of a tensor found in a checkpoint (undoes prefixes and historical spellings)."""
+        return checkpoint_name
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        """The parameters on which the weights depend (width, depth; not batch or sequence length)."""
+        return {}
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        """The parameters on which the values of inputs and outputs depend."""
+        return dict(parameters)
+
+
+def sampled(values: np.ndarray) -> np.ndarray:
+    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; float32, 1-D."""
+    flat = np.asarray(values).reshape(-1)
+    if flat.size > SAMPLED_VALUES:
+        # A stride that shares no factor with the row length would alias with no axis: step through by a large prime.
+        flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * 2_147_483_647) % flat.size]
+    return flat.astype(np.float32)
+
+
+def linear_cost(rows: int, inputs: int, outputs: int, width: int) -> tuple[int, int]:
+    """(FLOPs, bytes) of `rows x inputs @ inputs x outputs`, `width` bytes a value, without the bias."""
+    return 2 * rows * inputs * outputs, width * (rows * inputs + inputs * outputs + rows * outputs)
