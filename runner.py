@@ -23,6 +23,13 @@ def list_everything(arguments: argparse.Namespace) -> int:
     return show(arguments.python)
 
 
+def selfcheck(arguments: argparse.Namespace) -> int:
+    """Check that this machine is fit for measuring, and that the suite measures right on it."""
+    from harness.selfcheck import selfcheck as run
+
+    return run(arguments)
+
+
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
     from harness.bench import set_up
@@ -44,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     for flag, text in sweep.parameter_flags().items():
         command.add_argument(f"--{flag}", metavar="A,B", help=text)
     command.add_argument("--profile", help="quick (default), standard or rigorous")
+    command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
     command.add_argument(
         "--weights", metavar="FOLDER|HUB-NAME", help="a safetensors checkpoint instead of seeded weights"
     )
@@ -74,6 +82,14 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--python", help="ask this interpreter instead of the locked environments")
     command.set_defaults(run=list_everything)
 
+    command = commands.add_parser("selfcheck", help="is this machine fit?", description=selfcheck.__doc__)
+    for name in ("framework", "device", "threads", "profile", "budget"):
+        command.add_argument(f"--{name}", help=f"as in bench; by default bench's own {name}")
+    command.add_argument("--repeat", type=int, default=1, help="how often each framework is checked (default: 1)")
+    command.add_argument("--python", help="check with this interpreter instead of the locked environments")
+    command.add_argument("--out", metavar="FILE", help="write the checks as JSON as well")
+    command.set_defaults(run=selfcheck)
+
     command = commands.add_parser("setup", help="make environments", description=setup.__doc__)
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")
     command.add_argument("--device", default="cpu", help="cpu (default) or gpu")
@@ -91,6 +107,8 @@ def main(words: list[str] | None = None) -> int:
     except UsageError as error:
         print(f"runner.py: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:  # before there was a run to keep
+        return INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -104,6 +104,10 @@ class Adapter(ABC):
     def to_numpy(self, output: Any) -> Arrays:
         """The output's tensors under the workload's output names, on the host, floating point as float32."""
 
+    def own_timer(self, step: Step) -> Callable[[int], float] | None:
+        """The framework's own benchmark tool on `step`, as seconds per call over so many calls; None if it has none."""
+        return None
+
     def release(self) -> None:
         """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
         return None

@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,8 @@ from frameworks import canary
 from frameworks.adapter import Adapter, Capture, Effective, Step, Unsupported
 from measurement.cells import Cell
 from measurement.noise import NoiseMeter
-from measurement.profiles import Profile
-from measurement.sampling import Clocks, Contender, first_call, take_rounds, warm_up
+from measurement.profiles import YARDSTICK, Profile
+from measurement.sampling import Clocks, Contender, delayed, first_call, independent_timer, take_rounds, warm_up
 from workloads.spec import sampled
 
 PROGRESS_SECONDS = 1.0
@@ -48,6 +48,7 @@ class Channel:
 
     def phase(self, cell: Cell, phase: str) -> None:
         self.mark(cell.id)
+        print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
         self.send("phase", cell=cell.id, phase=phase)
 
 
@@ -72,6 +73,7 @@ class Worker:
         self.description = frameworks.describe(job["framework"])
         self.adapter: Adapter
         self.effective: Effective
+        self.sound = False  # the device computed what it should when the process started
 
     def run(self) -> None:
         groups = [[Cell.from_json(cell) for cell in group["cells"]] for group in self.job["groups"]]
@@ -83,6 +85,10 @@ class Worker:
             return
         for position, (group, cells) in enumerate(zip(self.job["groups"], groups, strict=True), start=1):
             self.measure_group(group, cells, position)
+        # Last, so that the yardstick disturbs nothing that is measured by it.
+        self.profile = YARDSTICK
+        for group in self.job["yardsticks"]:
+            self.measure_group(group, [Cell.from_json(cell) for cell in group["cells"]], position=0)
         self.channel.send("done")
 
     def start(self, cell: Cell) -> None:
@@ -96,13 +102,18 @@ class Worker:
             why = self.adapter.available(cell.device) or f"this build does not work on {cell.device}"
             raise Unsupported(f"{wrong}: {why}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
+        self.sound = wrong is None
         self.channel.send(
             "hello", versions=frameworks.versions(self.job["framework"]), effective=asdict(self.effective), canary=wrong
         )
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:
-        """Turn an exception into the records of `cells`; the yielded list holds the status if that happened."""
+        """Turn an exception into the records of `cells`; the yielded list holds the status if that happened.
+
+        An exception that leaves the device unusable, as an illegal access does on a GPU, ends the process: the parent
+        starts a new one for the cells that are left.
+        """
         trouble: list[str] = []
         try:
             yield trouble
@@ -113,6 +124,15 @@ class Worker:
             trouble.append(status)
             for cell in cells:
                 self.channel.send("cell", cell=cell.id, status=status, reason=reason)
+            if status != "unsupported" and self.sound and not self.still_works(cells[0].device):
+                sys.exit(f"{cells[0].device} now computes wrongly or not at all: the next cells need a new process.")
+
+    def still_works(self, device: str) -> bool:
+        """Whether the device, which did so at the start, still computes what it should."""
+        try:
+            return canary.problem(self.adapter.canary(device)) is None
+        except Exception:
+            return False
 
     def measure_group(self, group: dict, cells: list[Cell], position: int) -> None:
         """Prepare every mode, warm each up, sample them alternately, and report."""
@@ -123,6 +143,7 @@ class Worker:
         for cell in cells:
             with self.reporting([cell]):
                 members.append(self.prepare(workload, cell, weights, inputs))
+        members += [self.control(members, **entry) for entry in group["controls"]]
         if self.job["launch"] is None:  # a priming launch only fills the compile caches
             for member in members:
                 self.channel.send("cell", cell=member.cell.id, status="primed")
@@ -133,9 +154,8 @@ class Worker:
                 warm_up(member.contender, self.profile, self.clocks)
             if trouble:
                 members.remove(member)
-        if members:
-            with self.reporting([member.cell for member in members]):
-                self.sample_and_report(members, position)
+        noise = self.sample(members)
+        self.send_reports(members, noise, position)
         members.clear()
         self.adapter.release()
 
@@ -163,29 +183,56 @@ class Worker:
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
         return member
 
-    def sample_and_report(self, members: list[Member], position: int) -> None:
-        by_name = {member.cell.id: member for member in members}
-        contenders = [member.contender for member in members]
+    def control(self, members: list[Member], id: str, of: str, delay: float, own_timer: bool) -> Member:
+        """A second contender on the step of the cell `of`: the same, slower by a share, or under another timer."""
+        origin = next(member for member in members if member.cell.id == of)
+        contender = replace(origin.contender, name=id)
+        if delay:
+            contender.step = delayed(origin.step, contender.synchronize, delay)
+        if own_timer:
+            contender.timer = self.adapter.own_timer(origin.step) or independent_timer(contender)
+        return replace(origin, contender=contender)
+
+    def sample(self, members: list[Member]) -> dict:
+        """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin anew."""
         last_progress = time.perf_counter()
 
         def on_round(rounds: int) -> None:
             nonlocal last_progress
             if time.perf_counter() - last_progress >= PROGRESS_SECONDS:
                 last_progress = time.perf_counter()
-                self.channel.send("progress", rounds=rounds, seconds={c.name: c.samples[-1] for c in contenders})
+                seconds = {member.contender.name: member.contender.samples[-1] for member in members}
+                self.channel.send("progress", rounds=rounds, seconds=seconds)
 
-        self.channel.phase(members[0].cell, "sampling")
-        order = random.Random(f"{self.job['seed']}/{self.job['launch']}/{members[0].cell.group_id}")
-        meter = NoiseMeter()
-        take_rounds(
-            contenders, self.profile, self.clocks, order, on_round, lambda c: self.channel.mark(by_name[c.name].cell.id)
-        )
-        noise = meter.stop().to_json()
+        while members:
+            by_name = {member.contender.name: member.cell for member in members}
+            at_work = [members[0].cell]
+
+            def on_sample(contender: Contender, by_name=by_name, at_work=at_work) -> None:
+                at_work[0] = by_name[contender.name]
+                self.channel.mark(at_work[0].id)
+
+            self.channel.phase(at_work[0], "sampling")
+            order = random.Random(f"{self.job['seed']}/{self.job['launch']}/{at_work[0].group_id}")
+            for member in members:
+                member.contender = replace(member.contender, samples=[], cpu_seconds=0.0, wall_seconds=0.0)
+            with self.reporting(at_work):
+                meter = NoiseMeter()
+                contenders = [member.contender for member in members]
+                take_rounds(contenders, self.profile, self.clocks, order, on_round, on_sample)
+                return meter.stop().to_json()
+            members[:] = [member for member in members if member.cell is not at_work[0]]
+        return {}
+
+    def send_reports(self, members: list[Member], noise: dict, position: int) -> None:
+        """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
+        reports = {}
         for member in members:
             with self.reporting([member.cell]):
                 self.channel.mark(member.cell.id)
-                report = self.report(member, noise, position)
-                self.channel.send("cell", cell=member.cell.id, status="measured", **report)
+                reports[member.contender.name] = self.report(member, noise, position)
+        for cell_id, report in reports.items():
+            self.channel.send("cell", cell=cell_id, status="measured", **report)
 
     def report(self, member: Member, noise: dict, position: int) -> dict:
         contender, captured = member.contender, member.step.capture()

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from harness.runs import parameters_text
-from measurement import flags
+from measurement import flags, regime
 from measurement.cells import Cell
 from measurement.noise import Noise
+from measurement.peaks import Peaks
 from measurement.profiles import Profile
 from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, median_interval, ratio, summarise
@@ -51,6 +52,10 @@ class Outcome:
     failure: Failure | None = None
     parity: Parity | None = None
 
+    def has_report(self, launch: int) -> bool:
+        """Whether that launch measured the cell."""
+        return any(report["launch"] == launch for report in self.reports)
+
 
 @dataclass(frozen=True)
 class Context:
@@ -66,19 +71,25 @@ class Context:
 
 
 def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
-    """Eager time over this mode's, from the rounds of each launch that measured both."""
+    """Eager time over this mode's, from the rounds of each worker process that measured both."""
     if baseline is None:
         return None
-    theirs = {report["launch"]: report["samples"] for report in baseline.reports}
+    theirs = {_process(report): report["samples"] for report in baseline.reports}
     pairs = [
-        log_ratios(theirs[report["launch"]], report["samples"])
+        log_ratios(theirs[_process(report)], report["samples"])
         for report in outcome.reports
-        if report["launch"] in theirs
+        if _process(report) in theirs
     ]
     return ratio(pairs)
 
 
-def record(outcome: Outcome, baseline: Outcome | None, workload, weights: str, context: Context) -> dict:
+def _process(report: dict) -> tuple:
+    return report["launch"], report.get("worker")
+
+
+def record(
+    outcome: Outcome, baseline: Outcome | None, workload, weights: str, peaks: Peaks | None, context: Context
+) -> dict:
     """The record of a finished cell. `baseline` is the group's eager outcome where it was measured."""
     row = _identity(outcome, workload, weights, context)
     failure = outcome.failure
@@ -88,6 +99,7 @@ def record(outcome: Outcome, baseline: Outcome | None, workload, weights: str, c
     interval = None if outcome.cell.mode == "eager" else speedup(outcome, baseline)
     row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
     row |= _rates(outcome, workload, row["latency_ms_median"])
+    row |= _explained(outcome, row, peaks)
     row |= _noise(outcome)
     if outcome.cell.mode == "eager":
         row["speedup_vs_eager"] = 1.0
@@ -214,6 +226,22 @@ def _rates(outcome: Outcome, workload, latency_ms: float) -> dict:
         "tokens_per_s": tokens / seconds if tokens else None,
         "achieved_tflops": workload.cost(shape, 4).flops / seconds / 1e12,
         "peak_memory_mb": max(memory) / 1e6 if memory else None,
+    }
+
+
+def _explained(outcome: Outcome, row: dict, peaks: Peaks | None) -> dict:
+    """How close the cell comes to the peak, and what its time is spent on."""
+    if peaks is None:
+        return {}
+    moved = row["unfused_bytes"] if outcome.cell.mode == "eager" else row["bytes"]
+    seconds = row["latency_ms_median"] / 1e3
+    return {
+        "mfu_pct": 100 * row["flops"] / seconds / peaks.flops_per_s,
+        "peak_tflops": peaks.flops_per_s / 1e12,
+        "peak_gb_per_s": peaks.bytes_per_s / 1e9,
+        "peak_source": peaks.source,
+        "intensity": row["flops"] / moved,
+        "regime": regime.classify(seconds, row["flops"], moved, row["unfused_bytes"], peaks),
     }
 
 

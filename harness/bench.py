@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import environments, plan, runs, sweep
+from harness import environments, plan, runs, sweep, yardsticks
 from harness.assemble import Context, Failure
 from harness.execute import Executor
 from harness.materials import MaterialsError, Store
@@ -43,7 +43,8 @@ def bench(arguments: argparse.Namespace) -> int:
     store = Store(wanted.weights, wanted.seed)
     try:
         groups = [group for bundle in planned.bundles for group in bundle.groups]
-        store.prepare(groups, lambda text: console.print(text, highlight=False))
+        measures = [group for bundle in planned.bundles for group in yardsticks.groups_for(bundle.first)]
+        store.prepare([*groups, *measures], lambda text: console.print(text, highlight=False))
     except MaterialsError as error:
         raise UsageError(str(error)) from None
     run = resumed or runs.Run.create(arguments.out)

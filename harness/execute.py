@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import frameworks
 import workloads
-from harness import assemble
+from harness import assemble, yardsticks
 from harness.assemble import Context, Failure, Outcome, Parity
 from harness.materials import PARITY_INPUTS, Materials
 from harness.plan import Bundle, Group, Plan
@@ -19,6 +19,7 @@ from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import Cell
 from measurement.machine import cpu_assignment
+from measurement.peaks import Peaks
 from measurement.profiles import Profile
 
 
@@ -44,7 +45,10 @@ class Executor:
     interpreters: dict[tuple[str, str], Path | Failure]  # by framework and kind of device
     materials: Callable[[Group], Materials]
     timeout_s: float
+    with_peaks: bool = True
+    peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
     references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
+    written: set[Group] = field(default_factory=set)
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
@@ -52,6 +56,7 @@ class Executor:
             if cell.id in plan.impossible and cell.id not in finished:
                 outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
                 self.write([outcome], {}, self.sweep.weights or f"seed:{self.sweep.seed}")
+        self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
         for bundle in plan.bundles:
             self.run_bundle(bundle)
             self.run.write_csv()
@@ -65,26 +70,46 @@ class Executor:
             for outcome in outcomes.values():
                 outcome.failure = broken
         else:
-            self.run_launches(bundle, outcomes)
+            try:
+                self.run_launches(bundle, outcomes)
+            except KeyboardInterrupt:
+                self.finish_settled(bundle, outcomes)
+                raise
         for group in bundle.groups:
-            self.check_parity(group, outcomes)
-            wanted = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
-            self.write(wanted, outcomes, self.materials(group).weights_name)
+            self.finish(group, outcomes)
         self.display.bundle_done(bundle)
+
+    def finish_settled(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
+        """Write the groups to which no launch has anything to add."""
+        last = self.profile.maximum_launches - 1
+        for group in bundle.groups:
+            found = [outcomes[cell.id] for cell in group.cells]
+            if all(outcome.failure or outcome.has_report(last) for outcome in found):
+                self.finish(group, outcomes)
+
+    def finish(self, group: Group, outcomes: dict[str, Outcome]) -> None:
+        """Write the records of a group, once."""
+        if group in self.written:
+            return
+        self.written.add(group)
+        self.check_parity(group, outcomes)
+        wanted = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
+        self.write(wanted, outcomes, self.materials(group).weights_name)
 
     def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
         """As many launches as the profile wants, with compile caches as the sweep wants them."""
         cache = self.run.folder / "launches" / "cache"
-        if self.sweep.compile_cache == "warm":
-            self.launch(bundle, list(bundle.groups), outcomes, cache, launch=None)
-        for launch in range(self.profile.maximum_launches):
-            groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, launch))]
-            if not groups:
-                break
-            if self.sweep.compile_cache == "cold":
-                shutil.rmtree(cache, ignore_errors=True)
-            self.launch(bundle, groups, outcomes, cache, launch)
-        shutil.rmtree(cache, ignore_errors=True)
+        shutil.rmtree(cache, ignore_errors=True)  # left by a run that was killed
+        try:
+            if self.sweep.compile_cache == "warm":
+                self.launch(bundle, list(bundle.groups), outcomes, cache, launch=None)
+            for launch in range(self.profile.maximum_launches):
+                groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, launch))]
+                if not groups:
+                    break
+                self.launch(bundle, groups, outcomes, cache, launch)
+        finally:
+            shutil.rmtree(cache, ignore_errors=True)
 
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
         """What of a group the next launch has to measure, if anything."""
@@ -103,19 +128,41 @@ class Executor:
     def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int | None) -> None:
         """One launch of `groups`, begun again without the culprit when a worker dies; None is the priming launch."""
         while groups:
+            if self.sweep.compile_cache == "cold":  # for each process: one that died has left compiled code behind
+                shutil.rmtree(cache, ignore_errors=True)
             folder = self.new_folder()
             self.display.bundle(bundle, launch or 0)
             attempt = Attempt(folder, launch, outcomes)
+            measures = () if launch is None else self.yardsticks(bundle.first, outcomes)
             failure = self.attempt(
-                attempt, self.local_launch(bundle.first, folder, cache), self.job(groups, folder, launch)
+                attempt,
+                self.local_launch(bundle.first, folder, cache),
+                self.job(groups, measures, folder, launch),
+                None if yardsticks else bundle,  # records tell the peaks, which are measured last
             )
+            self.note_peaks(bundle.first, measures, outcomes)
             left = [rest for group in groups if (rest := group.without(attempt.done))]
-            if failure is None:
+            if not left:
                 return
             culprits = attempt.culprits(left)
             for cell_id in culprits:
                 outcomes[cell_id].failure = failure
             groups = [rest for group in left if (rest := group.without(culprits))]
+
+    def yardsticks(self, cell: Cell, outcomes: dict[str, Outcome]) -> tuple[Group, ...]:
+        """The yardsticks a launch has to measure as well: those of its kind, if no launch of the run has yet."""
+        if not self.with_peaks or yardsticks.key(cell) in self.peaks:
+            return ()
+        groups = yardsticks.groups_for(cell)
+        outcomes |= {group.cells[0].id: Outcome(group.cells[0], utc_now()) for group in groups}
+        return groups
+
+    def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
+        """Keep the peaks that a launch measured, also for a resumed run."""
+        found = yardsticks.peaks_from(outcomes[group.cells[0].id] for group in groups) if groups else None
+        if found:
+            self.peaks[yardsticks.key(cell)] = found
+            self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
     def new_folder(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
@@ -125,17 +172,18 @@ class Executor:
         (folder / "outputs").mkdir(parents=True)
         return folder
 
-    def attempt(self, attempt: Attempt, launch: local.Launch, job: dict) -> Failure | None:
-        """Run one worker to its end; how it failed, if it did."""
+    def attempt(self, attempt: Attempt, launch: local.Launch, job: dict, settled: Bundle | None) -> Failure:
+        """Run one worker to its end; how it failed the cells it left out. Writes groups of `settled` as they finish."""
         try:
             for message in local.run(launch, job):
                 attempt.handle(message, self.display)
+                while attempt.samples:
+                    self.run.append_samples(attempt.samples.pop(0))
+                if settled and message["type"] == "cell":
+                    self.finish_settled(settled, attempt.outcomes)
         except local.WorkerFailure as error:
             return Failure(error.status, str(error), local.log_tail(launch.log))
-        finally:
-            for entry in attempt.samples:
-                self.run.append_samples(entry)
-        return None
+        return Failure("crash", "The worker ended without a word on this cell.", local.log_tail(launch.log))
 
     def local_launch(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
         description = frameworks.describe(cell.framework)
@@ -149,17 +197,17 @@ class Executor:
             timeout_s=self.timeout_s,
         )
 
-    def job(self, groups: list[Group], folder: Path, launch: int | None) -> dict:
+    def job(self, groups: list[Group], measures: tuple[Group, ...], folder: Path, launch: int | None) -> dict:
+        def described(group: Group) -> dict:
+            data = self.materials(group)
+            cells = [cell.to_json() for cell in group.cells]
+            controls = [asdict(control) for control in group.controls]
+            return {"cells": cells, "controls": controls, "weights": str(data.weights), "inputs": str(data.inputs)}
+
         return {
             "framework": groups[0].cells[0].framework,
-            "groups": [
-                {
-                    "cells": [cell.to_json() for cell in group.cells],
-                    "weights": str(self.materials(group).weights),
-                    "inputs": str(self.materials(group).inputs),
-                }
-                for group in groups
-            ],
+            "groups": [described(group) for group in groups],
+            "yardsticks": [described(group) for group in measures],
             "profile": self.profile.to_json(),
             "launch": launch,
             "seed": self.sweep.seed,
@@ -195,7 +243,8 @@ class Executor:
             if baseline is not None and baseline.failure:
                 baseline = None
             workload = workloads.get(outcome.cell.workload)
-            row = assemble.record(outcome, baseline, workload, weights, self.context)
+            peaks = self.peaks.get(yardsticks.key(outcome.cell))
+            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
             self.run.append_record(row)
             self.display.record(row)
 
@@ -208,20 +257,25 @@ class Attempt:
     launch: int | None
     outcomes: dict[str, Outcome]
     hello: dict = field(default_factory=dict)
+    at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
     done: set[str] = field(default_factory=set)
     samples: list[dict] = field(default_factory=list)
 
     def handle(self, message: dict, display: Display) -> None:
-        """Take in one message of the worker."""
+        """Take in one message of the worker. Raises WorkerFailure for one that lacks its content."""
         kind = message["type"]
-        if kind == "hello":
-            self.hello = message
-        elif kind == "phase":
-            display.phase(message["cell"], message["phase"])
-        elif kind == "progress":
-            display.progress(message["rounds"], message["seconds"])
-        elif kind == "cell":
-            self.finish(message)
+        try:
+            if kind == "hello":
+                self.hello = message
+            elif kind == "phase":
+                self.at_work = None if message["phase"] == "sampling" else message["cell"]
+                display.phase(message["cell"], message["phase"])
+            elif kind == "progress":
+                display.progress(message["rounds"], message["seconds"])
+            elif kind == "cell":
+                self.finish(message)
+        except (KeyError, TypeError) as error:
+            raise local.WorkerFailure("crash", f"The worker sent half a message, {kind!r}: {error!r}.") from None
 
     def finish(self, message: dict) -> None:
         """Keep what the worker says of a cell it is done with."""
@@ -235,14 +289,19 @@ class Attempt:
             tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
             outcome.failure = Failure(status, message["reason"], tail)
             return
-        outcome.reports.append({"launch": self.launch, **message})
+        outcome.reports.append({"launch": self.launch, "worker": self.folder.name, **message})
         self.samples.append({"cell": cell_id, "launch": self.launch, "seconds_per_call": message["samples"]})
 
     def culprits(self, left: list[Group]) -> set[str]:
-        """The cells to blame for the worker's death: the one at work, or all if it died before any, or after all."""
+        """The cells to blame for the worker's death: the one at work, or all if it died before any.
+
+        None if it died between two groups, or when it was done with the one at work: a new worker goes on from there.
+        """
         remaining = {cell.id for group in left for cell in group.cells}
         try:
-            marked = (self.folder / "marker").read_bytes().decode().strip()
+            marked = self.at_work or (self.folder / "marker").read_bytes().decode().strip()
         except OSError:
             marked = ""
-        return {marked} if self.hello and marked in remaining else remaining
+        if self.hello and marked in remaining:
+            return {marked}
+        return set() if self.done else remaining

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "materials"
-INPUT_SETS = 4
 PARITY_INPUTS = 2
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
 ORACLE_FLOPS = 2e12
@@ -117,7 +116,7 @@ def _make(request: dict) -> dict:
     oracle = workload.oracle_parameters(parameters)
     key = _digest(_code_digest(), workload.name, oracle, request["seed"])
     inputs = CACHE / f"{workload.name}-inputs-{key}.npz"
-    sets = [workload.inputs(parameters, request["seed"] + 1 + index) for index in range(INPUT_SETS)]
+    sets = [workload.inputs(parameters, request["seed"] + 1 + index) for index in range(workload.input_sets)]
     _save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
     reference = CACHE / f"{workload.name}-reference-{_digest(key, weights.name)}.npz"

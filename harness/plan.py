@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import frameworks
 import workloads
@@ -17,11 +17,22 @@ START_SECONDS, COMPILE_SECONDS = 8.0, 12.0
 
 
 @dataclass(frozen=True)
+class Control:
+    """A second contender for a cell's own step, for self-checks: the same again, slower, or under another timer."""
+
+    id: str
+    of: str  # a cell's id
+    delay: float = 0.0  # share of the call's time
+    own_timer: bool = False
+
+
+@dataclass(frozen=True)
 class Group:
     """Cells that differ in their mode alone, measured alternately. `wanted` are those that still lack a record."""
 
     cells: tuple[Cell, ...]
     wanted: frozenset[str]
+    controls: tuple[Control, ...] = ()
 
     @property
     def parameters(self) -> dict:
@@ -31,7 +42,7 @@ class Group:
         """The group less some cells; None when no wanted cell is left."""
         left = tuple(cell for cell in self.cells if cell.id not in ids)
         wanted = self.wanted - ids
-        return Group(left, wanted) if wanted else None
+        return replace(self, cells=left, wanted=wanted) if wanted else None
 
 
 @dataclass(frozen=True)
@@ -168,5 +179,14 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> f
 
 
 def profile_of(sweep: Sweep) -> Profile:
-    """The sweep's profile."""
-    return PROFILES[sweep.profile]
+    """The sweep's profile; a budget of its own scales the profile's other times along."""
+    profile = PROFILES[sweep.profile]
+    if sweep.budget is None:
+        return profile
+    scale = sweep.budget / profile.seconds_per_cell
+    return replace(
+        profile,
+        seconds_per_cell=sweep.budget,
+        maximum_seconds_per_cell=profile.maximum_seconds_per_cell * scale,
+        warmup_seconds=profile.warmup_seconds * scale,
+    )

@@ -118,6 +118,7 @@ class Sweep:
     axes: dict[str, list]
     parameters: dict[str, list]
     profile: str
+    budget: float | None  # seconds per cell, instead of the profile's
     weights: str | None
     seed: int
     compile_cache: str
@@ -127,7 +128,7 @@ class Sweep:
 
 
 OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
-OPTIONS["force"] = False
+OPTIONS |= {"force": False, "budget": None}
 
 
 def from_file(path: str) -> dict:
@@ -159,6 +160,18 @@ def _axis_values(axis: Axis, given) -> list:
     return list(dict.fromkeys(axis.parse(word) for word in words))
 
 
+def _budget(given: str | float | None) -> float | None:
+    if given is None:
+        return None
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"BUDGET is a number of seconds above 0, not {given!r}.")
+    return value
+
+
 def resolve(given: dict) -> Sweep:
     """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError."""
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
@@ -174,6 +187,7 @@ def resolve(given: dict) -> Sweep:
         axes=axes,
         parameters=parameters,
         profile=choose(str(options["profile"]), PROFILES, "profile"),
+        budget=_budget(options["budget"]),
         weights=options["weights"],
         seed=seed,
         compile_cache=choose(str(options["compile-cache"]), ("cold", "warm"), "compile cache state"),

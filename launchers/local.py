@@ -8,7 +8,6 @@ import os
 import selectors
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,21 +124,28 @@ def _death(process: subprocess.Popen) -> str:
     except subprocess.TimeoutExpired:
         return "The worker closed its results pipe before it was done."
     if code < 0:
-        name = signal.Signals(-code).name
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         hint = " (often the system running out of memory)" if name == "SIGKILL" else ""
         return f"The worker was killed by {name}{hint}."
     return f"The worker exited with code {code} before it was done."
 
 
 def _stop(process: subprocess.Popen) -> None:
-    """End the worker's whole process group: politely, then not."""
-    for sign, patience in ((signal.SIGTERM, KILL_SECONDS), (signal.SIGKILL, KILL_SECONDS)):
-        if process.poll() is None or sign == signal.SIGKILL:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, sign)
-        deadline = time.monotonic() + patience
-        while process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+    """End the worker's whole process group: politely, then not; after a second Ctrl-C at once."""
+    try:
+        if process.poll() is None:
+            _signal_group(process, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(KILL_SECONDS)
+    finally:
+        _signal_group(process, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILL_SECONDS)
+
+
+def _signal_group(process: subprocess.Popen, sign: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, sign)
 
 
 def log_tail(path: Path, characters: int = 2000) -> str:

@@ -10,6 +10,7 @@ import gc
 import math
 import random
 import time
+import timeit
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ class Contender:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
+    timer: Callable[[int], float] | None = None  # seconds per call over so many calls, by somebody else's clock
 
     @property
     def cpu_per_wall(self) -> float | None:
@@ -63,6 +65,8 @@ def first_call(contender: Contender, clocks: Clocks) -> Any:
 
 def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
     """Seconds per call over `calls` calls. On entry and on return no work of this contender is outstanding."""
+    if contender.timer:
+        return contender.timer(calls)
     step, synchronize, wall = contender.step, contender.synchronize, clocks.wall
     if contender.synchronize_each_call:
         start = wall()
@@ -114,6 +118,27 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
         earlier = window if rested and full and same_length else None
         if not same_length:
             contender.calls_per_sample = wanted
+
+
+def delayed(step: Callable[[], Any], synchronize: Callable[[Any], None], share: float) -> Callable[[], Any]:
+    """`step`, spinning afterwards for `share` of the time that the call took: a known slow-down for self-checks."""
+
+    def call() -> Any:
+        start = time.perf_counter()
+        output = step()
+        synchronize(output)
+        end = time.perf_counter()
+        while time.perf_counter() < end + share * (end - start):
+            pass
+        return output
+
+    return call
+
+
+def independent_timer(contender: Contender) -> Callable[[int], float]:
+    """Python's own `timeit` on the contender's step: seconds per call over so many calls."""
+    call = lambda: contender.synchronize(contender.step())  # noqa: E731
+    return lambda calls: timeit.timeit(call, number=calls) / calls
 
 
 @contextmanager

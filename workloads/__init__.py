@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 # name -> module; a module holds its workloads in WORKLOADS, by name.
-_MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp"}
+_MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
 
 
 def names() -> tuple[str, ...]:

@@ -1,0 +1,43 @@
+"""JAX: eager is op by op dispatch to XLA, never `disable_jit`; the graph mode is one `jax.jit` of the whole model."""
+
+from __future__ import annotations
+
+from frameworks.description import Framework, Mode, openmp_environment
+
+
+def _environment(threads: int, device_kind: str) -> dict[str, str]:
+    variables = {
+        **openmp_environment(threads),
+        # XLA's thread pools read these two when the backend starts; the often-quoted XLA_FLAGS for Eigen do nothing.
+        "PJRT_NPROC": str(threads),
+        "NPROC": str(threads),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "TRANSFORMERS_VERBOSITY": "error",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        # transformers would import whatever else is installed beside JAX.
+        "USE_FLAX": "1",
+        "USE_TORCH": "0",
+        "USE_TF": "0",
+        # By default a compilation under 1 s is not stored, so a warm cache would hold some of the models only.
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    if device_kind == "cpu":
+        return {**variables, "JAX_PLATFORMS": "cpu"}  # a CUDA build would take the GPU, and memory on it
+    return {**variables, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+
+
+FRAMEWORK = Framework(
+    name="jax",
+    title="JAX",
+    distributions=("jax", "jaxlib", "flax", "transformers", "numpy"),
+    modes=(
+        Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable"),
+        Mode("jit", graph=True, summary="one jax.jit of the whole model"),
+    ),
+    default_graph="jit",
+    models={"library": ("bert",), "plain": ("bert", "mlp")},
+    environment=_environment,
+    cache_variables=("JAX_COMPILATION_CACHE_DIR",),
+)

@@ -1,0 +1,195 @@
+"""JAX behind the boundary."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import glob
+import importlib.util
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+
+import frameworks.adapter as boundary
+from frameworks import canary
+from frameworks.adapter import Capture, Effective, Step, Unsupported
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+# dtype -> (dtype of parameters and activations, jax_default_matmul_precision). JAX's own default is TF32 on a GPU.
+PRECISION = {
+    "fp32": (jnp.float32, "highest"),
+    "tf32": (jnp.float32, "tensorfloat32"),
+    "bf16": (jnp.bfloat16, "default"),
+    "fp16": (jnp.float16, "default"),
+}
+COMPILED = "/jax/core/compile/backend_compile_duration"  # fires once per executable, cached on disk or not
+WHOLE_MODEL = "whole_model_"
+READ_BACK = (
+    "jax_default_matmul_precision",
+    "jax_enable_x64",
+    "jax_cpu_enable_async_dispatch",
+    "jax_compilation_cache_dir",
+    "jax_persistent_cache_min_compile_time_secs",
+)
+ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCATE", "NVIDIA_TF32_OVERRIDE")
+
+
+class Adapter(boundary.Adapter):
+    def __init__(self):
+        self._compiled: Counter[str] = Counter()  # executables by the function they were compiled for
+        self._graphs = 0
+        self._peak_at_release = 0
+        self._device: jax.Device | None = None
+        jax.monitoring.register_event_duration_secs_listener(self._count)
+
+    def _count(self, event: str, _seconds: float, **details: Any) -> None:
+        if event == COMPILED:
+            self._compiled[str(details.get("fun_name", ""))] += 1
+
+    def available(self, device: str) -> str | None:
+        try:
+            _find(device)
+        except (RuntimeError, IndexError) as error:
+            plugins = [f"jax_cuda{n}_plugin" for n in (12, 13) if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
+            reason = str(error).strip().splitlines()[0]
+            return f"jaxlib {jaxlib.__version__} (CUDA plug-ins: {', '.join(plugins) or 'none'}): {reason}"
+        return None
+
+    def canary(self, device: str) -> dict[str, Any]:
+        where = _find(device)
+        left, right = (jax.device_put(array, where) for array in (canary.LEFT, canary.RIGHT))
+        ones = jnp.ones((4, 4), device=where)
+        return self.to_numpy({"ones": ones, "sum": left + right, "matmul": left @ right, "relu": jax.nn.relu(left)})
+
+    def configure(self, cell: Cell) -> Effective:
+        self._device = _find(cell.device)
+        dtype, precision = PRECISION[cell.dtype]
+        jax.config.update("jax_default_device", self._device)
+        jax.config.update("jax_default_matmul_precision", precision)
+        settings = {name: jax.config.values.get(name) for name in READ_BACK}
+        settings |= {name: os.environ.get(name) for name in ENVIRONMENT}
+        settings |= {
+            "jaxlib": jaxlib.__version__,
+            "parameters_and_inputs": f"cast to {jnp.dtype(dtype).name} on the host; token ids are int32",
+            "denormals_flushed": float(jnp.float32(1e-30) * jnp.float32(1e-10)) == 0,
+            "platform_version": self._device.client.platform_version,
+            "compute_capability": getattr(self._device, "compute_capability", None),
+            "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        }
+        gpu = cell.device_kind == "gpu"
+        return Effective(
+            threads=_pool_threads(),
+            device_name=self._device.device_kind if gpu else None,
+            tf32=jax.config.jax_default_matmul_precision == "tensorfloat32" if gpu else None,
+            settings=settings,
+        )
+
+    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        if cell.pass_name != "inference":
+            raise Unsupported(f"the {cell.pass_name} pass is not written for JAX")
+        if cell.dtype == "tf32" and cell.device_kind != "gpu":
+            raise Unsupported("TF32 is a format of NVIDIA's GPUs; the CPU has no such matrix products")
+        if jax.config.jax_disable_jit:
+            raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
+        if cell.implementation == "library":
+            from frameworks.jax import library as models  # transformers takes seconds to import
+        else:
+            from frameworks.jax import plain as models
+        dtype = jnp.dtype(PRECISION[cell.dtype][0])
+
+        def load(array: np.ndarray) -> jax.Array:
+            # A copy of our own: JAX may alias host memory, and these arrays are pages of a file.
+            kind = dtype if np.issubdtype(array.dtype, np.floating) else np.int32
+            return jax.device_put(np.array(array, dtype=kind, order="C"), self._device)
+
+        params, forward, detail = getattr(models, workload.family)(workload, cell, weights, load, dtype)
+        device_inputs = [tuple(load(array) for array in arrays.values()) for arrays in inputs]
+        jax.block_until_ready((params, device_inputs))
+        backend = f"xla:{cell.device_kind}"
+        if cell.mode == "eager":
+            return Step(functools.partial(forward, params), device_inputs, self._eager_capture(backend, detail))
+
+        def whole_model(params, *inputs):
+            return forward(params, *inputs)
+
+        # A name of its own, by which compilation events tell this graph from everything else.
+        self._graphs += 1
+        whole_model.__name__ = whole_model.__qualname__ = f"{WHOLE_MODEL}{self._graphs:04d}"
+        graph = jax.jit(whole_model)
+        capture = self._graph_capture(graph, (params, *device_inputs[0]), backend, detail)
+        return Step(functools.partial(graph, params), device_inputs, capture)
+
+    def _eager_capture(self, backend: str, detail: str) -> Callable[[], Capture]:
+        def operators() -> int:
+            return sum(count for name, count in self._compiled.items() if WHOLE_MODEL not in name)
+
+        before = operators()
+        return lambda: Capture(False, graphs=0, compilations=operators() - before, backend=backend, detail=detail)
+
+    def _graph_capture(self, graph: Any, arguments: tuple, backend: str, detail: str) -> Callable[[], Capture]:
+        whole = functools.cache(lambda: _is_whole(graph.lower(*arguments).as_text()))
+        name = graph.__name__
+
+        def capture() -> Capture:
+            graphs = graph._cache_size()
+            events = sum(count for function, count in self._compiled.items() if name in function)
+            if not graphs:
+                return Capture(False, 0, 0, events, backend, "not called yet")
+            problem = "" if whole() else "the module calls back into Python"
+            # A version whose events name no function still moves the cache's size.
+            return Capture(not problem, graphs, 0, max(events, graphs), backend, problem or detail)
+
+        return capture
+
+    def synchronize(self, output: Any) -> None:
+        jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
+
+    def to_numpy(self, output: Any) -> Arrays:
+        return {name: np.asarray(array).astype(np.float32) for name, array in output.items()}
+
+    def release(self) -> None:
+        jax.clear_caches()
+        gc.collect()  # compiled functions and parameters hang in reference cycles
+        self._peak_at_release = self._peak() or 0
+
+    def peak_memory_bytes(self) -> int | None:
+        # JAX cannot reset the peak: a shape that stays below an earlier one's peak has an unknown one of its own.
+        peak = self._peak()
+        return peak if peak is not None and peak > self._peak_at_release else None
+
+    def _peak(self) -> int | None:
+        statistics = self._device.memory_stats() if self._device is not None else None
+        return statistics.get("peak_bytes_in_use") if statistics else None
+
+
+def _find(device: str) -> jax.Device:
+    """The device `cpu` or `gpu:<index>`; raises RuntimeError or IndexError with a sentence."""
+    kind, _, index = device.partition(":")
+    devices = jax.devices(kind)
+    if int(index or 0) >= len(devices):
+        raise IndexError(f"{device} is not there, JAX sees {len(devices)} of its kind")
+    return devices[int(index or 0)]
+
+
+def _pool_threads() -> int | None:
+    """The size of XLA's intra-op pool, counted among the process's threads by name: JAX itself does not tell."""
+    names = []
+    for path in glob.glob("/proc/self/task/*/comm"):
+        with contextlib.suppress(OSError), open(path) as file:  # the thread may have ended
+            names.append(file.read())
+    return sum("XLAEigen" in name for name in names) or None
+
+
+def _is_whole(module: str) -> bool:
+    """Whether StableHLO text is one module with one entry that never calls back into Python."""
+    one_entry = module.count("func.func public") == 1 and module.count("module @") == 1
+    return one_entry and not re.search(r"python_\w*callback", module)

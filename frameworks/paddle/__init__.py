@@ -1,0 +1,43 @@
+"""PaddlePaddle as the command line, the planner and the reports see it; imports nothing of it."""
+
+from __future__ import annotations
+
+from frameworks.description import Framework, Mode, openmp_environment
+
+
+def _environment(threads: int, device_kind: str) -> dict[str, str]:
+    """Variables that Paddle and PaddleNLP read when they are imported, or that their libraries read at start."""
+    environment = openmp_environment(threads) | {
+        "GLOG_minloglevel": "2",
+        "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
+    }
+    if device_kind == "gpu":
+        return environment | {"FLAGS_allocator_strategy": "auto_growth"}
+    # On a CPU the graph executor runs independent operators at once on threads of its own, each with a whole team of
+    # OpenMP threads: one thread asked for was more than one core used, and N could be four times N.
+    return environment | {"FLAGS_new_executor_serial_run": "1"}
+
+
+FRAMEWORK = Framework(
+    name="paddle",
+    title="PaddlePaddle",
+    distributions=("paddlepaddle", "paddlepaddle-gpu", "paddlenlp"),
+    modes=(
+        Mode("eager", graph=False, summary="dynamic graph, operator by operator"),
+        Mode("to_static", graph=True, summary="paddle.jit.to_static(full_graph=True) on Paddle's own executor"),
+        Mode("to_static-cinn", graph=True, summary="to_static compiled by CINN, on builds that have it"),
+        Mode(
+            "inference",
+            graph=True,
+            summary="the exported program under paddle.inference with its IR passes (oneDNN on CPU)",
+            passes=("inference",),
+        ),
+    ),
+    default_graph="to_static",
+    models={"library": ("bert",), "plain": ("bert", "mlp")},
+    environment=_environment,
+    cache_variables=("FLAGS_cinn_kernel_cache_save_path",),
+)

@@ -1,0 +1,40 @@
+"""TensorFlow as the suite sees it without importing it."""
+
+from __future__ import annotations
+
+from frameworks.description import Framework, Mode, openmp_environment
+
+
+def environment(threads: int, device_kind: str) -> dict[str, str]:
+    """Variables for a worker with `threads` intra-op threads on `cpu` or `gpu`."""
+    variables = openmp_environment(threads) | {
+        # TensorFlow's own pools; OMP_NUM_THREADS reaches none of them in a stock build.
+        "TF_NUM_INTRAOP_THREADS": str(threads),
+        "TF_USE_LEGACY_KERAS": "1",  # transformers' TFBertModel is written for Keras 2
+        "TF_FUNCTION_JIT_COMPILE_DEFAULT": "0",  # else `function` could be XLA by default
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "TRANSFORMERS_VERBOSITY": "error",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+    }
+    if device_kind == "cpu":
+        # Level 3: a GPU build on a CPU logs a missing driver as an error.
+        return variables | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    return variables | {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+
+FRAMEWORK = Framework(
+    name="tensorflow",
+    title="TensorFlow",
+    distributions=("tensorflow", "tf-keras", "keras", "transformers", "numpy"),
+    modes=(
+        Mode("eager", graph=False, summary="one kernel per operator"),
+        Mode("function", graph=True, summary="tf.function: one graph, optimized by Grappler"),
+        Mode("function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA"),
+    ),
+    default_graph="function",
+    models={"library": ("bert",), "plain": ("bert", "mlp")},
+    environment=environment,
+    # XLA's compiled code stays in the process; TensorFlow names no directory for it.
+    cache_variables=(),
+)

@@ -1,0 +1,199 @@
+"""TensorFlow behind the boundary: eager, `tf.function`, and `tf.function` compiled by XLA."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.util import _pywrap_util_port
+
+from frameworks import adapter as boundary
+from frameworks import canary as known
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+_DTYPES = {"fp32": tf.float32, "tf32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
+_RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
+# Nodes that leave the graph for Python in every call.
+_PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+
+
+class Adapter(boundary.Adapter):
+    """TensorFlow on one device. Everything but `available` settles the device, which cannot change afterwards."""
+
+    def __init__(self) -> None:
+        self._device = self._name = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
+        self._gpu: tf.config.PhysicalDevice | None = None
+
+    def available(self, device: str) -> str | None:
+        if device == "cpu":
+            return None
+        if not tf.test.is_built_with_cuda():
+            return "this build of TensorFlow has no CUDA kernels"
+        gpus, index = tf.config.list_physical_devices("GPU"), int(device.removeprefix("gpu:"))
+        if not gpus:
+            return "TensorFlow sees no GPU: no driver, or no CUDA libraries (tensorflow[and-cuda] brings them)"
+        if index >= len(gpus):
+            return f"TensorFlow sees {len(gpus)} GPU(s), so there is no {device}"
+        capability, built = _capability(gpus[index]), tf.sysconfig.get_build_info().get("cuda_compute_capabilities")
+        if built and not any(_runs(architecture, capability) for architecture in built):
+            return f"this build has kernels for {', '.join(built)}; {device} has compute capability {capability}"
+        return None
+
+    def canary(self, device: str) -> dict[str, Any]:
+        self._open(device)
+        with tf.device(self._name):
+            left, right = tf.constant(known.LEFT), tf.constant(known.RIGHT)
+            results = {"ones": tf.ones((4, 4)), "sum": left + right, "matmul": left @ right, "relu": tf.nn.relu(left)}
+        return self.to_numpy(results)
+
+    def configure(self, cell: Cell) -> boundary.Effective:
+        self._open(cell.device, cell.threads)
+        tf.config.experimental.enable_tensor_float_32_execution(cell.dtype == "tf32")
+        tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
+        with tf.device(self._name):
+            denormal = tf.constant(1e-37) * tf.constant(1e-3)
+        settings = {name: os.environ.get(name) for name in _RECORDED} | {
+            "inter_op_threads": tf.config.threading.get_inter_op_parallelism_threads(),  # 0: TensorFlow's default
+            "onednn": _pywrap_util_port.IsMklEnabled(),
+            "auto_jit": tf.config.optimizer.get_jit(),  # clustering behind `function`'s back; empty: off
+            "grappler": tf.config.optimizer.get_experimental_options(),
+            "flush_denormals": float(denormal) == 0.0,
+            "tensor_float_32": tf32,
+            "synchronous_execution": tf.config.experimental.get_synchronous_execution(),
+            "dtype": "variables and floating-point inputs cast; layer norm statistics of `plain` in float32",
+            "affinity": sorted(os.sched_getaffinity(0)),
+        }
+        threads = tf.config.threading.get_intra_op_parallelism_threads()
+        if not self._gpu:
+            return boundary.Effective(threads, settings=settings)
+        settings["memory_growth"] = tf.config.experimental.get_memory_growth(self._gpu)
+        settings["compute_capability"] = _capability(self._gpu)
+        name = tf.config.experimental.get_device_details(self._gpu).get("device_name")
+        return boundary.Effective(threads, name, tf32, settings)
+
+    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> boundary.Step:
+        self._refuse(cell)
+        dtype = _DTYPES[cell.dtype]
+        models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
+        with tf.device(self._name):
+            model = models[workload.family](workload, weights, dtype)
+            sets = [tuple(_tensor(array, dtype) for array in arrays.values()) for arrays in inputs]
+        if cell.mode == "eager":
+            return boundary.Step(model, sets)
+        # The fixed signature makes a second trace an error, not a slow call. A lambda, since `tf.function` holds a
+        # bound method's object weakly. Autograph off: no Python control flow in these models depends on a tensor.
+        function = tf.function(
+            lambda *tensors: model(*tensors),
+            input_signature=[tf.TensorSpec.from_tensor(tensor) for tensor in sets[0]],
+            autograph=False,
+            jit_compile=cell.mode == "function-xla",
+        )
+        return boundary.Step(function, sets, capture=_Captured(function, sets[0]))
+
+    def synchronize(self, output: Any) -> None:
+        # On the CPU a call returns when its kernels are done. On a GPU this waits for the compute stream, on which
+        # eager kernels, graphs and XLA's programs all run; nothing is copied. It is the operator of
+        # tf.test.experimental.sync_devices, whose loop over all devices costs the host several times as much.
+        if self._gpu is not None:
+            with tf.device(self._name):
+                tf.raw_ops.SyncDevice()
+
+    def to_numpy(self, output: Any) -> Arrays:
+        return {name: tensor.numpy().astype(np.float32) for name, tensor in output.items()}
+
+    def release(self) -> None:
+        # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
+        gc.collect()
+        if self._gpu is not None:
+            tf.config.experimental.reset_memory_stats("GPU:0")
+
+    def peak_memory_bytes(self) -> int | None:
+        return None if self._gpu is None else tf.config.experimental.get_memory_info("GPU:0")["peak"]
+
+    def _open(self, device: str, threads: int | None = None) -> None:
+        """Choose the device and the thread counts, all of which are fixed once an operator ran.
+
+        A canary that runs before `configure` takes the worker's environment for `threads`. Raises RuntimeError where
+        a later call wants something else.
+        """
+        threads = threads or int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        # On the CPU one thread walks the graph and the intra-op pool works inside its nodes. With TensorFlow's default,
+        # one per core, independent nodes run at once and exceed `threads`. A GPU keeps the default, 0: users do.
+        tf.config.threading.set_inter_op_parallelism_threads(1 if device == "cpu" else 0)
+        if device == self._device:
+            return
+        gpu = None
+        if device != "cpu":
+            gpu = tf.config.list_physical_devices("GPU")[int(device.removeprefix("gpu:"))]
+            tf.config.experimental.set_memory_growth(gpu, True)
+        tf.config.set_visible_devices([gpu] if gpu else [], "GPU")
+        # The one visible GPU is GPU:0, whatever its index on the machine.
+        self._device, self._gpu, self._name = device, gpu, "/GPU:0" if gpu else "/CPU:0"
+
+    def _refuse(self, cell: Cell) -> None:
+        """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
+        if cell.parameter("attention") == "fused" and cell.implementation == "plain":
+            raise boundary.Unsupported("TensorFlow has no fused attention operator")
+        if cell.dtype == "tf32" and self._gpu is None:
+            raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
+        if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
+            raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
+
+
+class _Captured:
+    """Reports what one `tf.function` captured; the graph is examined once, after the first call."""
+
+    def __init__(self, function: Callable[..., Any], inputs: tuple):
+        self._function, self._inputs = function, inputs
+        self._examined: tuple[str, int] | None = None
+
+    def __call__(self) -> boundary.Capture:
+        traces = self._function.experimental_get_tracing_count()
+        if not traces:
+            return boundary.Capture(whole=False, graphs=0, compilations=0, detail="not called yet")
+        self._examined = self._examined or self._examine()
+        backend, breaks = self._examined
+        problems = {
+            f"traced {traces} times": traces != 1,
+            f"{breaks} nodes call Python": breaks > 0,
+            "tf.config.run_functions_eagerly is on, so no graph runs": tf.config.functions_run_eagerly(),
+        }
+        detail = "; ".join(problem for problem, found in problems.items() if found)
+        # Compilations are traces: XLA compiles once for a trace of fixed shapes.
+        return boundary.Capture(not detail, traces, breaks, compilations=traces, backend=backend, detail=detail)
+
+    def _examine(self) -> tuple[str, int]:
+        """The compiler, and how many nodes leave the graph for Python."""
+        concrete = self._function.get_concrete_function()
+        graph = concrete.graph.as_graph_def()
+        nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+        breaks = sum(node.op in _PYTHON_NODES for node in nodes)
+        # With this attribute TensorFlow raises, and does not fall back, where XLA cannot compile all of the function.
+        if not concrete.function_def.attr["_XlaMustCompile"].b:
+            return "grappler", breaks
+        module = self._function.experimental_get_compiler_ir(*self._inputs)(stage="hlo")
+        return ("xla" if module.startswith("HloModule") else "unknown"), breaks
+
+
+def _tensor(array: np.ndarray, dtype: tf.DType) -> tf.Tensor:
+    """The array on the current device, floating point as `dtype`."""
+    return tf.constant(array, dtype if np.issubdtype(array.dtype, np.floating) else None)
+
+
+def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:
+    return tuple(tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)))
+
+
+def _runs(architecture: str, capability: tuple[int, int]) -> bool:
+    """Whether kernels built for `sm_89` (machine code) or `compute_90` (PTX) run on a GPU of this capability."""
+    kind, _, digits = architecture.partition("_")
+    digits = digits.rstrip("af")  # sm_90a
+    built = (int(digits[:-1]), int(digits[-1]))
+    return built <= capability and (kind == "compute" or built[0] == capability[0])

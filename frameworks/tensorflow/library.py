@@ -1,0 +1,61 @@
+"""BERT as transformers has it for TensorFlow: `TFBertModel`, Keras 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+import tf_keras
+from transformers import BertConfig, TFBertModel
+from transformers.modeling_tf_pytorch_utils import load_pytorch_state_dict_in_tf2_model
+
+from workloads.bert import LAYER_NORM_EPSILON
+from workloads.spec import Arrays, Workload
+
+
+def bert(workload: Workload, weights: Arrays, dtype: tf.DType) -> Callable[..., dict[str, tf.Tensor]]:
+    """`TFBertModel` of the workload's size with the canonical weights, variables and arithmetic in `dtype`.
+
+    Raises AttributeError for a variable that has no tensor and ValueError for a tensor that has no variable.
+    """
+    config = BertConfig(
+        vocab_size=workload.vocabulary,
+        hidden_size=workload.hidden,
+        num_hidden_layers=workload.layers,
+        num_attention_heads=workload.heads,
+        intermediate_size=workload.intermediate,
+        max_position_embeddings=workload.positions,
+        type_vocab_size=workload.token_types,
+        layer_norm_eps=LAYER_NORM_EPSILON,
+        hidden_act="gelu",
+    )
+    # Layers take the global policy when they are made. The pure one, not `mixed_*`, which keeps float32 variables and
+    # casts all of them in every call.
+    policy = tf_keras.mixed_precision.global_policy()
+    tf_keras.mixed_precision.set_global_policy(dtype.name)
+    try:
+        model = TFBertModel(config)
+        with tf.variable_creator_scope(_zeros):
+            model.build_in_name_scope()
+    finally:
+        tf_keras.mixed_precision.set_global_policy(policy)
+    # The library's own converter from checkpoint names; empty `tf_inputs` because the model is built already.
+    _, report = load_pytorch_state_dict_in_tf2_model(model, weights, tf_inputs={}, output_loading_info=True)
+    left_over = report["missing_keys"] + report["unexpected_keys"] + report["mismatched_keys"]
+    if left_over:
+        raise ValueError(f"TFBertModel and the canonical weights do not match: {left_over}")
+
+    def call(input_ids: tf.Tensor, attention_mask: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        output = model(input_ids=input_ids, attention_mask=attention_mask, training=False)
+        return {"last_hidden_state": output.last_hidden_state, "pooler_output": output.pooler_output}
+
+    return call
+
+
+def _zeros(next_creator: Callable[..., tf.Variable], **arguments) -> tf.Variable:
+    """Start a variable at zero instead of drawing its values, seconds for 110M of them; all are overwritten."""
+    shape, dtype = arguments["shape"], arguments["dtype"]
+    return next_creator(**arguments | {"initial_value": lambda: tf.zeros(shape, dtype)})
+
+
+MODELS = {"bert": bert}

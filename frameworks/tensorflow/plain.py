@@ -1,0 +1,127 @@
+"""BERT and the MLP as `tf.Module`s, operator for operator what the other frameworks' plain models are."""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
+from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
+from workloads.spec import Arrays, Workload
+
+
+class Linear(tf.Module):
+    """`x @ kernel + bias` on (rows, in); checkpoints store the kernel as (out, in), TensorFlow users as (in, out)."""
+
+    def __init__(self, weights: Arrays, name: str, dtype: tf.DType):
+        super().__init__()
+        self.kernel = tf.Variable(weights[f"{name}.weight"].T, dtype=dtype)
+        self.bias = tf.Variable(weights[f"{name}.bias"], dtype=dtype)
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        return tf.nn.bias_add(tf.matmul(x, self.kernel), self.bias)
+
+
+class LayerNorm(tf.Module):
+    """Layer normalisation from `tf.nn`'s parts, as Keras does it: TensorFlow has no operator for it.
+
+    In float32 whatever the dtype, since `tf.nn.moments` would take bfloat16's statistics in bfloat16.
+    """
+
+    def __init__(self, weights: Arrays, name: str, epsilon: float, dtype: tf.DType):
+        super().__init__()
+        self.scale = tf.Variable(weights[f"{name}.weight"], dtype=dtype)
+        self.offset = tf.Variable(weights[f"{name}.bias"], dtype=dtype)
+        self.epsilon = epsilon
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        y = tf.cast(x, tf.float32)
+        mean, variance = tf.nn.moments(y, axes=-1, keepdims=True)  # (rows, 1)
+        offset, scale = tf.cast(self.offset, tf.float32), tf.cast(self.scale, tf.float32)
+        return tf.cast(tf.nn.batch_normalization(y, mean, variance, offset, scale, self.epsilon), x.dtype)
+
+
+class BertLayer(tf.Module):
+    """Self-attention and feed-forward block of BERT."""
+
+    def __init__(self, workload: Workload, weights: Arrays, prefix: str, dtype: tf.DType):
+        super().__init__()
+        self.heads = workload.heads
+        self.query, self.key, self.value = (
+            Linear(weights, f"{prefix}.attention.self.{name}", dtype) for name in ("query", "key", "value")
+        )
+        self.attention_output = Linear(weights, f"{prefix}.attention.output.dense", dtype)
+        self.attention_norm = LayerNorm(weights, f"{prefix}.attention.output.LayerNorm", BERT_EPSILON, dtype)
+        self.intermediate = Linear(weights, f"{prefix}.intermediate.dense", dtype)
+        self.output = Linear(weights, f"{prefix}.output.dense", dtype)
+        self.norm = LayerNorm(weights, f"{prefix}.output.LayerNorm", BERT_EPSILON, dtype)
+
+    def __call__(self, x: tf.Tensor, mask: tf.Tensor | None, batch: int, length: int) -> tf.Tensor:
+        hidden = x.shape[-1]
+
+        def split(y: tf.Tensor) -> tf.Tensor:
+            return tf.transpose(tf.reshape(y, (batch, length, self.heads, -1)), (0, 2, 1, 3))  # (B, nh, S, hs)
+
+        q, k, v = split(self.query(x)), split(self.key(x)), split(self.value(x))
+        scores = tf.matmul(q, k, transpose_b=True) / math.sqrt(hidden // self.heads)  # (B, nh, S, S)
+        if mask is not None:
+            scores = scores + mask
+        context = tf.matmul(tf.nn.softmax(scores), v)  # (B, nh, S, hs)
+        context = tf.reshape(tf.transpose(context, (0, 2, 1, 3)), (-1, hidden))  # (B * S, H)
+        x = self.attention_norm(x + self.attention_output(context))
+        y = tf.nn.gelu(self.intermediate(x), approximate=False)  # (B * S, I)
+        return self.norm(x + self.output(y))  # (B * S, H)
+
+
+class Bert(tf.Module):
+    """BERT with its pooler. States are 2-D, (B * S, H), between the layers, as in the original implementation:
+    `tf.matmul` of a 3-D tensor and a kernel would be a batched product."""
+
+    def __init__(self, workload: Workload, weights: Arrays, dtype: tf.DType):
+        super().__init__()
+        self.dtype = dtype
+        self.words, self.positions, self.token_types = (
+            tf.Variable(weights[f"embeddings.{name}_embeddings.weight"], dtype=dtype)
+            for name in ("word", "position", "token_type")
+        )
+        self.norm = LayerNorm(weights, "embeddings.LayerNorm", BERT_EPSILON, dtype)
+        self.layers = [
+            BertLayer(workload, weights, f"encoder.layer.{layer}", dtype) for layer in range(workload.layers)
+        ]
+        self.pooler = Linear(weights, "pooler.dense", dtype)
+
+    def __call__(self, input_ids: tf.Tensor, attention_mask: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        batch, length = input_ids.shape
+        x = tf.gather(self.words, input_ids) + tf.gather(self.positions, tf.range(length))  # (B, S, H)
+        x = x + tf.gather(self.token_types, tf.zeros_like(input_ids))
+        hidden = x.shape[-1]
+        x = self.norm(tf.reshape(x, (-1, hidden)))  # (B * S, H)
+        mask = None
+        if attention_mask is not None:
+            mask = tf.cast(tf.reshape(attention_mask, (batch, 1, 1, length)), self.dtype)
+            mask = (1.0 - mask) * -10000.0  # (B, 1, 1, S), added to the scores; float16 holds it
+        for layer in self.layers:
+            x = layer(x, mask, batch, length)
+        x = tf.reshape(x, (batch, length, hidden))
+        return {"last_hidden_state": x, "pooler_output": tf.tanh(self.pooler(x[:, 0]))}
+
+
+class Mlp(tf.Module):
+    """Blocks of `relu(layer_norm(linear(x)))`."""
+
+    def __init__(self, workload: Workload, weights: Arrays, dtype: tf.DType):
+        super().__init__()
+        # A mapping of the workload's weights has four tensors a block.
+        self.blocks = [
+            (Linear(weights, f"layers.{i}.linear", dtype), LayerNorm(weights, f"layers.{i}.norm", MLP_EPSILON, dtype))
+            for i in range(len(weights) // 4)
+        ]
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        for linear, norm in self.blocks:
+            x = tf.nn.relu(norm(linear(x)))  # (B, W)
+        return {"output": x}
+
+
+MODELS = {"bert": Bert, "mlp": Mlp}

@@ -1,0 +1,134 @@
+"""PyTorch behind the boundary: eager, and torch.compile in its modes."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from frameworks import adapter, canary
+from frameworks.adapter import Effective, Step, Unsupported
+from frameworks.torch import graphs, plain
+from frameworks.torch.device import gpu_problem, settings
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+CUDA_GRAPH_MODES = ("inductor-reduce-overhead", "cudagraphs")
+
+
+class Adapter(adapter.Adapter):
+    """PyTorch on the CPU or on one GPU. Inference runs under `torch.inference_mode`, eager and graphs alike.
+
+    In modes with CUDA graphs an output's memory is the graph's: it holds until the next call of any such mode.
+    """
+
+    def __init__(self) -> None:
+        self._device = torch.device("cpu")
+        self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
+
+    def available(self, device: str) -> str | None:
+        return None if device == "cpu" else gpu_problem(_device(device).index)
+
+    def canary(self, device: str) -> dict[str, np.ndarray]:
+        left, right = (torch.tensor(operand, device=_device(device)) for operand in (canary.LEFT, canary.RIGHT))
+        ones = torch.ones(4, 4, device=left.device)
+        results = {"ones": ones, "sum": left + right, "matmul": left @ right, "relu": torch.relu(left)}
+        return {name: tensor.cpu().numpy() for name, tensor in results.items()}
+
+    def configure(self, cell: Cell) -> Effective:
+        self._device = _device(cell.device)
+        torch.set_num_threads(cell.threads)
+        if torch.get_num_interop_threads() != 1:
+            torch.set_num_interop_threads(1)  # possible once; nothing here runs operators side by side
+        torch.set_flush_denormal(True)  # before the first parallel region: its threads inherit it
+        # One switch for cuBLAS, oneDNN and the code that Inductor generates; cuDNN has its own.
+        torch.set_float32_matmul_precision("high" if cell.dtype == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = cell.dtype == "tf32"
+        on_gpu = self._device.type == "cuda"
+        if on_gpu:
+            torch.cuda.set_device(self._device)
+        return Effective(
+            threads=torch.get_num_threads(),
+            device_name=torch.cuda.get_device_name(self._device) if on_gpu else None,
+            tf32=torch.backends.cuda.matmul.allow_tf32 if on_gpu else False,
+            settings=settings(self._device),
+        )
+
+    def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        _refuse(cell, self._device)
+        if cell.group_id not in self._models:
+            tensors = {name: self._tensor(array, cell.dtype) for name, array in weights.items()}
+            self._models[cell.group_id] = _build(workload, cell, tensors)
+        model = self._models[cell.group_id]
+        resident = [tuple(self._tensor(array, cell.dtype) for array in arrays.values()) for arrays in inputs]
+        if cell.mode == "eager":
+            return Step(_inference(model), resident)
+        compiled, capture = graphs.compile_model(model, cell.mode, self._device)
+        return Step(_inference(compiled), resident, capture)
+
+    def synchronize(self, output: Any) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def to_numpy(self, output: Any) -> Arrays:
+        return {name: tensor.float().cpu().numpy() for name, tensor in output.items()}
+
+    def release(self) -> None:
+        self._models.clear()
+        torch.compiler.reset()
+        gc.collect()  # modules and their compiled code refer to each other
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(self._device)
+
+    def peak_memory_bytes(self) -> int | None:
+        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+
+    def _tensor(self, array: np.ndarray, dtype: str) -> torch.Tensor:
+        """A copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""
+        floating = np.issubdtype(array.dtype, np.floating)
+        return torch.tensor(array, dtype=DTYPES[dtype] if floating else None, device=self._device)
+
+
+def _device(name: str) -> torch.device:
+    return torch.device("cpu") if name == "cpu" else torch.device("cuda", int(name.removeprefix("gpu:")))
+
+
+def _inference(model: Callable) -> Callable:
+    def call(*inputs: torch.Tensor) -> Any:
+        with torch.inference_mode():
+            return model(*inputs)
+
+    return call
+
+
+def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
+    if cell.implementation == "plain":
+        return plain.build(workload, dict(cell.parameters), tensors)
+    try:
+        from frameworks.torch import library  # imports transformers: seconds
+    except ImportError as error:
+        raise Unsupported(f"the library implementation needs the package transformers: {error}.") from error
+    return library.build(workload, tensors)
+
+
+def _refuse(cell: Cell, device: torch.device) -> None:
+    """Raise `Unsupported` where the cell cannot be what it says."""
+    if cell.pass_name != "inference":
+        raise Unsupported(f"the {cell.pass_name} pass is not written for torch.")
+    if device.type == "cpu":
+        if cell.mode in CUDA_GRAPH_MODES:
+            raise Unsupported(f"{cell.mode} is made of CUDA graphs, which need a GPU.")
+        if cell.dtype == "tf32":
+            raise Unsupported("TF32 is a format of GPUs.")
+    elif cell.dtype in ("tf32", "bf16") and torch.version.hip is None:
+        major, minor = torch.cuda.get_device_capability(device)
+        if major < 8:
+            raise Unsupported(f"{cell.dtype} needs compute capability 8.0 or newer; this GPU has {major}.{minor}.")
+    problem = graphs.missing_toolchain(cell.mode, device) if cell.mode != "eager" else None
+    if problem:
+        raise Unsupported(problem)

@@ -1,0 +1,89 @@
+"""What this build of torch can do on this machine, and how it is set."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import torch
+
+
+def gpu_problem(index: int) -> str | None:
+    """Why this build of torch cannot use GPU `index`, in a sentence, or None."""
+    build = f"torch {torch.__version__}"
+    if torch.version.cuda is None and torch.version.hip is None:
+        return f"{build} is built for the CPU only: install a build for CUDA."
+    if not torch.cuda.is_available():
+        return f"{build} (CUDA {torch.version.cuda}) finds no usable GPU: see nvidia-smi and CUDA_VISIBLE_DEVICES."
+    if index >= torch.cuda.device_count():
+        return f"there is no GPU {index}: torch sees {torch.cuda.device_count()}."
+    capability, architectures = torch.cuda.get_device_capability(index), torch.cuda.get_arch_list()
+    if torch.version.hip is None and not any(_runs(name, capability) for name in architectures):
+        return (
+            f"{build} has kernels for {', '.join(architectures)}, but {torch.cuda.get_device_name(index)} is "
+            f"sm_{capability[0]}{capability[1]}: install a build for a newer or older CUDA that includes it."
+        )
+    return None
+
+
+def _runs(architecture: str, capability: tuple[int, int]) -> bool:
+    """Whether code for `architecture` runs on a GPU of `capability`.
+
+    CUDA programming guide, "Binary Compatibility" and "PTX Compatibility": binaries (sm_) run on the same major
+    version and equal or later minor ones, PTX (compute_) on everything equal or later, and what ends in a letter
+    on that one architecture.
+    """
+    kind, major, minor, suffix = re.fullmatch(r"(\w+)_(\d+)(\d)([a-z]?)", architecture).groups()
+    built = (int(major), int(minor))
+    if suffix:
+        return built == capability
+    return built <= capability and (kind == "compute" or built[0] == capability[0])
+
+
+def settings(device: torch.device) -> dict[str, Any]:
+    """Every switch that changes what is measured on `device`, read back from torch."""
+    return _common_settings() | (_gpu_settings() if device.type == "cuda" else _cpu_settings())
+
+
+def _common_settings() -> dict[str, Any]:
+    import torch._inductor.config as inductor
+
+    tiny = torch.full((1,), 1e-39)  # a denormal
+    return {
+        "inference": "torch.inference_mode",
+        "dtype": "parameters and floating-point inputs cast; no autocast",
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "flush_denormals": not bool((tiny * 0.5).view(torch.int32).any()),
+        "interop_threads": torch.get_num_interop_threads(),
+        "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "compile_threads": inductor.compile_threads,
+        "freezing": inductor.freezing,
+        "compile": "fullgraph=True, dynamic=False",
+    }
+
+
+def _cpu_settings() -> dict[str, Any]:
+    return {
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "mkl": torch.backends.mkl.is_available(),
+        "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
+        "onednn_bf16": torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+        "onednn_fp16": torch.ops.mkldnn._is_mkldnn_fp16_supported(),
+    }
+
+
+def _gpu_settings() -> dict[str, Any]:
+    cuda, matmul = torch.backends.cuda, torch.backends.cuda.matmul
+    return {
+        "cuda": torch.version.cuda or torch.version.hip,
+        "cudnn": torch.backends.cudnn.version(),
+        "cudnn_tf32": torch.backends.cudnn.allow_tf32,
+        "nvidia_tf32_override": os.environ.get("NVIDIA_TF32_OVERRIDE"),
+        "fp16_reduced_precision_reduction": matmul.allow_fp16_reduced_precision_reduction,
+        "bf16_reduced_precision_reduction": matmul.allow_bf16_reduced_precision_reduction,
+        "attention_flash": cuda.flash_sdp_enabled(),
+        "attention_memory_efficient": cuda.mem_efficient_sdp_enabled(),
+        "attention_cudnn": cuda.cudnn_sdp_enabled(),
+        "attention_math": cuda.math_sdp_enabled(),
+    }

@@ -1,0 +1,180 @@
+"""torch.compile with the books kept per mode: what was captured, what it became, and compile caches of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from frameworks.adapter import Capture
+
+# Our graph modes: the backend each runs, and what torch.compile calls the mode.
+BACKENDS = {
+    "inductor": ("inductor", "default"),
+    "inductor-reduce-overhead": ("inductor", "reduce-overhead"),
+    "inductor-max-autotune": ("inductor", "max-autotune"),
+    "cudagraphs": ("cudagraphs", None),
+}
+
+
+def compile_model(model: torch.nn.Module, mode: str, device: torch.device) -> tuple[Callable, Callable[[], Capture]]:
+    """The compiled model, and a function that tells what capture has done so far. Nothing is compiled yet.
+
+    A graph break is an error of the first call (`fullgraph`), not a slower mode under the same name.
+    """
+    backend = CountingBackend(mode, device)
+    _start(backend.__name__, device)
+    return torch.compile(model, backend=backend, fullgraph=True, dynamic=False), backend.capture
+
+
+@functools.cache
+def _start(backend: str, device: torch.device) -> None:
+    """Have torch do what it does once per process, on a graph of one operator.
+
+    Imports, instruction set checks and precompiled headers take longer than a small model's own compilation; the
+    first mode to be called would pay for all of them.
+    """
+    with torch.inference_mode(), _own_caches("start"):
+        torch.compile(lambda x: x + 1, backend=backend, dynamic=False)(torch.ones(16, device=device))
+
+
+class CountingBackend:
+    """The backend that torch.compile would have chosen, behind a count of the graphs it was given.
+
+    Dynamo's own counters are the process's; several modes share it, so each has to count for itself.
+    """
+
+    def __init__(self, mode: str, device: torch.device):
+        # torch tells its own backends from others' by name and treats the two differently.
+        self.__name__, torch_mode = BACKENDS[mode]
+        if self.__name__ == "inductor":
+            self._compile = torch._TorchCompileInductorWrapper(torch_mode, None, False)
+        else:
+            self._compile = torch._dynamo.lookup_backend(self.__name__)
+        self._mode, self._device = mode, device
+        self._cuda_graphs = device.type == "cuda" and mode != "inductor"
+        self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
+        self._compile_ids: list = []
+        self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
+        compile_id = torch._guards.CompileContext.current_compile_id()
+        self._frames.add(compile_id.frame_id)
+        self._compile_ids.append(compile_id)
+        counters = torch._dynamo.utils.counters["inductor"]
+        before = dict(counters)
+        with _own_caches(self._mode):
+            compiled = self._compile(graph, inputs)
+        for name, count in counters.items():
+            self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
+        return compiled
+
+    def reset(self) -> None:
+        """Called by torch._dynamo.reset."""
+        self._compile.reset()
+
+    def capture(self) -> Capture:
+        """What happened so far; every compilation and every recording of a CUDA graph moves `compilations`."""
+        graphs, recordings = len(self._frames), self._recordings()
+        recorded = not self._cuda_graphs or (recordings and not self._notes.get("cudagraph_skips"))
+        return Capture(
+            whole=bool(graphs == 1 and recorded),
+            graphs=graphs,
+            graph_breaks=max(graphs - 1, 0),
+            compilations=len(self._compile_ids) + len(recordings),
+            backend=self._effective_backend(recordings) if graphs else None,
+            detail="; ".join(self._details(recordings)),
+        )
+
+    def _effective_backend(self, recordings: list) -> str:
+        kernels = "Triton" if self._device.type == "cuda" else "C++"
+        parts = [self.__name__, "eager kernels" if self.__name__ == "cudagraphs" else kernels]
+        return " + ".join(parts + ["CUDA graphs"] * bool(recordings))
+
+    def _details(self, recordings: list) -> Iterator[str]:
+        if not self._frames:
+            yield "torch.compile has compiled nothing"
+        if len(self._frames) > 1:
+            yield f"the model was broken into {len(self._frames)} graphs"
+        if self._cuda_graphs and self._notes.get("cudagraph_skips"):
+            yield "torch left CUDA graphs out (TORCH_LOGS=cudagraphs says why)"
+        elif self._cuda_graphs and not recordings:
+            yield "no CUDA graph is recorded yet (torch records on the second call)"
+        if recordings:
+            yield f"{len(recordings[-1].non_static_input_idx)} tensors are copied into the CUDA graph at every call"
+        if self._notes.get("fuse_attention"):
+            yield f"{self._notes['fuse_attention']} attentions were replaced by the fused operator"
+        if self._frames and self._mode == "inductor-max-autotune":
+            tuned = self._notes.get("select_algorithm_autotune", 0)
+            # On the CPU Inductor tunes products with a constant weight, which none is here, and of two activations.
+            yield f"{tuned} matrix products autotuned" if tuned else "no matrix product was autotuned"
+
+    def _recordings(self) -> list:
+        """The CUDA graphs recorded so far for this mode; all modes share the device's one tree of them."""
+        if not self._cuda_graphs:
+            return []
+        from torch._inductor import cudagraph_trees
+
+        manager = cudagraph_trees.get_manager(self._device.index, create_if_none_exists=False)
+        nodes = [node for roots in manager.roots.values() for node in roots] if manager else []
+        for node in nodes:  # grows while it is walked
+            nodes.extend(child for children in node.children.values() for child in children)
+        # Only Inductor tells the tree which compilation a function came from.
+        own = self._compile_ids if self.__name__ == "inductor" else [None]
+        return [node for node in nodes if manager.id_to_compile_id.get(node.wrapped_function.id) in own]
+
+
+def missing_toolchain(mode: str, device: torch.device) -> str | None:
+    """What this mode's compiler lacks on this machine, in a sentence, or None."""
+    if BACKENDS[mode][0] != "inductor":
+        return None
+    if device.type == "cuda":
+        from torch.utils._triton import has_triton
+
+        if not has_triton():
+            return "Inductor needs Triton on a GPU of compute capability 7.0 or newer: install the `triton` package."
+        if not (os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc")))):
+            return "Triton builds its launchers with a C compiler and found none: install gcc or set CC."
+        return None
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        get_cpp_compiler()
+    except Exception as error:  # its class has moved between versions
+        return f"Inductor compiles C++ on the CPU and found no compiler ({_first_line(error)}): install g++ or set CXX."
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    return None if header.exists() else f"Inductor's C++ needs {header}: install the headers of this Python."
+
+
+@contextlib.contextmanager
+def _own_caches(mode: str) -> Iterator[None]:
+    """Compile in cache directories of the mode's own, with nothing kept in memory.
+
+    Modes have kernels in common, and one compiled after another would find them built: 4 s instead of 29 in a trial.
+    """
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+    from torch._inductor.utils import clear_caches
+
+    root = cache_dir()
+    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+    clear_caches()
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(root, mode)
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(before["TRITON_CACHE_DIR"] or os.path.join(root, "triton"), mode)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,36 @@
+"""BERT as transformers has it."""
+
+from __future__ import annotations
+
+import torch
+from transformers import BertConfig, BertModel
+
+from workloads import bert
+
+
+def build(workload: bert.Bert, weights: dict[str, torch.Tensor]) -> BertModel:
+    """`BertModel` in the workload's configuration holding `weights` themselves, not copies.
+
+    A missing or left-over tensor is a RuntimeError. Attention is the library's own default implementation.
+    """
+    config = BertConfig(
+        vocab_size=workload.vocabulary,
+        hidden_size=workload.hidden,
+        num_hidden_layers=workload.layers,
+        num_attention_heads=workload.heads,
+        intermediate_size=workload.intermediate,
+        max_position_embeddings=workload.positions,
+        type_vocab_size=workload.token_types,
+        layer_norm_eps=bert.LAYER_NORM_EPSILON,
+    )
+    with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
+        model = BertModel(config)
+    model.load_state_dict(weights, assign=True)
+    # Buffers that no checkpoint holds: they came without storage as well.
+    embeddings, device = model.embeddings, next(iter(weights.values())).device
+    embeddings.position_ids = torch.arange(workload.positions, device=device)[None]  # (1, positions)
+    embeddings.token_type_ids = torch.zeros_like(embeddings.position_ids)
+    lost = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if tensor.is_meta]
+    if lost:
+        raise RuntimeError(f"this version of transformers has tensors that nothing fills: {', '.join(lost)}")
+    return model.eval()

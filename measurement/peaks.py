@@ -1,0 +1,42 @@
+"""What the hardware can do at best: datasheet peaks with their source, and peaks measured on the machine itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Arithmetic and memory rates that nothing on this device and dtype should exceed."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Datasheet:
+    """Dense peaks of a GPU as its vendor prints them: TFLOP/s by dtype, and TB/s."""
+
+    tflops: dict[str, float]
+    terabytes_per_s: float
+    source: str
+
+
+# By a part of the name that the driver reports. fp32 is the rate outside the matrix units.
+DATASHEETS = {
+    "H200": Datasheet(
+        {"fp32": 67, "tf32": 494.5, "bf16": 989.5, "fp16": 989.5}, 4.8, "NVIDIA H200 datasheet (SXM), sparsity halved"
+    ),
+    "H100": Datasheet(
+        {"fp32": 67, "tf32": 494.5, "bf16": 989.5, "fp16": 989.5}, 3.35, "NVIDIA H100 datasheet (SXM), sparsity halved"
+    ),
+    "A100": Datasheet(
+        {"fp32": 19.5, "tf32": 156, "bf16": 312, "fp16": 312}, 1.555, "NVIDIA A100 datasheet (40 GB), dense"
+    ),
+}
+
+
+def datasheet(device_name: str | None) -> Datasheet | None:
+    """The datasheet of a device by its name, or None where the table has none (CPUs among them)."""
+    return next((sheet for part, sheet in DATASHEETS.items() if part in (device_name or "")), None)

@@ -1,0 +1,101 @@
+"""Shared doubles: a small workload, reports as workers send them, records that fit the schema."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the suite runs from its checkout; nothing is installed
+
+
+@pytest.fixture
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture
+def small_bert():
+    """A BERT of every part, small enough for loops in Python."""
+    import workloads
+
+    sizes = dict(layers=2, hidden=8, heads=2, intermediate=12, vocabulary=40, positions=16)
+    return dataclasses.replace(workloads.get("bert-tiny"), name="bert-small", **sizes)
+
+
+@pytest.fixture
+def cell():
+    """Make a cell: an eager one of the MLP on the CPU unless told otherwise."""
+    from measurement.cells import Cell
+
+    def make(**changes) -> Cell:
+        fields = dict(
+            framework="torch", workload="mlp", implementation="plain", pass_name="inference", device="cpu",
+            dtype="fp32", threads=2, parameters=(("batch_size", 4), ("width", 8), ("depth", 2)), mode="eager",
+        )  # fmt: skip
+        return Cell(**{**fields, **changes})
+
+    return make
+
+
+@pytest.fixture
+def report():
+    """Make one launch's report of a cell, as a worker sends it; ten samples of 2 ms unless told otherwise."""
+    quiet = dict(
+        seconds=1.0, other_load_cores=0.0, steal_share=0.0, involuntary_switches_per_s=0.0, frequency_change=0.0,
+        load_average=0.5,
+    )  # fmt: skip
+    capture = dict(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="")
+
+    def make(samples=(0.002,) * 10, launch: int = 0, noise: dict | None = None, **changes) -> dict:
+        return {
+            "launch": launch,
+            "prepare_s": 0.5,
+            "first_call_s": 0.1,
+            "warmup_calls": 20,
+            "steady": True,
+            "calls_per_sample": 10,
+            "samples": list(samples),
+            "timed_s": 10 * sum(samples),
+            "cpu_per_wall": 1.9,
+            "recompilations": 0,
+            "capture": capture,
+            "peak_memory_bytes": None,
+            "noise": {**quiet, **(noise or {})},
+            "position": 1,
+            "outputs": "",
+            **changes,
+        }
+
+    return make
+
+
+@pytest.fixture
+def record():
+    """Make a record that fits the schema: an eager cell that went well unless told otherwise."""
+
+    def make(**changes) -> dict:
+        fields = {
+            "schema_version": 1,
+            "run_id": "a-run",
+            "framework": "alpha",
+            "mode": "eager",
+            "workload": "mlp",
+            "implementation": "plain",
+            "pass": "inference",
+            "device": "cpu",
+            "dtype": "fp32",
+            "threads": 2,
+            "batch_size": 4,
+            "parameters": "width=8;depth=2",
+            "status": "ok",
+            "latency_ms_median": 2.0,
+        }
+        merged = {**fields, **changes}
+        return {"cell": f"{merged['framework']}/{merged['batch_size']}/{merged['mode']}", **merged}
+
+    return make

@@ -1,0 +1,39 @@
+"""A framework written with NumPy whose modes misbehave in chosen ways; see the adapter. Only tests register it."""
+
+from __future__ import annotations
+
+from frameworks.description import Framework, Mode, openmp_environment
+
+# name -> what is wrong with it
+MODES = {
+    "graph": "nothing",
+    "prints": "rubbish on stdout and stderr",
+    "wrong-weight": "a square weight is transposed",
+    "constant": "every output is that of the first input",
+    "silent-fallback": "a graph that holds only a part of the model",
+    "unsupported": "it says that it cannot run here",
+    "oom": "it has no memory for the model",
+    "raises": "an exception while it is sampled",
+    "poisons": "an exception after which the device computes zeros",
+    "rubbish": "a line on the results pipe that is no message",
+    "half-message": "a message without its content",
+    "crash": "the process is killed while it is sampled",
+    "hang": "it never returns from a sample",
+}
+
+FRAMEWORK = Framework(
+    name="fake",
+    title="Fake",
+    distributions=("numpy",),
+    modes=(
+        Mode("eager", graph=False, summary="as the NumPy oracle", devices=("cpu",), passes=("inference",)),
+        *(
+            Mode(name, graph=True, summary=wrong, devices=("cpu",), passes=("inference",))
+            for name, wrong in MODES.items()
+        ),
+    ),
+    default_graph="graph",
+    models={"plain": ("mlp",)},
+    environment=lambda threads, device_kind: openmp_environment(threads),
+    cache_variables=("FAKE_CACHE_DIR",),
+)

@@ -1,0 +1,102 @@
+"""A copy of the suite that knows one framework more, driven through its command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = ("frameworks", "workloads", "measurement", "harness", "launchers", "reports", "runner.py", "pyproject.toml")
+# The smallest cells there are.
+TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.1")
+
+
+@dataclass
+class Finished:
+    """What a run of the command line left: its exit code, its output and its folder."""
+
+    code: int
+    output: str
+    folder: Path
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The records, as they stand in the file."""
+        return (self.folder / "records.jsonl").read_bytes().splitlines(keepends=True)
+
+    @property
+    def records(self) -> list[dict]:
+        return [json.loads(line) for line in self.lines]
+
+    @property
+    def planned(self) -> list[str]:
+        return json.loads((self.folder / "plan.json").read_text())["cells"]
+
+    def rows(self) -> list[dict[str, str]]:
+        """The rows of the CSV."""
+        with open(self.folder / "results.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def record(self, mode: str, framework: str = "fake") -> dict:
+        """The only record of a framework's mode."""
+        (found,) = [r for r in self.records if (r["framework"], r["mode"]) == (framework, mode)]
+        return found
+
+
+@dataclass
+class Suite:
+    """The suite's code in a folder of its own."""
+
+    folder: Path
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "runner.py", "bench", *words]
+
+    def bench(self, out: Path, *words: str, environment: dict[str, str] | None = None) -> Finished:
+        """Run `bench` with `words` to its end; `out` is where its run lies."""
+        done = subprocess.run(
+            self.command(*words),
+            cwd=self.folder,
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return Finished(done.returncode, done.stdout, out)
+
+
+def copy_with_fake(folder: Path) -> Suite:
+    """Copy the suite's code and register the fake: its folder, and its name in the registry."""
+    for name in CODE:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / name)
+    shutil.copytree(
+        ROOT / "tests/doubles/fake", folder / "frameworks/fake", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    registry = folder / "frameworks/__init__.py"
+    text, edits = re.subn(r"^NAMES = \(", 'NAMES = ("fake", ', registry.read_text(), flags=re.MULTILINE)
+    assert edits == 1
+    registry.write_text(text)
+    return Suite(folder)
+
+
+def processes_naming(text: str) -> list[int]:
+    """Processes whose command line holds `text`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if text.encode() in path.read_bytes():
+                found.append(int(path.parent.name))
+        except OSError:  # it ended meanwhile
+            continue
+    return found

@@ -1,0 +1,84 @@
+"""Every flag fires beyond its threshold and alone, and not at it."""
+
+from __future__ import annotations
+
+import pytest
+
+from measurement import flags
+from measurement.flags import FLAGS, Observation
+from measurement.noise import Noise
+
+
+def noise(**changes) -> Noise:
+    quiet = dict(other_load_cores=0.0, steal_share=0.0, involuntary_switches_per_s=0.0, frequency_change=0.0)
+    return Noise(seconds=1.0, load_average=9.0, **{**quiet, **changes})
+
+
+# flag -> an observation at its threshold, which it lets pass, and one just beyond.
+CASES = {
+    "threads_exceeded": (
+        Observation(threads=2, cpu_per_wall=2.1),
+        Observation(threads=2, cpu_per_wall=2.11),
+    ),
+    "threads_unused": (Observation(threads=4, cpu_per_wall=2.4), Observation(threads=4, cpu_per_wall=2.39)),
+    "no_steady_state": (Observation(threads=1, steady=True), Observation(threads=1, steady=False)),
+    "few_rounds": (Observation(threads=1, rounds=10), Observation(threads=1, rounds=9)),
+    "wide_interval": (
+        Observation(threads=1, half_width=0.05, target_half_width=0.05),
+        Observation(threads=1, half_width=0.0501, target_half_width=0.05),
+    ),
+    "recompiled": (Observation(threads=1, recompilations=0), Observation(threads=1, recompilations=1)),
+    "drift": (Observation(threads=1, drift=0.05), Observation(threads=1, drift=0.0501)),
+    "other_load": (
+        Observation(threads=1, noise=noise(other_load_cores=0.1)),
+        Observation(threads=1, noise=noise(other_load_cores=0.101)),
+    ),
+    "steal": (
+        Observation(threads=1, noise=noise(steal_share=0.01)),
+        Observation(threads=1, noise=noise(steal_share=0.0101)),
+    ),
+    "preempted": (
+        Observation(threads=1, noise=noise(involuntary_switches_per_s=50.0)),
+        Observation(threads=1, noise=noise(involuntary_switches_per_s=50.1)),
+    ),
+    "frequency": (
+        Observation(threads=1, noise=noise(frequency_change=0.05)),
+        Observation(threads=1, noise=noise(frequency_change=0.0501)),
+    ),
+}
+
+
+def test_every_flag_of_the_closed_list_has_a_case():
+    assert list(CASES) == [flag.name for flag in FLAGS]
+
+
+@pytest.mark.parametrize("name", [flag.name for flag in FLAGS])
+def test_a_flag_fires_beyond_its_threshold_and_alone(name):
+    at, beyond = CASES[name]
+    assert flags.raised(at) == []
+    assert flags.raised(beyond) == [name]
+
+
+def test_what_is_not_known_raises_nothing():
+    unknown = noise(other_load_cores=None, steal_share=None, frequency_change=None)
+    assert flags.raised(Observation(threads=8)) == []
+    assert flags.raised(Observation(threads=8, noise=unknown)) == []
+
+
+def test_one_thread_cannot_be_unused():
+    assert flags.raised(Observation(threads=1, cpu_per_wall=0.1)) == []
+
+
+def test_flags_keep_the_list_s_order():
+    observation = Observation(
+        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, recompilations=2,
+        drift=1.0, noise=noise(other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1),
+    )  # fmt: skip
+    assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
+
+
+def test_every_flag_says_what_it_means_and_what_to_do():
+    for flag in FLAGS:
+        assert flag.threshold
+        assert flag.meaning.endswith(".")
+        assert flag.remedy.endswith(".")

@@ -1,0 +1,92 @@
+"""The noise meter, on counters set by hand and on a second process that keeps a core busy."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pytest import approx
+
+from measurement import machine, noise
+
+
+@pytest.fixture
+def counters(monkeypatch):
+    """The counters that the meter reads, as plain attributes."""
+    now = SimpleNamespace(wall=100.0, own=10.0, ticks=(50.0, 1.0), switches=7, megahertz=2000.0)
+    usage = SimpleNamespace(
+        RUSAGE_SELF=resource.RUSAGE_SELF, getrusage=lambda who: SimpleNamespace(ru_nivcsw=now.switches)
+    )
+    clock = SimpleNamespace(perf_counter=lambda: now.wall, process_time=lambda: now.own)
+    monkeypatch.setattr(noise, "time", clock)
+    monkeypatch.setattr(noise, "resource", usage)
+    monkeypatch.setattr(noise, "cpu_ticks", lambda: now.ticks)
+    monkeypatch.setattr(noise, "cpu_megahertz", lambda: now.megahertz)
+    return now
+
+
+def test_shares_are_of_the_region_s_wall_time(counters):
+    meter = noise.NoiseMeter()
+    # In two seconds: 3 CPU-seconds of this process, 4 of the machine, 0.1 stolen, 10 switches, 10 % slower.
+    counters.wall, counters.own, counters.ticks = 102.0, 13.0, (54.0, 1.1)
+    counters.switches, counters.megahertz = 17, 1800.0
+    seen = meter.stop()
+    assert seen.seconds == 2.0
+    assert seen.other_load_cores == approx(0.5)
+    assert seen.steal_share == approx(0.05)
+    assert seen.involuntary_switches_per_s == 5.0
+    assert seen.frequency_change == approx(0.1)
+
+
+def test_own_work_is_not_other_load(counters):
+    meter = noise.NoiseMeter()
+    counters.wall, counters.own, counters.ticks = 102.0, 12.005, (52.0, 1.0)  # ticks are coarser than the CPU clock
+    assert meter.stop().other_load_cores == 0.0
+
+
+def test_what_the_system_does_not_tell_is_missing(counters):
+    counters.ticks = counters.megahertz = None
+    meter = noise.NoiseMeter()
+    counters.wall = 101.0
+    seen = meter.stop()
+    assert (seen.other_load_cores, seen.steal_share, seen.frequency_change) == (None, None, None)
+
+
+def test_noise_survives_json(counters):
+    seen = noise.NoiseMeter().stop()
+    assert noise.Noise(**seen.to_json()) == seen
+
+
+def test_ticks_are_read_from_proc_stat(monkeypatch):
+    # user nice system idle iowait irq softirq steal guest guest_nice, in hundredths of a second
+    monkeypatch.setattr(machine, "_read", lambda path: "cpu  100 20 30 4000 500 6 4 50 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
+    monkeypatch.setattr(machine.os, "sysconf", lambda name: 100)
+    assert machine.cpu_ticks() == approx((1.6, 0.5))
+    monkeypatch.setattr(machine, "_read", lambda path: "")
+    assert machine.cpu_ticks() is None
+
+
+def test_frequency_is_the_mean_over_the_cpus(monkeypatch):
+    monkeypatch.setattr(machine, "_read", lambda path: "model name\t: x\ncpu MHz\t\t: 1000.0\ncpu MHz\t\t: 3000.0\n")
+    assert machine.cpu_megahertz() == 2000.0
+
+
+SPIN = "import time\nwhile time.process_time() < 0.5: sum(range(10_000))"
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs Linux's counters")
+def test_another_process_is_other_load():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    meter = noise.NoiseMeter()
+    subprocess.run([sys.executable, "-c", SPIN], check=True)
+    seen = meter.stop()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    child = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    # In CPU-seconds, whatever else ran and however long it took. Ticks are coarse, hence the third; what a hypervisor
+    # took away meanwhile may be in a process's time as well.
+    assert child >= 0.5
+    assert (seen.other_load_cores + seen.steal_share) * seen.seconds > child / 3

@@ -1,0 +1,57 @@
+"""One square matrix product: what a framework reaches at best, and the yardstick for the others (`peak_tflops`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+
+OUTPUTS = ("output",)
+
+
+@dataclass(frozen=True)
+class Matmul(Workload):
+    """`x @ weight.T` with both `size` x `size`."""
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        size = int(parameters["size"])
+        return {"weight": (size, size)}
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """Scaled so that the product's values are of order 1."""
+        shape = self.weight_shapes(parameters)["weight"]
+        draw = np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+        return {"weight": draw * np.float32(1 / math.sqrt(shape[0]))}
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        size = int(parameters["size"])
+        return {"x": np.random.default_rng(seed).standard_normal((size, size), dtype=np.float32)}
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        return {"output": inputs["x"] @ weights["weight"].T}
+
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        size = int(parameters["size"])
+        flops, traffic = linear_cost(size, size, size, bytes_per_value)
+        return Cost((OperatorCost("matmul", flops, traffic),), compulsory_bytes=traffic)
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return 1
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        return dict(parameters)
+
+
+WORKLOADS = {
+    "matmul": Matmul(
+        name="matmul",
+        family="matmul",
+        implementations=("plain",),
+        input_sets=1,
+        parameters=(Parameter("size", "size", 2048, "rows and columns", implementations=("plain",)),),
+        tolerance={"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2},
+    )
+}
