@@ -281,10 +281,10 @@ class Attempt:
         """Keep what the worker says of a cell it is done with."""
         cell_id, status = message["cell"], message["status"]
         outcome = self.outcomes[cell_id]
-        outcome.hello = outcome.hello or self.hello
         self.done.add(cell_id)
         if status == "primed":
             return
+        outcome.hello = outcome.hello or self.hello
         if status != "measured":
             tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
             outcome.failure = Failure(status, message["reason"], tail)

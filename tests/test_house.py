@@ -1,4 +1,4 @@
-"""The house rules: who may import whom, file sizes, the same files in every framework's folder, no private addresses."""
+"""The house rules: who may import whom, file sizes, the same files for every framework, nothing of one machine."""
 
 from __future__ import annotations
 

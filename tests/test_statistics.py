@@ -38,7 +38,8 @@ def test_median_interval_of_thousands_of_values():
 
 
 @pytest.mark.parametrize(
-    ("degrees", "quantile"), [(1, 12.706), (2, 4.303), (4, 2.776), (6, 2.447), (10, 2.228), (30, 2.042), (10_000, 1.960)]
+    ("degrees", "quantile"),
+    [(1, 12.706), (2, 4.303), (4, 2.776), (6, 2.447), (10, 2.228), (30, 2.042), (10_000, 1.960)],
 )
 def test_t_quantiles_are_the_table_s(degrees, quantile):
     assert statistics.t_quantile(degrees) == quantile

@@ -9,6 +9,7 @@ import glob
 import importlib.util
 import os
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,7 +47,6 @@ ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCAT
 class Adapter(boundary.Adapter):
     def __init__(self):
         self._compiled: Counter[str] = Counter()  # executables by the function they were compiled for
-        self._graphs = 0
         self._peak_at_release = 0
         self._device: jax.Device | None = None
         jax.monitoring.register_event_duration_secs_listener(self._count)
@@ -111,7 +111,7 @@ class Adapter(boundary.Adapter):
             kind = dtype if np.issubdtype(array.dtype, np.floating) else np.int32
             return jax.device_put(np.array(array, dtype=kind, order="C"), self._device)
 
-        params, forward, detail = getattr(models, workload.family)(workload, cell, weights, load, dtype)
+        params, forward, detail = models.MODELS[workload.family](workload, cell, weights, load, dtype)
         device_inputs = [tuple(load(array) for array in arrays.values()) for arrays in inputs]
         jax.block_until_ready((params, device_inputs))
         backend = f"xla:{cell.device_kind}"
@@ -121,16 +121,16 @@ class Adapter(boundary.Adapter):
         def whole_model(params, *inputs):
             return forward(params, *inputs)
 
-        # A name of its own, by which compilation events tell this graph from everything else.
-        self._graphs += 1
-        whole_model.__name__ = whole_model.__qualname__ = f"{WHOLE_MODEL}{self._graphs:04d}"
+        # Compilation events tell this graph from others by its name. The name is part of the key of JAX's compile
+        # cache too, so it must be the same in every process.
+        whole_model.__name__ = whole_model.__qualname__ = f"{WHOLE_MODEL}{zlib.crc32(cell.id.encode()):08x}"
         graph = jax.jit(whole_model)
         capture = self._graph_capture(graph, (params, *device_inputs[0]), backend, detail)
         return Step(functools.partial(graph, params), device_inputs, capture)
 
     def _eager_capture(self, backend: str, detail: str) -> Callable[[], Capture]:
         def operators() -> int:
-            return sum(count for name, count in self._compiled.items() if WHOLE_MODEL not in name)
+            return sum(count for function, count in self._compiled.items() if WHOLE_MODEL not in function)
 
         before = operators()
         return lambda: Capture(False, graphs=0, compilations=operators() - before, backend=backend, detail=detail)
@@ -139,9 +139,13 @@ class Adapter(boundary.Adapter):
         whole = functools.cache(lambda: _is_whole(graph.lower(*arguments).as_text()))
         name = graph.__name__
 
+        def compilations() -> int:
+            return sum(count for function, count in self._compiled.items() if name in function)
+
+        before = compilations()  # the cell may have been prepared before
+
         def capture() -> Capture:
-            graphs = graph._cache_size()
-            events = sum(count for function, count in self._compiled.items() if name in function)
+            graphs, events = graph._cache_size(), compilations() - before
             if not graphs:
                 return Capture(False, 0, 0, events, backend, "not called yet")
             problem = "" if whole() else "the module calls back into Python"

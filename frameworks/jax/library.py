@@ -56,3 +56,6 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype:
         return {"last_hidden_state": output.last_hidden_state, "pooler_output": output.pooler_output}
 
     return params, forward, ""
+
+
+MODELS = {"bert": bert}

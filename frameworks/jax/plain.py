@@ -114,5 +114,28 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype:
     return tree(weights, load), partial(bert_forward, workload.heads, attend), detail
 
 
+def matmul_forward(params: dict, x: jax.Array) -> dict:
+    """`x` (N, N) -> (N, N)."""
+    return {"output": x @ params["weight"]}
+
+
+def chain_forward(repeat: int, params: dict, x: jax.Array) -> dict:
+    """`x` (N,) -> (N,), multiplied `repeat` times."""
+    for _ in range(repeat):
+        x = x * params["factor"]  # (N,)
+    return {"output": x}
+
+
+def matmul(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
+    return tree(weights, load), matmul_forward, ""
+
+
+def pointwise_chain(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
+    return tree(weights, load), partial(chain_forward, int(cell.parameter("repeat"))), ""
+
+
 def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     return tree(weights, load), mlp_forward, ""
+
+
+MODELS = {"bert": bert, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}

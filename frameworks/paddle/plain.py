@@ -133,6 +133,40 @@ def mlp(weights: Arrays) -> nn.Layer:
     return load(Mlp(len(weights["layers.0.linear.bias"]), depth), weights, name)
 
 
+class Matmul(nn.Layer):
+    """One matrix product."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.weight = self.create_parameter([size, size])
+
+    def forward(self, x):
+        """`x` (N, N) -> (N, N)."""
+        return paddle.matmul(x, self.weight, transpose_y=True)
+
+
+class PointwiseChain(nn.Layer):
+    """`repeat` multiplications of a vector by a parameter."""
+
+    def __init__(self, repeat: int):
+        super().__init__()
+        self.repeat = repeat
+        self.factor = self.create_parameter([1])
+
+    def forward(self, x):
+        """`x` (N,) -> (N,)."""
+        for _ in range(self.repeat):
+            x = x * self.factor  # (N,)
+        return x
+
+
+SMALL_MODELS = {
+    "mlp": lambda parameters, weights: mlp(weights),
+    "matmul": lambda parameters, weights: load(Matmul(parameters["size"]), weights, str),
+    "pointwise-chain": lambda parameters, weights: load(PointwiseChain(parameters["repeat"]), weights, str),
+}
+
+
 def load(model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str]) -> nn.Layer:
     """Copy every weight into the parameter of its name, linear ones (out, in) turned into Paddle's (in, out).
 

@@ -82,7 +82,7 @@ class Adapter(boundary.Adapter):
         dtype = _DTYPES[cell.dtype]
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
         with tf.device(self._name):
-            model = models[workload.family](workload, weights, dtype)
+            model = models[workload.family](workload, cell, weights, dtype)
             sets = [tuple(_tensor(array, dtype) for array in arrays.values()) for arrays in inputs]
         if cell.mode == "eager":
             return boundary.Step(model, sets)

@@ -9,11 +9,12 @@ import tf_keras
 from transformers import BertConfig, TFBertModel
 from transformers.modeling_tf_pytorch_utils import load_pytorch_state_dict_in_tf2_model
 
+from measurement.cells import Cell
 from workloads.bert import LAYER_NORM_EPSILON
 from workloads.spec import Arrays, Workload
 
 
-def bert(workload: Workload, weights: Arrays, dtype: tf.DType) -> Callable[..., dict[str, tf.Tensor]]:
+def bert(workload: Workload, cell: Cell, weights: Arrays, dtype: tf.DType) -> Callable[..., dict[str, tf.Tensor]]:
     """`TFBertModel` of the workload's size with the canonical weights, variables and arithmetic in `dtype`.
 
     Raises AttributeError for a variable that has no tensor and ValueError for a tensor that has no variable.

@@ -124,4 +124,34 @@ class Mlp(tf.Module):
         return {"output": x}
 
 
-MODELS = {"bert": Bert, "mlp": Mlp}
+class Matmul(tf.Module):
+    """One matrix product."""
+
+    def __init__(self, weights: Arrays, dtype: tf.DType):
+        super().__init__()
+        self.kernel = tf.Variable(weights["weight"].T, dtype=dtype)
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"output": tf.matmul(x, self.kernel)}  # (N, N)
+
+
+class PointwiseChain(tf.Module):
+    """`repeat` multiplications of a vector by a variable."""
+
+    def __init__(self, weights: Arrays, repeat: int, dtype: tf.DType):
+        super().__init__()
+        self.repeat = repeat
+        self.factor = tf.Variable(weights["factor"], dtype=dtype)
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        for _ in range(self.repeat):
+            x = x * self.factor  # (N,)
+        return {"output": x}
+
+
+MODELS = {
+    "bert": lambda workload, cell, weights, dtype: Bert(workload, weights, dtype),
+    "mlp": lambda workload, cell, weights, dtype: Mlp(workload, weights, dtype),
+    "matmul": lambda workload, cell, weights, dtype: Matmul(weights, dtype),
+    "pointwise-chain": lambda workload, cell, weights, dtype: PointwiseChain(weights, cell.parameter("repeat"), dtype),
+}

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from workloads import bert, mlp
-from workloads.spec import Parameters
+from workloads.spec import Parameters, Workload
 
 # Canonical names of the tensors in an encoder layer, and the modules below that hold them; longer names first.
 _RENAMED = {
@@ -113,7 +113,41 @@ class Mlp(nn.Module):
         return {"output": x}
 
 
-def build(workload: bert.Bert | mlp.Mlp, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
+class Matmul(nn.Module):
+    """One matrix product."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size, size))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        """`x` (N, N) -> output (N, N)."""
+        return {"output": x @ self.weight.T}
+
+
+class PointwiseChain(nn.Module):
+    """`repeat` multiplications of a vector by a parameter."""
+
+    def __init__(self, repeat: int):
+        super().__init__()
+        self.repeat = repeat
+        self.factor = nn.Parameter(torch.empty(1))
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        """`x` (N,) -> output (N,)."""
+        for _ in range(self.repeat):
+            x = x * self.factor  # (N,)
+        return {"output": x}
+
+
+SMALL_MODELS = {
+    "mlp": lambda parameters: Mlp(parameters["width"], parameters["depth"]),
+    "matmul": lambda parameters: Matmul(parameters["size"]),
+    "pointwise-chain": lambda parameters: PointwiseChain(parameters["repeat"]),
+}
+
+
+def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
     """The workload's model holding `weights` themselves, not copies.
 
     A missing or left-over tensor is a RuntimeError.
@@ -122,7 +156,7 @@ def build(workload: bert.Bert | mlp.Mlp, parameters: Parameters, weights: dict[s
         if workload.family == "bert":
             model = Bert(workload, fused=parameters["attention"] == "fused")
         else:
-            model = Mlp(int(parameters["width"]), int(parameters["depth"]))
+            model = SMALL_MODELS[workload.family](parameters)
     if workload.family == "bert":
         weights = {_module_name(name): tensor for name, tensor in weights.items()}
     model.load_state_dict(weights, assign=True)

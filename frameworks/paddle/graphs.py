@@ -1,0 +1,72 @@
+"""Graphs of Paddle: what `to_static` captured, and the exported program under `paddle.inference`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+
+import paddle
+from paddle import inference, nn
+
+from frameworks.adapter import Capture
+from measurement.cells import Cell
+
+MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's programs, in Paddle 2's
+
+
+class Exported:
+    """A model under `paddle.inference`, in Paddle's defaults: IR passes, and oneDNN on a CPU with AVX2.
+
+    The first call saves it (`paddle.jit.save`), loads it and lets the passes run: that is this mode's compilation.
+    `enable_memory_optim` is left out: 3.3.1 raises on it.
+    """
+
+    def __init__(self, model: nn.Layer, cell: Cell, inputs: tuple) -> None:
+        specification = [paddle.static.InputSpec(x.shape, x.dtype, f"input_{i}") for i, x in enumerate(inputs)]
+        self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
+        self._cell, self._predictor = cell, None
+        self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not called yet.")
+
+    def __call__(self, *inputs):
+        if self._predictor is None:
+            self._export()
+        for handle, tensor in zip(self._inputs, inputs):  # noqa: B905 - timed
+            handle.share_external_data(tensor)
+        self._predictor.run()
+        # The predictor leaves OpenMP at one thread, and the modes called in between would be stuck with that.
+        paddle.base.core.set_num_threads(self._cell.threads)
+        return self._outputs
+
+    def _export(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="paddle-inference-") as folder:
+            paddle.jit.save(self._model, f"{folder}/model")
+            names = ("model.json", "model.pdmodel")  # Paddle 3's file, Paddle 2's
+            program = next(name for name in names if os.path.exists(f"{folder}/{name}"))
+            config = inference.Config(f"{folder}/{program}", f"{folder}/model.pdiparams")
+            if self._cell.device_kind == "gpu":
+                config.enable_use_gpu(100, int(self._cell.device.split(":")[1]))  # MB to begin with
+            config.set_cpu_math_library_num_threads(self._cell.threads)
+            config.disable_glog_info()
+            backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
+            backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
+            traced = captured(self._model, backend)
+            self._model = None  # the predictor loads weights of its own
+            gc.collect()
+            self._predictor = inference.create_predictor(config)
+        self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
+        self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
+        self.captured = traced
+
+
+def captured(static: nn.Layer, backend: str) -> Capture:
+    """Read the programs that `to_static` traced. The last one is whole if it holds every linear layer's product."""
+    programs = static.forward.program_cache
+    if not len(programs):
+        return Capture(whole=False, graphs=0, compilations=0, detail="No program: not called yet, or to_static is off.")
+    program = programs.last()[-1][0].main_program
+    names = [op.name() if callable(getattr(op, "name", None)) else op.type for op in program.global_block().ops]
+    products = sum(name in MATMULS for name in names)
+    linears = sum(isinstance(layer, nn.Linear) for layer in static.sublayers())
+    detail = f"{len(names)} operators in {program.num_blocks} block(s); {products} matmuls, {linears} linear layers"
+    return Capture(program.num_blocks == 1 and products >= linears, len(programs), 0, len(programs), backend, detail)

@@ -1,0 +1,54 @@
+"""A clock that stands still but for the work done, and a device that works only when it is synchronized."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+
+from measurement.sampling import Clocks, Contender
+
+
+class Output:
+    """What a step returns; can be watched for its end."""
+
+
+class Machine:
+    """One clock and one device. Reading the clock over unfinished work is an AssertionError."""
+
+    def __init__(self):
+        self.now, self.cpu, self.queued = 0.0, 0.0, []
+        self.log: list[tuple] = []  # (event, name or time)
+        self.clocks = Clocks(self.read, lambda: self.cpu)
+
+    def read(self) -> float:
+        assert not self.queued, "a clock was read while work was outstanding"
+        self.log.append(("clock", self.now))
+        return self.now
+
+    def contender(self, name: str, seconds: float | Callable[[int], float], cores: float = 1.0, **fields) -> Contender:
+        """A mode whose n-th call (from 1) takes `seconds`, or `seconds(n)`, once it is waited for."""
+        calls = 0
+        alive = weakref.WeakSet()
+
+        def step() -> Output:
+            nonlocal calls
+            calls += 1
+            self.log.append(("call", name))
+            self.queued.append((name, seconds(calls) if callable(seconds) else seconds))
+            output = Output()
+            alive.add(output)
+            return output
+
+        def synchronize(output) -> None:
+            assert output in alive
+            assert len(alive) >= len(self.queued), "an output died before it was synchronized"
+            self.log.append(("synchronize", name))
+            for _, duration in self.queued:
+                self.now += duration
+                self.cpu += duration * cores
+            self.queued.clear()
+
+        return Contender(name, step, synchronize, **fields)
+
+    def called(self) -> list[str]:
+        return [what for event, what in self.log if event == "call"]

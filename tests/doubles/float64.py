@@ -1,0 +1,79 @@
+"""The workloads' mathematics once more, in float64: loops over positions, einsum and math.erf, no matrix products."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def norm64(row, weights, name, epsilon):
+    mean = sum(row) / len(row)
+    variance = sum((value - mean) ** 2 for value in row) / len(row)
+    return (row - mean) / math.sqrt(variance + epsilon) * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def linear64(row, weights, name):
+    return np.einsum("oi,i->o", weights[f"{name}.weight"], row) + weights[f"{name}.bias"]
+
+
+def attention64(rows, weights, prefix, heads):
+    """Context of every position: for each head, weights over positions by the exponential of q k / sqrt(width)."""
+    q, k, v = ([linear64(row, weights, f"{prefix}.self.{n}") for row in rows] for n in ("query", "key", "value"))
+    width = len(rows[0]) // heads
+    context = []
+    for i in range(len(rows)):
+        parts = []
+        for head in range(heads):
+            own = slice(head * width, (head + 1) * width)
+            exponentials = [math.exp(np.dot(q[i][own], k[j][own]) / math.sqrt(width)) for j in range(len(rows))]
+            parts.append(sum(e * v[j][own] for j, e in enumerate(exponentials)) / sum(exponentials))
+        context.append(np.concatenate(parts))
+    return context
+
+
+def bert64(model, parameters, weights, inputs):
+    embeddings = [weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")]
+    hidden, pooled = [], []
+    for ids in inputs["input_ids"]:
+        rows = [embeddings[0][token] + embeddings[1][place] + embeddings[2][0] for place, token in enumerate(ids)]
+        rows = [norm64(row, weights, "embeddings.LayerNorm", 1e-12) for row in rows]
+        for layer in range(model.layers):
+            name = f"encoder.layer.{layer}"
+            context = attention64(rows, weights, f"{name}.attention", model.heads)
+            context = [linear64(row, weights, f"{name}.attention.output.dense") for row in context]
+            rows = [
+                norm64(r + c, weights, f"{name}.attention.output.LayerNorm", 1e-12)
+                for r, c in zip(rows, context, strict=True)
+            ]
+            wide = [linear64(row, weights, f"{name}.intermediate.dense") for row in rows]
+            wide = [np.array([x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in row]) for row in wide]
+            narrow = [linear64(row, weights, f"{name}.output.dense") for row in wide]
+            rows = [
+                norm64(r + n, weights, f"{name}.output.LayerNorm", 1e-12) for r, n in zip(rows, narrow, strict=True)
+            ]
+        hidden.append(rows)
+        pooled.append([math.tanh(x) for x in linear64(rows[0], weights, "pooler.dense")])
+    return {"last_hidden_state": np.array(hidden), "pooler_output": np.array(pooled)}
+
+
+def mlp64(model, parameters, weights, inputs):
+    rows = []
+    for row in inputs["x"]:
+        for layer in range(parameters["depth"]):
+            row = linear64(row, weights, f"layers.{layer}.linear")
+            row = norm64(row, weights, f"layers.{layer}.norm", 1e-5)
+            row = np.array([max(value, 0.0) for value in row])
+        rows.append(row)
+    return {"output": np.array(rows)}
+
+
+def matmul64(model, parameters, weights, inputs):
+    return {"output": np.einsum("ik,jk->ij", inputs["x"], weights["weight"])}
+
+
+def chain64(model, parameters, weights, inputs):
+    return {"output": np.array([value * weights["factor"][0] ** parameters["repeat"] for value in inputs["x"]])}
+
+
+INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64}

@@ -1,0 +1,78 @@
+"""FLOPs and bytes against counting what the oracle does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from doubles.small import SMALL, workload
+from pytest import approx
+
+import workloads
+
+
+def _plain(value):
+    return value.view(np.ndarray) if isinstance(value, Counting) else value
+
+
+class Counting(np.ndarray):
+    """An array that counts two FLOPs for every multiply-add of a matrix product, by whether both sides are batched."""
+
+    counts: dict[str, int]
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        plain = [_plain(value) for value in inputs]
+        if "out" in options:
+            options["out"] = tuple(_plain(value) for value in options["out"])
+        result = getattr(ufunc, method)(*plain, **options)
+        if ufunc is np.matmul:
+            kind = "attention" if plain[1].ndim > 2 else "matmul"
+            Counting.counts[kind] += 2 * result.size * plain[0].shape[-1]
+        return result.view(Counting) if isinstance(result, np.ndarray) else result
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "mlp", "matmul"])
+def test_flops_of_matrix_products_are_those_the_oracle_does(name, small_bert):
+    model, parameters = workload(name, small_bert), SMALL[name]
+    Counting.counts = {"matmul": 0, "attention": 0}
+    weights = {key: value.view(Counting) for key, value in model.seeded_weights(parameters, 0).items()}
+    inputs = {key: value.view(Counting) for key, value in model.inputs(parameters, 1).items()}
+    model.reference(parameters, weights, inputs)
+    analytic = {cost.operator_class: cost.flops for cost in model.cost(parameters, 4).operators}
+    assert {kind: analytic.get(kind, 0) for kind in Counting.counts} == Counting.counts
+
+
+@pytest.mark.parametrize("seq_len", [128, 512])
+def test_matrix_products_are_nearly_all_of_bert_s_flops(seq_len):
+    parameters = {**SMALL["bert-base"], "batch_size": 8, "seq_len": seq_len}
+    cost = workloads.get("bert-base").cost(parameters, 4)
+    products = sum(part.flops for part in cost.operators if part.operator_class in ("matmul", "attention"))
+    assert 0.99 < products / cost.flops < 1.0
+
+
+def test_bert_base_flops_are_the_known_22_giga_per_128_tokens():
+    # 2 x 85M encoder weights x 128 tokens = 21.7 G, attention 0.6 G
+    cost = workloads.get("bert-base").cost({**SMALL["bert-base"], "batch_size": 1, "seq_len": 128}, 4)
+    assert cost.flops == approx(22.4e9, rel=0.01)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_compulsory_bytes_are_weights_inputs_and_outputs_once(name, small_bert):
+    model, parameters = workload(name, small_bert), SMALL[name]
+    weights, inputs = model.seeded_weights(parameters, 0), model.inputs(parameters, 1)
+    touched = {"word": 2 * 5, "position": 5, "token_type": 1}  # rows of BERT's tables that 2 x 5 tokens read at most
+    values = 0
+    for key, value in weights.items():
+        kind = key.removeprefix("embeddings.").removesuffix("_embeddings.weight")
+        values += touched[kind] * value.shape[1] if kind in touched else value.size
+    values += sum(value.size for value in model.reference(parameters, weights, inputs).values())
+    values += sum(value.size for value in inputs.values() if value.dtype == np.float32)
+    integers = sum(value.nbytes for value in inputs.values() if value.dtype != np.float32)
+    for width in (2, 4):
+        assert model.cost(parameters, width).compulsory_bytes == values * width + integers
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_unfused_traffic_is_at_least_the_compulsory(name, small_bert):
+    cost = workload(name, small_bert).cost(SMALL[name], 4)
+    assert cost.unfused_bytes >= cost.compulsory_bytes > 0
+    assert cost.flops > 0

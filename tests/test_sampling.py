@@ -1,0 +1,260 @@
+"""Sampling on a fake clock: work takes exactly as long as a test says, and only when it is waited for."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import random
+from collections import Counter
+
+import pytest
+from doubles.clock import Machine, Output
+from pytest import approx
+
+from measurement.profiles import PROFILES, Profile
+from measurement.sampling import Contender, first_call, independent_timer, take_rounds, take_sample, warm_up
+
+TICK = 1 / 1024  # binary, so that sums of it are exact
+PROFILE = Profile(
+    "test", 1, 1, seconds_per_cell=1.0, maximum_seconds_per_cell=2.0, minimum_rounds=4, target_half_width=0.01,
+    stop_early=False, warmup_seconds=2.0, sample_seconds=16 * TICK,
+)  # fmt: skip
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def rounds_of(machine: Machine, contenders: list[Contender], seed: int = 0, profile: Profile = PROFILE) -> list[tuple]:
+    """Take rounds; the names called, a tuple a round."""
+    begun = len(machine.called())
+    take_rounds(contenders, profile, machine.clocks, random.Random(seed))
+    names = machine.called()[begun:]
+    return [tuple(names[i : i + len(contenders)]) for i in range(0, len(names), len(contenders))]
+
+
+def test_a_round_samples_every_mode_once_in_random_order(machine):
+    rounds = rounds_of(machine, [machine.contender(name, TICK) for name in "abc"])
+    assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
+    # 3000 calls in the budget make 1024 rounds; every order comes about equally often (171), every place too.
+    assert len(rounds) == 1024
+    orders = Counter(rounds)
+    assert len(orders) == 6
+    assert all(110 < count < 240 for count in orders.values())
+
+
+def test_the_order_is_the_seed_s():
+    def orders(seed: int) -> list[tuple]:
+        machine = Machine()
+        return rounds_of(machine, [machine.contender(name, TICK) for name in "ab"], seed)
+
+    assert orders(1) == orders(1)
+    assert orders(1) != orders(2)
+
+
+def test_the_first_call_is_timed_apart(machine):
+    contender = machine.contender("a", lambda call: 3.0 if call == 1 else TICK)
+    assert isinstance(first_call(contender, machine.clocks), Output)
+    assert contender.first_call_s == 3.0
+    assert (contender.samples, contender.warmup_calls, contender.wall_seconds) == ([], 0, 0.0)
+    take_sample(contender, machine.clocks)
+    assert contender.samples == [TICK]
+
+
+@pytest.mark.parametrize(("each_call", "synchronizations"), [(True, 5), (False, 1)])
+def test_the_clock_is_read_only_when_no_work_is_outstanding(machine, each_call, synchronizations):
+    """`Machine.read` and `synchronize` assert it; here that they are asked at all, and how often."""
+    contender = machine.contender("a", TICK, synchronize_each_call=each_call, calls_per_sample=5)
+    take_sample(contender, machine.clocks)
+    events = [event for event, _ in machine.log]
+    assert (events[0], events[-1]) == ("clock", "clock")
+    assert Counter(events) == {"clock": 2, "call": 5, "synchronize": synchronizations}
+    assert events[-2] == "synchronize"
+    assert contender.samples == [TICK]
+
+
+def test_the_double_notices_a_missing_synchronization(machine):
+    contender = machine.contender("a", TICK)
+    contender.synchronize = lambda output: None
+    with pytest.raises(AssertionError, match="outstanding"):
+        take_sample(contender, machine.clocks)
+
+
+def test_the_double_notices_an_output_that_died_early(machine):
+    contender = machine.contender("a", TICK)
+    contender.step()
+    with pytest.raises(AssertionError, match="died"):
+        contender.synchronize(contender.step())
+
+
+def test_cpu_per_wall_counts_the_timed_calls_alone(machine):
+    contender = machine.contender("a", TICK, cores=1.5)
+    assert contender.cpu_per_wall is None
+    first_call(contender, machine.clocks)
+    machine.cpu += 100.0
+    take_sample(contender, machine.clocks)
+    take_sample(contender, machine.clocks)
+    assert contender.cpu_per_wall == 1.5
+    assert contender.wall_seconds == 2 * TICK
+
+
+@pytest.mark.parametrize(
+    ("seconds", "calls"), [(TICK, 16), (TICK / 4, 64), (5 * TICK, 4), (16 * TICK, 1), (17 * TICK, 1), (0.5, 1)]
+)
+def test_a_sample_lasts_long_enough_or_one_call(machine, seconds, calls):
+    contender = machine.contender("a", seconds)
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.steady
+    assert contender.calls_per_sample == calls
+
+
+def test_warm_up_ends_when_two_windows_agree(machine):
+    contender = machine.contender("a", TICK)
+    warm_up(contender, PROFILE, machine.clocks)
+    # A window of single calls to size the sample, then two of 5 x 16 calls.
+    assert contender.warmup_calls == len(machine.called()) == 5 + 2 * 80
+    assert contender.steady
+    assert contender.samples == []
+
+
+def test_warm_up_waits_for_a_slow_start(machine):
+    contender = machine.contender("a", lambda call: 16 * TICK * max(1, 13 - call))
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    # Windows of 5 single calls: two fall, the third's median and quartiles are those of the fourth.
+    assert contender.steady
+    assert contender.warmup_calls == 20
+
+
+def test_warm_up_that_never_settles_ends_at_its_cap(machine):
+    contender = machine.contender("a", lambda call: 16 * TICK * 1.1 ** (call // 5))
+    warm_up(contender, PROFILE, machine.clocks)
+    assert not contender.steady
+    assert PROFILE.warmup_seconds < machine.now < PROFILE.warmup_seconds + 1.0
+
+
+def test_warm_up_of_one_call_longer_than_the_cap_is_one_call(machine):
+    contender = machine.contender("a", 10.0)
+    warm_up(contender, PROFILE, machine.clocks)
+    assert (contender.warmup_calls, contender.steady, contender.calls_per_sample) == (1, False, 1)
+
+
+def test_warm_up_waits_for_the_compile_counter_to_rest(machine):
+    contender = machine.contender("a", 16 * TICK)
+    contender.compilations = lambda: min(len(machine.called()), 12)  # compiles during each of the first 12 calls
+    warm_up(contender, PROFILE, machine.clocks)
+    # The third window still compiles; only the fourth and the fifth rest.
+    assert (contender.steady, contender.warmup_calls) == (True, 25)
+
+
+def test_warm_up_is_unsteady_while_the_compile_counter_moves(machine):
+    contender = machine.contender("a", 16 * TICK)
+    contender.compilations = lambda: len(machine.called())
+    warm_up(contender, PROFILE, machine.clocks)
+    assert not contender.steady
+    assert machine.now > PROFILE.warmup_seconds
+
+
+def test_the_compile_counter_is_read_before_sampling(machine):
+    contender = machine.contender("a", 16 * TICK)
+    contender.compilations = lambda: len(machine.called())
+    first_call(contender, machine.clocks)
+    take_rounds([contender], PROFILE, machine.clocks, random.Random(0))
+    assert contender.compilations_before == 1
+
+
+def test_garbage_collection_is_off_inside_and_back_afterwards(machine):
+    seen = []
+    contender = machine.contender("a", lambda call: seen.append(gc.isenabled()) or 0.25)
+    assert gc.isenabled()
+    take_rounds([contender], PROFILE, machine.clocks, random.Random(0))
+    assert set(seen) == {False}
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        take_rounds([contender], PROFILE, machine.clocks, random.Random(0))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_garbage_collection_is_back_after_an_exception(machine):
+    def fail(call: int) -> float:
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError):
+        take_rounds([machine.contender("a", fail)], PROFILE, machine.clocks, random.Random(0))
+    assert gc.isenabled()
+
+
+def test_callbacks_run_outside_the_timed_region(machine):
+    contender, seen = machine.contender("a", 0.25), []
+
+    def slow(what) -> None:
+        seen.append(what)
+        machine.now += 0.125
+        machine.cpu += 0.125
+
+    take_rounds([contender], PROFILE, machine.clocks, random.Random(0), slow, slow)
+    assert contender.samples == [0.25] * 4
+    assert contender.cpu_per_wall == 1.0
+    assert seen == [contender, 1, contender, 2, contender, 3, contender, 4]
+
+
+def test_somebody_else_s_timer_replaces_the_clock(machine):
+    contender = machine.contender("a", TICK, calls_per_sample=5)
+    contender.timer = lambda calls: 0.5 * calls
+    take_sample(contender, machine.clocks)
+    assert contender.samples == [2.5]
+    assert machine.called() == []
+    timer = independent_timer(contender)
+    timer(7)
+    assert len(machine.called()) == 7
+    assert machine.queued == []  # it waits for the work
+
+
+@pytest.mark.parametrize("modes", [1, 2, 3])
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+class TestBudgets:
+    """Budgets are per mode and launch, for all modes of a group together."""
+
+    def run(self, profile: Profile, modes: int, seconds) -> tuple[Machine, list[Contender]]:
+        machine = Machine()
+        contenders = [machine.contender(str(index), seconds) for index in range(modes)]
+        take_rounds(contenders, profile, machine.clocks, random.Random(0))
+        assert {len(contender.samples) for contender in contenders} == {len(contenders[0].samples)}
+        return machine, contenders
+
+    def test_noise_is_measured_until_the_budget_is_spent(self, profile, modes):
+        draw = random.Random(0)
+        machine, contenders = self.run(profile, modes, lambda call: draw.uniform(0.016, 0.032))
+        budget = profile.seconds_per_cell * modes / profile.minimum_launches
+        assert budget <= machine.now < budget + 0.032 * modes
+        assert len(contenders[0].samples) > profile.minimum_rounds
+
+    def test_slow_modes_get_their_rounds_beyond_the_budget(self, profile, modes):
+        budget = profile.seconds_per_cell / profile.minimum_launches
+        _, contenders = self.run(profile, modes, budget / 4)
+        assert len(contenders[0].samples) == profile.minimum_rounds
+
+    def test_the_slowest_end_at_the_maximum(self, profile, modes):
+        maximum = profile.maximum_seconds_per_cell / profile.minimum_launches
+        machine, contenders = self.run(profile, modes, maximum / 2.5)
+        assert len(contenders[0].samples) == 3 < profile.minimum_rounds
+        assert machine.now == approx(1.2 * maximum * modes)
+
+    def test_only_a_profile_that_stops_early_does(self, profile, modes):
+        machine, contenders = self.run(profile, modes, 16 * TICK)  # no noise: the interval has no width at once
+        if profile.stop_early:
+            assert len(contenders[0].samples) == profile.minimum_rounds
+        else:
+            assert machine.now >= profile.seconds_per_cell * modes / profile.minimum_launches
+
+
+def test_early_stopping_goes_by_the_widest_ratio(machine):
+    """One quiet mode does not end the sampling of a noisy one."""
+    profile, draw = PROFILES["rigorous"], random.Random(0)
+    noisy = machine.contender("noisy", lambda call: draw.uniform(0.016, 0.032))
+    quiet = [machine.contender(name, 0.016) for name in "ab"]
+    take_rounds([*quiet, noisy], profile, machine.clocks, random.Random(0))
+    assert machine.now >= 3 * profile.seconds_per_cell / profile.minimum_launches
