@@ -26,7 +26,7 @@ _NOTED = ("TF_", "XLA_", "JAX_", "FLAGS_", "TORCH", "PYTORCH_", "CUDA_", "NVIDIA
 
 def bench(arguments: argparse.Namespace) -> int:
     """Measure a sweep, or go on with one; returns the exit code. Raises UsageError before anything is started."""
-    console = Console()
+    console = terminal.console()
     resumed = runs.Run.open(arguments.resume) if arguments.resume is not None else None
     given = resumed.read("plan.json")["given"] if resumed else asked_for(arguments)
     wanted = sweep.resolve(given)

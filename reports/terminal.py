@@ -1,4 +1,4 @@
-"""The table at the end of a run: a row a shape, eager and graph side by side per framework."""
+"""The tables at the end of a run: a row a shape, eager and graph side by side, or a row a mode if too wide."""
 
 from __future__ import annotations
 
@@ -10,58 +10,82 @@ from rich.table import Table
 from measurement.schema import MEASURED
 
 _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "batch_size", "seq_len", "parameters")
+_TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"
+_FILE_WIDTH = 120
+_WIDE = 9  # columns that still fit a usual terminal
+
+
+def console() -> Console:
+    """A console as wide as the terminal, or wide enough for the usual table where the output goes to a file."""
+    found = Console()
+    return found if found.is_terminal else Console(width=_FILE_WIDTH)
 
 
 def summary(records: list[dict], console: Console) -> None:
     """Print the comparison of eager and graph modes, then how many cells ended how."""
-    for table in tables(records):
-        console.print(table)
-    console.print(counts(records))
-
-
-def tables(records: list[dict]) -> list[Table]:
-    """One table for every set of shapes that were run in the same frameworks and modes."""
-    shapes: dict[tuple, dict[tuple[str, str], dict]] = {}
+    shapes: dict[tuple, list[dict]] = {}
     for record in records:
-        shape = tuple(record.get(name) for name in _SHAPE)
-        shapes.setdefault(shape, {})[record["framework"], record["mode"]] = record
-    alike: dict[tuple, list[tuple]] = {}
-    for shape, cells in shapes.items():
-        alike.setdefault(tuple(cells), []).append(shape)
-    return [_table(columns, [(shape, shapes[shape]) for shape in members]) for columns, members in alike.items()]
+        shapes.setdefault(tuple(record.get(name) for name in _SHAPE), []).append(record)
+    columns = _columns(records)
+    if len(columns) < _WIDE:
+        console.print(_side_by_side(columns, shapes))
+    else:
+        console.print(_row_a_mode(columns, shapes))
+    console.print(counts(records), highlight=False)
 
 
-def _table(columns: tuple[tuple[str, str], ...], rows: list[tuple[tuple, dict]]) -> Table:
-    table = Table(title="Latency in ms (median); speedup = eager / graph, with 95 % interval", title_justify="left")
+def _columns(records: list[dict]) -> list[tuple[str, str]]:
+    """(framework, mode) in the order of first appearance, a framework's eager mode before its others."""
+    frameworks = list(dict.fromkeys(record["framework"] for record in records))
+    found = dict.fromkeys((record["framework"], record["mode"]) for record in records)
+    return sorted(found, key=lambda column: (frameworks.index(column[0]), column[1] != "eager"))
+
+
+def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]]) -> Table:
+    table = Table(title=_TITLE, title_justify="left", show_lines=True)
     table.add_column("shape", no_wrap=True)
     for framework, mode in columns:
         table.add_column(f"{framework}\n{mode}", justify="right", no_wrap=True)
-    for shape, cells in rows:
-        table.add_row(shape_text(dict(zip(_SHAPE, shape, strict=True))), *(cell_text(cells[key]) for key in columns))
+    for shape, records in shapes.items():
+        cells = {(record["framework"], record["mode"]): record for record in records}
+        texts = ("\n".join(_figures(cells[key])) if key in cells else "" for key in columns)
+        table.add_row(shape_text(shape, "\n"), *texts)
     return table
 
 
-def shape_text(shape: dict) -> str:
-    """A shape in words, e.g. `bert-base library, batch 1, seq 128` and the rest below it."""
-    first = f"{shape['workload']} {shape['implementation']}"
-    size = f"batch {shape['batch_size']}" + (f", seq {shape['seq_len']}" if shape["seq_len"] is not None else "")
-    threads = f"{shape['threads']} thread{'s' if shape['threads'] != 1 else ''}"
-    return f"{first}\n{size}\n{shape['device']} {shape['dtype']}, {threads}"
+def _row_a_mode(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]]) -> Table:
+    table = Table(title=_TITLE, title_justify="left")
+    for name in ("framework", "mode", "latency", "speedup", "interval"):
+        table.add_column(name, justify="left" if name in ("framework", "mode") else "right")
+    for shape, records in shapes.items():
+        table.add_section()
+        table.add_row(f"[bold]{shape_text(shape, ', ')}[/bold]")
+        for record in sorted(records, key=lambda record: columns.index((record["framework"], record["mode"]))):
+            table.add_row(record["framework"], record["mode"], *_figures(record))
+    return table
 
 
-def cell_text(record: dict) -> str:
-    """A cell's figures, or how it ended."""
+def shape_text(shape: tuple, separator: str) -> str:
+    """A shape in words: workload and implementation, sizes, then device, dtype and threads."""
+    known = dict(zip(_SHAPE, shape, strict=True))
+    sizes = [f"batch {known['batch_size']}"] if known["batch_size"] is not None else []
+    sizes += [f"seq {known['seq_len']}"] if known["seq_len"] is not None else []
+    others = [part for part in (known["parameters"] or "").split(";") if part]
+    threads = f"{known['threads']} thread{'s' if known['threads'] != 1 else ''}"
+    lines = [f"{known['workload']} {known['implementation']}", ", ".join(sizes + others)]
+    return separator.join([*lines, f"{known['device']} {known['dtype']}, {threads}"])
+
+
+def _figures(record: dict) -> list[str]:
+    """Latency, speedup and interval of a cell as far as it has them, or how it ended."""
     if record["status"] not in MEASURED:
-        return record["status"]
-    text = f"{_digits(record['latency_ms_median'])}" + (" ~" if record["status"] == "noisy" else "")
-    if record["mode"] == "eager":
-        return text
-    if record.get("speedup_vs_eager") is None:
-        return text
-    text += f"\n{record['speedup_vs_eager']:.2f}x"
-    if record.get("speedup_ci_low") is not None:
-        text += f"\n{record['speedup_ci_low']:.2f}-{record['speedup_ci_high']:.2f}"
-    return text
+        return [record["status"]]
+    figures = [_digits(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")]
+    if record["mode"] != "eager" and record.get("speedup_vs_eager") is not None:
+        figures.append(f"{record['speedup_vs_eager']:.2f}x")
+        if record.get("speedup_ci_low") is not None:
+            figures.append(f"{record['speedup_ci_low']:.2f}-{record['speedup_ci_high']:.2f}")
+    return figures
 
 
 def _digits(value: float) -> str:
@@ -69,8 +93,12 @@ def _digits(value: float) -> str:
 
 
 def counts(records: list[dict]) -> str:
-    """How many cells ended how."""
+    """How many cells ended how, and why those without figures have none."""
     found = Counter(record["status"] for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in found.most_common())
-    note = " (~ marks noisy: interval wider than the profile's target)" if "noisy" in found else ""
-    return f"{len(records)} cells: {parts}{note}"
+    lines = [f"{len(records)} cells: {parts}"]
+    if "noisy" in found:
+        lines.append("~ noisy: interval wider than the profile promises; quieten the machine, or PROFILE=standard")
+    reasons = Counter((r["framework"], r["mode"], r["status"], r["reason"]) for r in records if r.get("reason"))
+    lines += [f"{framework} {mode}: {status}: {why}" for (framework, mode, status, why), _ in reasons.most_common(20)]
+    return "\n".join(lines)
