@@ -11,9 +11,9 @@ from rich.console import Console
 
 import frameworks
 from harness import environments, plan, runs, sweep, yardsticks
-from harness.assemble import Context, Failure
 from harness.execute import Executor
 from harness.materials import MaterialsError, Store
+from harness.outcomes import Context, Failure
 from harness.progress import Bar, duration
 from harness.sweep import Sweep, UsageError
 from measurement import machine

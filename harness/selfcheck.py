@@ -19,9 +19,9 @@ from rich.table import Table
 
 import frameworks
 from harness import assemble, environments, plan, runs, sweep
-from harness.assemble import Context, Outcome
 from harness.execute import Executor
 from harness.materials import Store
+from harness.outcomes import Context, Outcome
 from harness.plan import Bundle, Control, Group
 from measurement import machine
 from measurement.sampling import Clocks, Contender, take_sample

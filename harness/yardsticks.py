@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from statistics import median
 
 import workloads
-from harness.assemble import BYTES_PER_VALUE, Outcome
+from harness.assemble import BYTES_PER_VALUE
+from harness.outcomes import Outcome
 from harness.plan import Group, known_obstacle
 from measurement.cells import Cell
 from measurement.peaks import Peaks

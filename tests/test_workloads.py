@@ -52,7 +52,7 @@ def test_every_weight_counts(name, small_bert):
         after = model.reference(parameters, changed, inputs)
         if key.endswith("key.bias"):  # adds the same to all scores of a query, which softmax forgives whatever it is
             continue
-        assert max(np.abs(after[o] - before[o]).max() for o in before) > 1e-4, key
+        assert max(np.abs(after[o] - before[o]).max() for o in before) > 2e-5, key  # rounding is 1e-6
 
 
 def test_erf_and_gelu():

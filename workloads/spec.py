@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
@@ -130,8 +131,11 @@ def sampled(values: np.ndarray) -> np.ndarray:
     """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; float32, 1-D."""
     flat = np.asarray(values).reshape(-1)
     if flat.size > SAMPLED_VALUES:
-        # A stride that shares no factor with the row length would alias with no axis: step through by a large prime.
-        flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * 2_147_483_647) % flat.size]
+        # Steps of a golden section spread evenly over every axis; a step coprime to the size meets no value twice.
+        step = int(flat.size * 0.6180339887498949)
+        while math.gcd(step, flat.size) > 1:
+            step += 1
+        flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * step) % flat.size]
     return flat.astype(np.float32)
 
 

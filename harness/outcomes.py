@@ -1,0 +1,59 @@
+"""What is known of a cell while its run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from measurement.cells import Cell
+from measurement.profiles import Profile
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell has no figures."""
+
+    status: str
+    reason: str
+    stderr_tail: str = ""
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How far a cell's outputs are from the reference's, and whose the reference is."""
+
+    error: float
+    tolerance: float
+    reference: str
+
+    @property
+    def holds(self) -> bool:
+        return self.error <= self.tolerance
+
+
+@dataclass
+class Outcome:
+    """All that is known of one cell: a report per launch, or a failure."""
+
+    cell: Cell
+    started_at: str = ""
+    reports: list[dict] = field(default_factory=list)  # one per launch, as workers send them
+    hello: dict = field(default_factory=dict)  # the first launch's versions and effective settings
+    failure: Failure | None = None
+    parity: Parity | None = None
+
+    def has_report(self, launch: int) -> bool:
+        """Whether that launch measured the cell."""
+        return any(report["launch"] == launch for report in self.reports)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is the same for every record of a run."""
+
+    run_id: str
+    machine_id: str
+    cpu_name: str
+    git_revision: str | None
+    profile: Profile
+    compile_cache: str
+    distributions: dict[str, tuple[str, ...]]  # framework -> its packages, the framework's own first
