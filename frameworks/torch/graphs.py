@@ -56,7 +56,7 @@ class CountingBackend:
         if self.__name__ == "inductor":
             self._compile = torch._TorchCompileInductorWrapper(torch_mode, None, False)
         else:
-            self._compile = torch._dynamo.lookup_backend(self.__name__)
+            self._compile = torch._dynamo.backends.registry.lookup_backend(self.__name__)
         self._mode, self._device = mode, device
         self._cuda_graphs = device.type == "cuda" and mode != "inductor"
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
@@ -113,7 +113,7 @@ class CountingBackend:
         if self._frames and self._mode == "inductor-max-autotune":
             tuned = self._notes.get("select_algorithm_autotune", 0)
             # On the CPU Inductor tunes products with a constant weight, which none is here, and of two activations.
-            yield f"{tuned} matrix products autotuned" if tuned else "no matrix product was autotuned"
+            yield f"{tuned} kinds of matrix product autotuned" if tuned else "no matrix product was autotuned"
 
     def _recordings(self) -> list:
         """The CUDA graphs recorded so far for this mode; all modes share the device's one tree of them."""

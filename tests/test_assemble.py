@@ -1,0 +1,101 @@
+"""From workers' reports to a record."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import workloads
+from harness.assemble import record, speedup
+from harness.outcomes import Context, Failure, Outcome, Parity
+from measurement import schema
+from measurement.peaks import Peaks
+from measurement.profiles import PROFILES
+
+CONTEXT = Context("run", "machine", "A processor", "abc", PROFILES["quick"], "cold", {"torch": ("torch-lite", "torch")})
+HELLO = {"versions": {"torch": "9.9"}, "effective": {"threads": 2, "tf32": None, "settings": {"a": 1}}}
+GOOD = Parity(1e-6, 1e-4, "numpy")
+PEAKS = Peaks(1e11, 1e10, "measured here")
+
+
+@pytest.fixture
+def outcome(cell, report):
+    """An outcome of one launch with these samples."""
+
+    def make(mode="eager", samples=(0.002,) * 12, parity=GOOD, **changes) -> Outcome:
+        reports = [report(samples, launch=0, worker="0001", **changes)]
+        return Outcome(cell(mode=mode), "2026-01-01T00:00:00Z", reports, HELLO, None, parity)
+
+    return make
+
+
+def made(outcome, baseline=None, peaks=PEAKS) -> dict:
+    row = record(outcome, baseline, workloads.get("mlp"), "seed:0", peaks, CONTEXT)
+    assert schema.problem(row) is None
+    return row
+
+
+def test_a_good_cell(outcome):
+    row = made(outcome())
+    assert row["status"] == "ok"
+    assert row["latency_ms_median"] == pytest.approx(2.0)
+    assert row["speedup_vs_eager"] == 1.0
+    assert row["framework_version"] == "9.9"
+    assert row["threads_effective"] == 2
+    assert row["items_per_s"] == pytest.approx(4 / 0.002)
+    assert row["flops"] == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, 4).flops
+    assert row["mfu_pct"] == pytest.approx(100 * row["flops"] / 0.002 / 1e11)
+    assert row["regime"] == "overhead"
+    assert row.get("speedup_ci_low") is None
+    assert "latency_sync_ms_median" not in row
+
+
+def test_the_speedup_is_of_pairs_not_of_medians(outcome):
+    """Both modes drift by a factor of four; in every round the graph is twice as fast."""
+    drifting = [0.002 * 4 ** (i / 11) for i in range(12)]
+    eager, graph = outcome(samples=drifting), outcome("inductor", samples=[s / 2 for s in drifting])
+    found = speedup(graph, eager)
+    assert (found.low, found.value, found.high) == pytest.approx((2, 2, 2))
+    row = made(graph, eager)
+    assert row["speedup_vs_eager"] == pytest.approx(2)
+    assert row["status"] == "ok"
+    assert "drift" in row["flags"].split(";")
+
+
+def test_a_wide_interval_is_noisy(outcome):
+    scattered = [0.002 * (1 + 0.5 * (i % 2)) for i in range(12)]
+    row = made(outcome(samples=scattered))
+    assert row["status"] == "noisy"
+    assert "wide_interval" in row["flags"].split(";")
+
+
+def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):
+    row = made(outcome(parity=Parity(0.5, 1e-4, "numpy")))
+    assert row["status"] == "mismatch"
+    assert row["reason"] == "Outputs differ from numpy's by up to 0.5, where 0.0001 is allowed."
+    row = made(outcome(parity=Parity(math.inf, 1e-4, "numpy")))
+    assert row["status"] == "mismatch"
+    assert row["parity_max_abs_err"] is None
+
+
+def test_a_failure_has_no_figures(cell):
+    failed = Outcome(cell(), "2026-01-01T00:00:00Z", failure=Failure("crash", "The worker was killed.", "last words"))
+    row = made(failed)
+    assert (row["status"], row["reason"], row["stderr_tail"]) == ("crash", "The worker was killed.", "last words")
+    assert row.get("latency_ms_median") is None
+
+
+def test_break_even(outcome):
+    eager = outcome(samples=(0.003,) * 12, first_call_s=0.003)
+    graph = outcome("inductor", samples=(0.001,) * 12, first_call_s=2.003)
+    assert made(graph, eager)["break_even_calls"] == pytest.approx(2.0 / 0.002)
+    assert made(graph, eager)["compile_s"] == pytest.approx(2.002)
+    slower = outcome("inductor", samples=(0.004,) * 12, first_call_s=2.0)
+    assert made(slower, eager).get("break_even_calls") is None
+
+
+def test_without_peaks_there_is_no_regime(outcome):
+    row = made(outcome(), peaks=None)
+    assert row.get("regime") is None
+    assert row.get("mfu_pct") is None

@@ -1,0 +1,106 @@
+"""Weights from safetensors checkpoints: every spelling and type, and one sentence for what cannot be used."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import workloads
+from harness.checkpoints import CheckpointError, open_checkpoint
+
+MLP, SMALL = workloads.get("mlp"), {"width": 4, "depth": 1}
+
+
+@pytest.fixture
+def weights():
+    return MLP.seeded_weights(SMALL, 0)
+
+
+def bfloat16_file(halves: dict[str, np.ndarray]) -> bytes:
+    """A safetensors file of bfloat16 tensors, which NumPy has no type for: header length, header, data."""
+    header, data = {}, b""
+    for name, bits in halves.items():
+        header[name] = {
+            "dtype": "BF16",
+            "shape": list(bits.shape),
+            "data_offsets": [len(data), len(data) + bits.nbytes],
+        }
+        data += bits.tobytes()
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def load(folder, workload=MLP, parameters=SMALL):
+    return open_checkpoint(str(folder)).tensors(workload, parameters)
+
+
+def test_fp32_comes_back_exactly(tmp_path, weights):
+    save_file({**weights, "classifier.weight": np.ones((2, 4), np.float32)}, tmp_path / "model.safetensors")
+    found = load(tmp_path)
+    assert list(found) == list(weights)
+    assert all(np.array_equal(found[name], weights[name]) for name in weights)
+    assert open_checkpoint(str(tmp_path)).name == open_checkpoint(str(tmp_path)).name
+    before = open_checkpoint(str(tmp_path)).name
+    save_file({name: value + 1 for name, value in weights.items()}, tmp_path / "model.safetensors")
+    assert open_checkpoint(str(tmp_path)).name != before
+
+
+def test_half_types_are_widened(tmp_path, weights):
+    save_file({name: value.astype(np.float16) for name, value in weights.items()}, tmp_path / "model.safetensors")
+    assert all(np.array_equal(load(tmp_path)[n], v.astype(np.float16)) for n, v in weights.items())
+    halves = {name: (value.view(np.uint32) >> 16).astype(np.uint16) for name, value in weights.items()}
+    (tmp_path / "model.safetensors").write_bytes(bfloat16_file(halves))
+    for name, value in halves.items():
+        assert np.array_equal(load(tmp_path)[name].view(np.uint32) >> 16, value)
+
+
+def test_shards_are_put_together(tmp_path, weights):
+    names = list(weights)
+    save_file({names[0]: weights[names[0]]}, tmp_path / "a.safetensors")
+    save_file({name: weights[name] for name in names[1:]}, tmp_path / "b.safetensors")
+    index = {name: "a.safetensors" if name == names[0] else "b.safetensors" for name in names}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    assert np.array_equal(load(tmp_path)[names[-1]], weights[names[-1]])
+
+
+def test_historical_names_of_bert(tmp_path, small_bert):
+    weights = small_bert.seeded_weights({}, 0)
+    old = {
+        "bert." + n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): v
+        for n, v in weights.items()
+    }
+    save_file({**old, "cls.predictions.bias": np.ones(3, np.float32)}, tmp_path / "model.safetensors")
+    found = load(tmp_path, small_bert, {})
+    assert all(np.array_equal(found[name], weights[name]) for name in weights)
+
+
+def refusal(source, workload=MLP) -> str:
+    with pytest.raises(CheckpointError) as error:
+        open_checkpoint(str(source)).tensors(workload, SMALL)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_what_cannot_be_used_is_one_sentence(tmp_path, weights, monkeypatch):
+    path = tmp_path / "model.safetensors"
+    assert "There is no checkpoint at" in refusal(tmp_path / "nowhere")
+    assert "holds no .safetensors file" in refusal(tmp_path)
+    path.write_bytes(b"not a checkpoint")
+    assert "cannot be read as safetensors" in refusal(tmp_path)
+    save_file({n: v for n, v in weights.items() if n != "layers.0.norm.bias"}, path)
+    assert "has no tensor layers.0.norm.bias, which mlp needs." in refusal(tmp_path)
+    save_file({**weights, "layers.0.norm.bias": np.ones(5, np.float32)}, path)
+    assert "layers.0.norm.bias has shape (5,); mlp needs (4,)." in refusal(tmp_path)
+    save_file({**weights, "layers.0.norm.bias": np.ones(4, np.int64)}, path)
+    assert "has type I64, which is no floating-point type" in refusal(tmp_path)
+
+
+def test_a_hub_name_without_the_hub(monkeypatch):
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert "out of reach" in refusal("no-such-owner/no-such-model")
+    assert "neither a folder nor the name of a model" in refusal("what is this//model")

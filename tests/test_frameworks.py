@@ -1,0 +1,196 @@
+"""The real frameworks at tiny shapes, through the real command line and real workers in their own environments."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from doubles.suite import Finished
+
+import frameworks
+from frameworks.description import Framework
+from harness import environments
+from measurement.schema import MEASURED
+
+REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
+QUICKLY = ("--threads", "1", "--budget", "0.1")
+# Every model of every framework, with every value of every option, in every mode.
+SWEEP = """
+workload = ["bert-tiny", "mlp", "matmul", "pointwise-chain"]
+impl = ["library", "plain"]
+mode = "all"
+batch = 2
+seq = 16
+mask = ["none", "full"]
+attention = ["explicit", "fused"]
+width = 32
+depth = 2
+size = 64
+elements = 4096
+repeat = 3
+threads = 1
+budget = 0.1
+"""
+
+
+def interpreter(framework: str) -> Path:
+    """The framework's locked environment, which `make test` makes."""
+    found = environments.path(framework, "cpu") / "bin" / "python"
+    assert found.exists(), f"the environment of {framework} is missing: make setup FRAMEWORK={framework}"
+    return found
+
+
+def bench(out: Path, *words: str) -> Finished:
+    command = [sys.executable, "runner.py", "bench", "--out", str(out), *words]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return Finished(done.returncode, done.stdout, out)
+
+
+@pytest.fixture(scope="session", params=REAL)
+def swept(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
+    """A framework with the records of its tiny sweep."""
+    interpreter(request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "tiny.toml").write_text(SWEEP)
+    done = bench(folder / "run", "--sweep", str(folder / "tiny.toml"), "--framework", request.param)
+    assert done.code == 0, done.output
+    assert sorted(record["cell"] for record in done.records) == sorted(done.planned)
+    return frameworks.describe(request.param), done.records
+
+
+def test_every_cell_is_measured_or_says_why_not(swept):
+    framework, records = swept
+    for record in records:
+        assert record["status"] in (*MEASURED, "unsupported"), (record["cell"], record["reason"], record["stderr_tail"])
+        if record["status"] == "unsupported":
+            assert record["reason"]
+            assert framework.mode(record["mode"]).devices == ("gpu",) or "cinn" in record["mode"] or (
+                "attention=fused" in record["parameters"]
+            ), record["cell"]  # fmt: skip
+    measured = {(r["workload"], r["implementation"], r["mode"]) for r in records if r["status"] in MEASURED}
+    for mode in ("eager", framework.default_graph):
+        for workload in ("mlp", "matmul", "pointwise-chain"):
+            assert (workload, "plain", mode) in measured
+        for implementation in framework.models:
+            assert ("bert-tiny", implementation, mode) in measured
+
+
+def test_outputs_agree_with_the_numpy_reference(swept):
+    for record in (r for r in swept[1] if r["status"] in MEASURED):
+        assert record["parity_reference"] == "numpy"
+        assert 0 <= record["parity_max_abs_err"] <= 1e-4, record["cell"]
+
+
+def test_graph_modes_capture_the_whole_model_once(swept):
+    framework, records = swept
+    for record in (r for r in records if r["status"] in MEASURED):
+        if framework.mode(record["mode"]).graph:
+            assert record["graphs"] == 1, record["cell"]
+            assert not record["graph_breaks"]
+            assert record["recompilations"] == 0
+            assert record["effective_backend"]
+
+
+def test_one_thread_keeps_at_most_one_core_busy(swept):
+    for record in (r for r in swept[1] if r["status"] in MEASURED):
+        assert record["cpu_per_wall"] <= 1.1, record["cell"]
+        assert record["threads_effective"] == 1
+        assert record["threads_readback"] in (1, None)
+
+
+def test_records_say_how_they_were_obtained(swept):
+    framework, records = swept
+    for record in (r for r in records if r["status"] in MEASURED):
+        assert record["framework_version"]
+        assert record["device_name"]
+        assert json.loads(record["settings"])
+        assert record["peak_tflops"] > 0
+        assert record["peak_source"].startswith(f"measured here: {framework.name}")
+        assert record["regime"] in ("overhead", "bandwidth", "compute", "mixed")
+        assert record["first_call_s"] > 0
+
+
+def test_a_transposed_weight_is_a_mismatch(tmp_path):
+    """Reference from the right weights, framework from wrong ones: one square matrix transposed."""
+    import numpy as np
+
+    from harness.bench import asked_for
+    from harness.materials import Materials, Store
+    from harness.plan import plan
+    from harness.sweep import resolve
+    from runner import parser
+
+    interpreter("torch")
+    cells = ["--framework", "torch", "--workload", "mlp", "--width", "32", "--depth", "2", "--mode", "eager"]
+    arguments = parser().parse_args(["bench", *cells, *QUICKLY, "--out", str(tmp_path / "run")])
+    (group,) = plan(resolve(asked_for(arguments))).bundles[0].groups
+    store = Store(None, 0)
+    store.prepare([group], lambda text: None)
+    right = store(group)
+    wrong = tmp_path / "weights"
+    wrong.mkdir()
+    for path in right.weights.glob("*.npy"):
+        value = np.load(path)
+        np.save(wrong / path.name, value.T if path.name == "layers.1.linear.weight.npy" else value)
+
+    class Tampered(Store):
+        def __call__(self, group):
+            found = super().__call__(group)
+            if group.cells[0].workload != "mlp":
+                return found
+            return Materials(wrong, found.inputs, found.reference, found.weights_name)
+
+    from harness import bench as command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "Store", Tampered)
+        assert command.bench(arguments) == 0
+    (record,) = (json.loads(line) for line in (tmp_path / "run/records.jsonl").read_text().splitlines())
+    assert record["status"] == "mismatch"
+    assert record["parity_max_abs_err"] > 0.1
+    assert "Outputs differ from numpy's" in record["reason"]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory) -> Path:
+    """A checkpoint of bert-tiny with random weights, as transformers writes it."""
+    folder = tmp_path_factory.mktemp("checkpoint") / "tiny"
+    code = (
+        "import sys; from transformers import BertConfig, BertModel\n"
+        "config = BertConfig(hidden_size=128, num_hidden_layers=2, num_attention_heads=2, intermediate_size=512)\n"
+        "BertModel(config).save_pretrained(sys.argv[1])\n"
+    )
+    subprocess.run([str(interpreter("torch")), "-c", code, str(folder)], check=True, capture_output=True)
+    return folder
+
+
+CHECKPOINT_SWEEP = ["--workload", "bert-tiny", "--seq", "16", "--mode", "eager,graph", *QUICKLY]
+
+
+def test_a_checkpoint_gives_every_framework_the_same_weights(checkpoint, tmp_path):
+    interpreter("jax")
+    words = [*CHECKPOINT_SWEEP, "--framework", "torch,jax", "--weights", str(checkpoint)]
+    done = bench(tmp_path / "run", *words)
+    assert done.code == 0, done.output
+    assert len(done.records) == 4
+    for record in done.records:
+        assert record["status"] in MEASURED, record["reason"]
+        assert record["weights"].startswith("tiny#")
+        assert record["parity_max_abs_err"] <= 1e-4
+
+
+def test_a_checkpoint_with_a_missing_tensor_starts_nothing(checkpoint, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    tensors = load_file(checkpoint / "model.safetensors")
+    del tensors["encoder.layer.1.output.dense.bias"]
+    (tmp_path / "holed").mkdir()
+    save_file(tensors, tmp_path / "holed/model.safetensors")
+    done = bench(tmp_path / "run", *CHECKPOINT_SWEEP, "--framework", "torch", "--weights", str(tmp_path / "holed"))
+    assert done.code == 2
+    assert "has no tensor encoder.layer.1.output.dense.bias, which bert-tiny needs." in done.output
+    assert not (tmp_path / "run").exists()

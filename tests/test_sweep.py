@@ -1,0 +1,153 @@
+"""What is asked for: checked in one sentence, exit code 2, nothing started; and what the words mean."""
+
+from __future__ import annotations
+
+import pytest
+
+import runner
+from harness.plan import cells_of, plan, profile_of
+from harness.sweep import from_file, resolve
+from measurement import machine
+
+BAD = {
+    "framework": (["--framework", "torhc"], "There is no framework 'torhc'; did you mean 'torch'?"),
+    "workload": (["--workload", "bert-bse"], "did you mean 'bert-base'?"),
+    "mode": (["--mode", "inductr"], "did you mean 'inductor'?"),
+    "implementation": (["--impl", "libary"], "did you mean 'library'?"),
+    "dtype": (["--dtype", "fp23"], "did you mean 'fp32'?"),
+    "profile": (["--profile", "quik"], "did you mean 'quick'?"),
+    "device": (["--device", "tpu"], "There is no device 'tpu'"),
+    "device index": (["--device", "cpu:1"], "DEVICE is cpu, gpu or gpu:<index>"),
+    "sequence": (["--workload", "bert-base", "--seq", "600"], "seq_len is at most 512, not 600."),
+    "batch 0": (["--batch", "0"], "batch_size is at least 1, not 0."),
+    "batch x": (["--batch", "x"], "batch_size is a whole number, not 'x'."),
+    "mask": (["--mask", "half"], "mask is one of none, full, not 'half'."),
+    "threads": (["--threads", "9999"], "THREADS is at most"),
+    "threads 0": (["--threads", "0"], "THREADS is a whole number from 1 up"),
+    "budget": (["--budget", "-1"], "BUDGET is a number of seconds above 0"),
+    "timeout": (["--timeout", "0"], "TIMEOUT is a number of seconds above 0"),
+    "seed": (["--seed", "-1"], "SEED is a whole number from 0 up"),
+    "cache": (["--compile-cache", "hot"], "There is no compile cache state 'hot'"),
+    "flag of another workload": (["--workload", "mlp", "--seq", "8"], "SEQ means nothing to mlp."),
+    "implementation that does not exist": (["--workload", "mlp", "--impl", "library"], "mlp has no library model"),
+    "filter": (["--filter", "nothing-like-it"], "No cell's name matches"),
+    "sweep file": (["--sweep", "/nowhere/sweep.toml"], "cannot be read: No such file"),
+    "checkpoint": (["--weights", "/nowhere/model"], "There is no checkpoint at /nowhere/model."),
+    "run": (["--resume", "/nowhere/run"], "/nowhere/run holds no run"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_sentence_and_starts_nothing(name, tmp_path, capsys):
+    words, sentence = BAD[name]
+    out = tmp_path / "run"
+    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(out), *words]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert sentence in line
+    assert not out.exists()
+
+
+def test_nothing_is_overwritten(tmp_path, capsys):
+    (tmp_path / "plan.json").write_text("{}")
+    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(tmp_path)]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert (tmp_path / "plan.json").read_text() == "{}"
+
+
+def test_an_out_that_cannot_be_written(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    out = tmp_path / "file" / "run"
+    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(out)]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def cells(**given):
+    return cells_of(resolve(given))
+
+
+def test_defaults_are_every_framework_eager_and_graph_on_all_cpus():
+    found = cells()
+    assert len(found) == 4 * 2 * 2
+    assert {cell.threads for cell in found} == {machine.usable_cpus()}
+    assert {cell.workload: cell.implementation for cell in found} == {"bert-base": "library", "mlp": "plain"}
+    assert "numpy" not in {cell.framework for cell in found}
+
+
+def test_words_for_modes():
+    def modes(framework, mode):
+        return [cell.mode for cell in cells(framework=framework, workload="mlp", mode=mode)]
+
+    assert modes("torch", "graph") == ["inductor"]
+    assert modes("paddle", "graph,eager") == ["eager", "to_static"]
+    assert modes("tensorflow", "all") == ["eager", "function", "function-xla"]
+    assert modes("torch,jax", "inductor,jit") == ["inductor", "jit"]
+
+
+def test_parameters_belong_to_the_implementations_that_have_them():
+    found = cells(
+        framework="torch", workload="bert-tiny", impl="library,plain", attention="explicit,fused", mode="eager"
+    )
+    assert [cell.parameter("attention") for cell in found] == [None, "explicit", "fused"]
+
+
+def test_flags_win_over_the_file(tmp_path):
+    (tmp_path / "s.toml").write_text('framework = ["torch", "jax"]\nbatch = [1, 4]\nprofile = "standard"\n')
+    given = from_file(str(tmp_path / "s.toml"))
+    assert resolve(given).profile == "standard"
+    assert resolve({**given, "batch": "2"}).parameters["batch"] == [2]
+    assert resolve(given).parameters["batch"] == [1, 4]
+
+
+def test_an_unknown_setting_in_the_file(tmp_path, capsys):
+    (tmp_path / "s.toml").write_text('framwork = "torch"\n')
+    assert runner.main(["bench", "--sweep", str(tmp_path / "s.toml"), "--out", str(tmp_path / "run")]) == 2
+    assert "did you mean 'framework'?" in capsys.readouterr().err
+
+
+def test_groups_differ_in_mode_and_bundles_share_processes():
+    asked = dict(framework="torch", workload="mlp,bert-tiny", batch="1,2", mode="all", threads="1")
+    made = plan(resolve(asked))
+    assert [len(bundle.groups) for bundle in made.bundles] == [2, 2]
+    for bundle in made.bundles:
+        for group in bundle.groups:
+            assert len({cell.group_id for cell in group.cells}) == 1
+            assert group.cells[0].mode == "eager"
+    assert {reason for reason in made.impossible.values()} == {
+        "PyTorch's mode inductor-reduce-overhead needs a GPU.",
+        "PyTorch's mode cudagraphs needs a GPU.",
+    }
+    assert [len(bundle.groups) for bundle in plan(resolve({**asked, "isolate": True})).bundles] == [1, 1, 1, 1]
+
+
+def test_resuming_measures_eager_again_but_records_what_is_missing():
+    sweep = resolve(dict(framework="torch", workload="mlp", batch="1,2"))
+    first, second, *rest = cells_of(sweep)
+    made = plan(sweep, frozenset({first.id, *(cell.id for cell in rest)}))
+    (group,) = made.bundles[0].groups
+    assert group.cells == (first, second)
+    assert group.wanted == {second.id}
+    assert plan(sweep, frozenset(cell.id for cell in cells_of(sweep))).bundles == ()
+
+
+def test_filter_matches_text_or_wildcard():
+    assert [cell.mode for cell in cells(framework="torch", workload="mlp", filter="/inductor")] == ["inductor"]
+    assert {cell.framework for cell in cells(workload="mlp", filter="jax/*/eager")} == {"jax"}
+
+
+def test_a_budget_scales_the_profile():
+    profile = profile_of(resolve({"budget": "1", "profile": "quick"}))
+    usual = profile_of(resolve({"profile": "quick"}))
+    scale = 1 / usual.seconds_per_cell
+    assert profile.seconds_per_cell == 1
+    assert profile.warmup_seconds == pytest.approx(usual.warmup_seconds * scale)
+    assert profile.maximum_seconds_per_cell == pytest.approx(usual.maximum_seconds_per_cell * scale)
+
+
+def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
+    words = ["bench", "--framework", "torch", "--workload", "mlp", "--mode", "all", "--dry-run", "--out"]
+    assert runner.main([*words, str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "torch/mlp/plain/inference/cpu/fp32" in printed
+    assert "needs a GPU" in printed
+    assert "5 cells, about" in printed
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,57 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from reports.terminal import counts, summary
+
+
+def printed(records) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    summary(records, console)
+    return console.file.getvalue()
+
+
+def speedup(value, low, high) -> dict:
+    return {"speedup_vs_eager": value, "speedup_ci_low": low, "speedup_ci_high": high}
+
+
+def test_eager_and_graph_stand_side_by_side(record):
+    text = printed(
+        [
+            record(mode="graph", latency_ms_median=1.234, **speedup(2.0, 1.9, 2.1)),
+            record(mode="eager", latency_ms_median=2.468),
+            record(framework="beta", mode="eager", latency_ms_median=345.6, status="noisy"),
+            record(framework="beta", mode="graph", status="crash", reason="It died.", latency_ms_median=None),
+        ]
+    )
+    header = next(line for line in text.splitlines() if "eager" in line and "graph" in line and "shape" in line)
+    assert header.index("eager") < header.index("graph")
+    for part in ("2.47", "1.23", "2.00x", "1.90-2.10", "346~", "crash", "width=8, depth=2", "batch 4", "2 threads"):
+        assert part in text
+    assert "beta graph: crash: It died." in text
+    assert "4 cells: 2 ok, 1 noisy, 1 crash" in text
+
+
+def test_many_modes_get_a_row_each(record):
+    records = [record(mode=f"mode-{i}", latency_ms_median=1.0 + i, **speedup(1.5, 1.4, 1.6)) for i in range(10)]
+    text = printed(records)
+    for i in range(10):
+        row = next(line for line in text.splitlines() if f"mode-{i} " in line)
+        assert "1.50x" in row
+        assert "1.40-1.60" in row
+
+
+def test_a_missing_cell_is_blank_not_zero(record):
+    records = [record(batch_size=1), record(batch_size=2), record(batch_size=2, mode="graph", latency_ms_median=7.0)]
+    rows = [line for line in printed(records).splitlines() if "mlp plain" in line]
+    assert "7" not in rows[0]
+    assert "7" in rows[1]
+    assert " 0 " not in rows[0]
+
+
+def test_counts_without_noise_say_nothing_of_it(record):
+    assert counts([record()]) == "1 cells: 1 ok"
