@@ -35,6 +35,8 @@ class Framework:
     models: dict[str, tuple[str, ...]]
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
+    # Runs helper threads beside its pool that no setting stops: workers get exactly as many CPUs as threads.
+    pinned: bool = False
     oracle: bool = False  # never swept unless named
 
     def mode(self, name: str) -> Mode:

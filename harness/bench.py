@@ -44,7 +44,8 @@ def bench(arguments: argparse.Namespace) -> int:
     try:
         groups = [group for bundle in planned.bundles for group in bundle.groups]
         measures = [group for bundle in planned.bundles for group in yardsticks.groups_for(bundle.first)]
-        store.prepare([*groups, *measures], lambda text: console.print(text, highlight=False))
+        store.prepare(groups, lambda text: console.print(text, highlight=False))
+        store.prepare(measures, lambda text: console.print(text, highlight=False), seeded=True)
     except MaterialsError as error:
         raise UsageError(str(error)) from None
     run = resumed or runs.Run.create(arguments.out)

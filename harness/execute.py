@@ -183,7 +183,7 @@ class Executor:
             interpreter=self.interpreters[cell.framework, cell.device_kind],
             folder=folder,
             environment=local.environment(additions),
-            cpus=cpu_assignment(cell.threads),
+            cpus=cpu_assignment(cell.threads, exactly=description.pinned),
             timeout_s=self.timeout_s,
         )
 

@@ -70,13 +70,13 @@ class Store:
         self._source, self._seed = source, seed
         self._made: dict[tuple, Materials] = {}
 
-    def prepare(self, groups: Iterable[Group], report: Callable[[str], None]) -> None:
-        """Make what `groups` need. Raises MaterialsError."""
+    def prepare(self, groups: Iterable[Group], report: Callable[[str], None], seeded: bool = False) -> None:
+        """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError."""
         wanted = {self._key(group): group for group in groups}
         for number, (key, group) in enumerate(wanted.items(), start=1):
             workload = group.cells[0].workload
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
-            self._made[key] = ensure(workload, group.parameters, self._source, self._seed)
+            self._made[key] = ensure(workload, group.parameters, None if seeded else self._source, self._seed)
 
     def __call__(self, group: Group) -> Materials:
         return self._made[self._key(group)]

@@ -102,11 +102,11 @@ def cpu_ticks() -> tuple[float, float] | None:
     return (user + nice + system + irq + soft) / tick, steal / tick
 
 
-def cpu_assignment(threads: int) -> list[int]:
+def cpu_assignment(threads: int, exactly: bool) -> list[int]:
     """The CPUs a worker may run on: whole NUMA nodes, as few as hold `threads` on cores of their own.
 
-    The set is never narrowed to `threads` CPUs: then a framework that ignores its thread setting could not be told
-    from one that keeps it.
+    Only with `exactly` is the set narrowed to `threads` CPUs, the last ones, since system work tends to run on the
+    first: elsewhere a framework that ignores its thread setting could not be told from one that keeps it.
     """
     usable = sorted(os.sched_getaffinity(0))
     chosen: list[int] = []
@@ -114,8 +114,15 @@ def cpu_assignment(threads: int) -> list[int]:
         members = [cpu for cpu in _cpu_list(_read(f"{node}/cpulist")) if cpu in usable]
         chosen += members
         if len({_first_sibling(cpu) for cpu in chosen}) >= threads:
-            return chosen
-    return usable
+            return _last_cores(chosen, threads) if exactly else chosen
+    return _last_cores(usable, threads) if exactly else usable
+
+
+def _last_cores(cpus: list[int], count: int) -> list[int]:
+    """The last `count` of these CPUs, one a core as long as there are cores."""
+    firsts = [cpu for cpu in cpus if _first_sibling(cpu) == cpu]
+    rest = [cpu for cpu in cpus if cpu not in firsts]
+    return sorted((rest + firsts)[-count:])
 
 
 def _cpu_list(text: str) -> list[int]:

@@ -39,5 +39,6 @@ FRAMEWORK = Framework(
     default_graph="jit",
     models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain")},
     environment=_environment,
+    pinned=True,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
 )

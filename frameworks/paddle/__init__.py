@@ -39,5 +39,6 @@ FRAMEWORK = Framework(
     default_graph="to_static",
     models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain")},
     environment=_environment,
+    pinned=True,
     cache_variables=("FLAGS_cinn_kernel_cache_save_path",),
 )
