@@ -47,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Groups that share worker processes: one framework, device, thread count, dtype, workload and implementation."""
+    """Groups that share worker processes: those of one framework, device, dtype and thread count."""
 
     groups: tuple[Group, ...]
 
@@ -158,8 +158,7 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
             continue
         needed = tuple(cell for cell in members if cell.id in wanted or cell.mode == "eager")
         first = members[0]
-        key = (first.framework, first.device, first.dtype, first.threads, first.workload, first.implementation)
-        key += (first.pass_name, name if sweep.isolate else "")
+        key = (first.framework, first.device, first.dtype, first.threads, name if sweep.isolate else "")
         bundles.setdefault(key, []).append(Group(needed, wanted))
     return Plan(tuple(cells), tuple(Bundle(tuple(groups)) for groups in bundles.values()), impossible)
 

@@ -170,7 +170,7 @@ def checkpoint(tmp_path_factory) -> Path:
     return folder
 
 
-CHECKPOINT_SWEEP = ["--workload", "bert-tiny", "--seq", "16", "--mode", "eager,graph", *QUICKLY]
+CHECKPOINT_SWEEP = ["--workload", "bert-tiny", "--seq", "16", "--mode", "eager", *QUICKLY]
 
 
 def test_a_checkpoint_gives_every_framework_the_same_weights(checkpoint, tmp_path):
@@ -178,7 +178,7 @@ def test_a_checkpoint_gives_every_framework_the_same_weights(checkpoint, tmp_pat
     words = [*CHECKPOINT_SWEEP, "--framework", "torch,jax", "--weights", str(checkpoint)]
     done = bench(tmp_path / "run", *words)
     assert done.code == 0, done.output
-    assert len(done.records) == 4
+    assert len(done.records) == 2
     for record in done.records:
         assert record["status"] in MEASURED, record["reason"]
         assert record["weights"].startswith("tiny#")

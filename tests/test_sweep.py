@@ -107,7 +107,7 @@ def test_an_unknown_setting_in_the_file(tmp_path, capsys):
 def test_groups_differ_in_mode_and_bundles_share_processes():
     asked = dict(framework="torch", workload="mlp,bert-tiny", batch="1,2", mode="all", threads="1")
     made = plan(resolve(asked))
-    assert [len(bundle.groups) for bundle in made.bundles] == [2, 2]
+    assert [len(bundle.groups) for bundle in made.bundles] == [4]
     for bundle in made.bundles:
         for group in bundle.groups:
             assert len({cell.group_id for cell in group.cells}) == 1
