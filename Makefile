@@ -1,11 +1,11 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup bench list test lint lock clean
+.PHONY: help setup bench selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
-FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION THREADS DEVICE DTYPE PROFILE WEIGHTS \
-         OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE
-SWITCHES := DRY_RUN FORCE
+FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT THREADS DEVICE \
+         DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE
+SWITCHES := DRY_RUN FORCE ISOLATE
 unexport $(FLAGS) $(SWITCHES)
 
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
@@ -21,7 +21,8 @@ flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quo
 help:
 	@echo 'make setup [FRAMEWORK=torch] [DEVICE=gpu]   make the environments, all frameworks unless named'
 	@echo 'make bench [FRAMEWORK=paddle] [DEVICE=gpu]  measure; DRY_RUN=1 prints the plan'
-	@echo 'make list                                  frameworks, workloads and modes'
+	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
+	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
 	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff; compile the lock files'
 	@echo 'make clean                                 remove environments and caches, never results'
 	@echo
@@ -37,8 +38,11 @@ setup: $(RUNNER)
 bench: $(RUNNER)
 	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(SWITCHES))
 
+selfcheck: $(RUNNER)
+	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK DEVICE THREADS PROFILE BUDGET REPEATS PYTHON OUT)
+
 list: $(RUNNER)
-	@$(RUNNER) runner.py list
+	@$(RUNNER) runner.py list $(call flags,PYTHON)
 
 test: $(RUNNER)
 	@$(BOOTSTRAP_PYTHON) -m harness.environments setup --device cpu

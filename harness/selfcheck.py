@@ -190,9 +190,9 @@ def selfcheck(arguments) -> int:
     profile = plan.profile_of(sweep.resolve(given))
     device, threads = asked.axes["device"][0], asked.axes["threads"][0]
     checks = machine_checks(profile.sample_seconds)
-    for number in range(arguments.repeat):
+    for number in range(arguments.repeats):
         for framework in asked.axes["framework"]:
-            console.print(f"{framework}, {number + 1} of {arguments.repeat} …", highlight=False)
+            console.print(f"{framework}, {number + 1} of {arguments.repeats} …", highlight=False)
             kind = device.split(":")[0]
             python = None if frameworks.describe(framework).oracle else arguments.python
             try:

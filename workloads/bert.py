@@ -38,6 +38,19 @@ class Bert(Workload):
     token_types: int = 2
     positions: int = POSITIONS
 
+    def library_config(self) -> dict[str, int | float]:
+        """The sizes under the names that transformers and PaddleNLP give them in their `BertConfig`."""
+        return {
+            "vocab_size": self.vocabulary,
+            "hidden_size": self.hidden,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "intermediate_size": self.intermediate,
+            "max_position_embeddings": self.positions,
+            "type_vocab_size": self.token_types,
+            "layer_norm_eps": LAYER_NORM_EPSILON,
+        }
+
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         h, i = self.hidden, self.intermediate
         shapes = {

@@ -10,7 +10,6 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 from transformers import BertConfig, FlaxBertModel
 
 from measurement.cells import Cell
-from workloads import bert as bert_workload
 from workloads.spec import Arrays, Workload
 
 
@@ -32,16 +31,7 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype:
     The model puts in what the caller leaves out, on each call: a mask of ones, position and token type ids, a head
     mask of ones. So `mask=none` still adds an attention bias here.
     """
-    config = BertConfig(
-        vocab_size=workload.vocabulary,
-        hidden_size=workload.hidden,
-        num_hidden_layers=workload.layers,
-        num_attention_heads=workload.heads,
-        intermediate_size=workload.intermediate,
-        max_position_embeddings=workload.positions,
-        type_vocab_size=workload.token_types,
-        layer_norm_eps=bert_workload.LAYER_NORM_EPSILON,
-    )
+    config = BertConfig(**workload.library_config())
     # Shapes only: initialising 110M random values to throw them away takes longer than everything else here.
     model = FlaxBertModel(config, dtype=dtype, _do_init=False)
     expected = {path: leaf.shape for path, leaf in flatten_dict(model.params_shape_tree).items()}

@@ -7,7 +7,6 @@ from paddlenlp.transformers import BertConfig, BertModel
 from paddlenlp.transformers.model_utils import no_init_weights
 
 from frameworks.paddle.plain import load
-from workloads.bert import LAYER_NORM_EPSILON
 from workloads.spec import Arrays, Workload
 
 # Checkpoint spelling -> PaddleNLP's, tried in order: the longer, more specific ones stand first.
@@ -39,16 +38,7 @@ class Bert(nn.Layer):
 
 def bert(workload: Workload, weights: Arrays) -> nn.Layer:
     """The model with `weights` loaded; raises ValueError for a missing, left-over or ill-shaped tensor."""
-    config = BertConfig(
-        vocab_size=workload.vocabulary,
-        hidden_size=workload.hidden,
-        num_hidden_layers=workload.layers,
-        num_attention_heads=workload.heads,
-        intermediate_size=workload.intermediate,
-        max_position_embeddings=workload.positions,
-        type_vocab_size=workload.token_types,
-        layer_norm_eps=LAYER_NORM_EPSILON,
-    )
+    config = BertConfig(**workload.library_config())
     with no_init_weights():
         model = BertModel(config)
     # PaddleNLP hands the configured epsilon on in its random initialisation, which is skipped here; nn.LayerNorm's

@@ -10,7 +10,6 @@ from transformers import BertConfig, TFBertModel
 from transformers.modeling_tf_pytorch_utils import load_pytorch_state_dict_in_tf2_model
 
 from measurement.cells import Cell
-from workloads.bert import LAYER_NORM_EPSILON
 from workloads.spec import Arrays, Workload
 
 
@@ -19,17 +18,7 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, dtype: tf.DType) -> Ca
 
     Raises AttributeError for a variable that has no tensor and ValueError for a tensor that has no variable.
     """
-    config = BertConfig(
-        vocab_size=workload.vocabulary,
-        hidden_size=workload.hidden,
-        num_hidden_layers=workload.layers,
-        num_attention_heads=workload.heads,
-        intermediate_size=workload.intermediate,
-        max_position_embeddings=workload.positions,
-        type_vocab_size=workload.token_types,
-        layer_norm_eps=LAYER_NORM_EPSILON,
-        hidden_act="gelu",
-    )
+    config = BertConfig(**workload.library_config())
     # Layers take the global policy when they are made. The pure one, not `mixed_*`, which keeps float32 variables and
     # casts all of them in every call.
     policy = tf_keras.mixed_precision.global_policy()

@@ -13,16 +13,7 @@ def build(workload: bert.Bert, weights: dict[str, torch.Tensor]) -> BertModel:
 
     A missing or left-over tensor is a RuntimeError. Attention is the library's own default implementation.
     """
-    config = BertConfig(
-        vocab_size=workload.vocabulary,
-        hidden_size=workload.hidden,
-        num_hidden_layers=workload.layers,
-        num_attention_heads=workload.heads,
-        intermediate_size=workload.intermediate,
-        max_position_embeddings=workload.positions,
-        type_vocab_size=workload.token_types,
-        layer_norm_eps=bert.LAYER_NORM_EPSILON,
-    )
+    config = BertConfig(**workload.library_config())
     with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
         model = BertModel(config)
     model.load_state_dict(weights, assign=True)
