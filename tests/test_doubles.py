@@ -21,9 +21,9 @@ from doubles.suite import CODE, TINY, Finished, Suite, copy_with_fake, processes
 
 from measurement import schema
 
+pytestmark = pytest.mark.xdist_group("doubles")
 MEASURED = schema.MEASURED
-SILENCE = "6"  # seconds; more than a worker needs to start on a busy machine
-
+SILENCE = "8"  # seconds; more than a worker needs to start on a busy machine
 # mode -> its status, what its reason says, and what the end of the worker's output shows.
 EXPECTED = {
     "eager": (MEASURED, "", ""),
@@ -282,6 +282,42 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     assert {r["status"] for r in resumed.records if r["mode"] == "hang"} == {"timeout"}
 
 
+def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path):
+    """NumPy's worker goes on with its second shape, and with the peaks after it, when Ctrl-C comes."""
+    out = tmp_path / "run"
+    words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
+    process = subprocess.Popen(
+        suite.command(*words), cwd=suite.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        process_group=0,
+    )  # fmt: skip
+    wait_for((out / "samples.jsonl").exists, process)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, output
+    assert [record["batch_size"] for record in Finished(130, output, out).records] == [1]
+
+
+def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
+    """A record is on disk as soon as its shape is finished; a worker whose parent is gone ends by itself."""
+    out = tmp_path / "run"
+    words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--budget", "3", "--out", str(out))
+    process = subprocess.Popen(
+        suite.command(*words, "--python", sys.executable), cwd=suite.folder, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    wait_for((out / "records.jsonl").exists, process)
+    process.kill()
+    process.communicate()
+    kept = Finished(-9, "", out).lines
+    assert len(kept) == 1
+    wait_for(lambda: not processes_naming(str(out)))
+
+    resumed = suite.bench(out, "--resume", str(out), "--python", sys.executable)
+    assert resumed.code == 0
+    assert resumed.lines[:1] == kept
+    assert complete(resumed)
+
+
 def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = 60) -> None:
     """Return once `condition()` holds; fail when it does not in time, or when `process` has ended before."""
     deadline = time.monotonic() + seconds
@@ -292,7 +328,7 @@ def wait_for(condition, process: subprocess.Popen | None = None, seconds: float 
 
 
 def alive(process_id: int) -> bool:
-    """Whether a process exists and is more than an entry that nobody has collected."""
+    """Whether a process exists and has not ended."""
     try:
         state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

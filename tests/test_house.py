@@ -95,7 +95,7 @@ def allowed_to(path: Path) -> set[str] | None:
         "runner.py": {"harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"},
         "harness": {
             *("harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "workloads.spec", "frameworks"),
-            *("numpy", "pandas.*", "rich.*", "psutil", "safetensors.*", "huggingface_hub.*"),
+            *("numpy", "pandas.*", "rich.*", "safetensors.*", "huggingface_hub.*"),
         },
     }.get(part)
 
