@@ -42,10 +42,12 @@ class Executor:
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
+        groups = [group for bundle in plan.bundles for group in bundle.groups]
+        weights = self.materials(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         for cell in plan.cells:
             if cell.id in plan.impossible and cell.id not in finished:
                 outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
-                self.write([outcome], {}, self.sweep.weights or f"seed:{self.sweep.seed}")
+                self.write([outcome], {}, weights)
         self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
         for bundle in plan.bundles:
             self.run_bundle(bundle)
@@ -128,7 +130,7 @@ class Executor:
                 attempt,
                 self.local_launch(bundle.first, folder, cache),
                 self.job(groups, measures, folder, launch),
-                None if yardsticks else bundle,  # records tell the peaks, which are measured last
+                None if measures else bundle,  # records tell the peaks, which are measured last
             )
             self.note_peaks(bundle.first, measures, outcomes)
             left = [rest for group in groups if (rest := group.without(attempt.done))]
@@ -230,7 +232,7 @@ class Executor:
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in wanted:
             baseline = outcomes.get(f"{outcome.cell.group_id}/eager")
-            if baseline is not None and baseline.failure:
+            if baseline is not None and not (baseline.comparable and outcome.comparable):
                 baseline = None
             workload = workloads.get(outcome.cell.workload)
             peaks = self.peaks.get(yardsticks.key(outcome.cell))

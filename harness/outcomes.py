@@ -41,6 +41,11 @@ class Outcome:
     failure: Failure | None = None
     parity: Parity | None = None
 
+    @property
+    def comparable(self) -> bool:
+        """Whether the cell's time may be set against another's: it was measured, and computed what it should."""
+        return not self.failure and (self.parity is None or self.parity.holds)
+
     def has_report(self, launch: int) -> bool:
         """Whether that launch measured the cell."""
         return any(report["launch"] == launch for report in self.reports)

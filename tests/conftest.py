@@ -1,4 +1,4 @@
-"""Shared doubles: a small workload, reports as workers send them, records that fit the schema."""
+"""Shared doubles: a small workload, workers' reports, records that fit the schema, a suite with the fake framework."""
 
 from __future__ import annotations
 
@@ -99,3 +99,43 @@ def record():
         return {"cell": f"{merged['framework']}/{merged['batch_size']}/{merged['mode']}", **merged}
 
     return make
+
+
+@pytest.fixture(scope="session")
+def suite(tmp_path_factory):
+    """The suite with the fake registered."""
+    from doubles.suite import copy_with_fake
+
+    return copy_with_fake(tmp_path_factory.mktemp("suite"))
+
+
+@pytest.fixture(scope="session")
+def run(suite, tmp_path_factory):
+    """Run `bench` over tiny cells in this interpreter, in a folder of its own."""
+    from doubles.suite import SILENCE, TINY
+
+    def bench(*words: str, environment: dict[str, str] | None = None):
+        out = tmp_path_factory.mktemp("runs") / "run"
+        words = (*TINY, "--python", sys.executable, "--timeout", SILENCE, "--out", str(out), *words)
+        return suite.bench(out, *words, environment=environment)
+
+    return bench
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests that share a costly fixture stay in one process: those of a file, and among these those of a framework.
+
+    This is what `--dist loadgroup` is for, but xdist 3.8 cannot mark groups under pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    import frameworks
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            parameter = test.partition("[")[2].rstrip("]")
+            return f"{file}[{parameter}]" if parameter in frameworks.NAMES else file
+
+    return Together(config, log)

@@ -52,7 +52,7 @@ def bench(out: Path, *words: str) -> Finished:
     return Finished(done.returncode, done.stdout, out)
 
 
-@pytest.fixture(scope="session", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in REAL])
+@pytest.fixture(scope="session", params=REAL)
 def swept(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
     """A framework with the records of its tiny sweep."""
     interpreter(request.param)
@@ -116,7 +116,6 @@ def test_records_say_how_they_were_obtained(swept):
         assert record["first_call_s"] > 0
 
 
-@pytest.mark.xdist_group("checkpoints")
 def test_a_transposed_weight_is_a_mismatch(tmp_path):
     """Reference from the right weights, framework from wrong ones: one square matrix transposed."""
     import numpy as np
@@ -174,7 +173,6 @@ def checkpoint(tmp_path_factory) -> Path:
 CHECKPOINT_SWEEP = ["--workload", "bert-tiny", "--seq", "16", "--mode", "eager", *QUICKLY]
 
 
-@pytest.mark.xdist_group("checkpoints")
 def test_a_checkpoint_gives_every_framework_the_same_weights(checkpoint, tmp_path):
     interpreter("jax")
     words = [*CHECKPOINT_SWEEP, "--framework", "torch,jax", "--weights", str(checkpoint)]
@@ -187,7 +185,6 @@ def test_a_checkpoint_gives_every_framework_the_same_weights(checkpoint, tmp_pat
         assert record["parity_max_abs_err"] <= 1e-4
 
 
-@pytest.mark.xdist_group("checkpoints")
 def test_a_checkpoint_with_a_missing_tensor_starts_nothing(checkpoint, tmp_path):
     from safetensors.numpy import load_file, save_file
 

@@ -12,8 +12,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from measurement import schema
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("frameworks", "workloads", "measurement", "harness", "launchers", "reports", "runner.py", "pyproject.toml")
+SILENCE = "8"  # seconds; more than a worker needs to start on a busy machine
 # The smallest cells there are.
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.1")
 
@@ -43,6 +46,14 @@ class Finished:
         """The rows of the CSV."""
         with open(self.folder / "results.csv", newline="") as file:
             return list(csv.DictReader(file))
+
+    def complete(self) -> bool:
+        """Whether every planned cell has exactly one record, each fits the schema, and the CSV holds the same."""
+        names = [record["cell"] for record in self.records]
+        assert sorted(names) == sorted(self.planned), self.output
+        assert [schema.problem(record) for record in self.records] == [None] * len(names)
+        assert [row["cell"] for row in self.rows()] == names
+        return True
 
     def record(self, mode: str, framework: str = "fake") -> dict:
         """The only record of a framework's mode."""

@@ -1,0 +1,132 @@
+"""Resumed, interrupted and killed runs, through the real command line and real workers of the fake framework.
+
+What was finished is kept as it is, no worker goes on, and the run can be completed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from doubles.suite import SILENCE, TINY, Finished, processes_naming
+
+from measurement.schema import MEASURED
+
+
+def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
+    first = run("--framework", "fake,numpy", "--mode", "eager,graph,unsupported")
+    assert first.complete()
+    kept = first.lines[:2]  # the fake's eager and graph; its third cell and NumPy's are lost
+    torn = first.lines[2][:100]
+    (first.folder / "records.jsonl").write_bytes(b"".join(kept) + torn)
+
+    words = ("--resume", str(first.folder), "--python", sys.executable)
+    planned = suite.bench(first.folder, *words, "--dry-run")
+    assert "4 cells, 2 of them finished" in planned.output
+    again = suite.bench(first.folder, *words)
+    assert again.code == 0
+    assert again.lines[:2] == kept
+    assert again.lines[2] == torn + b"\n"  # spoils itself alone
+    records = [json.loads(line) for line in (*again.lines[:2], *again.lines[3:])]
+    assert sorted(record["cell"] for record in records) == sorted(again.planned)
+    assert len(again.rows()) == 4
+
+    nothing = suite.bench(first.folder, *words)
+    assert nothing.code == 0
+    assert nothing.lines == again.lines
+
+
+def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
+    """Ctrl-C while a worker samples and ignores the polite signal; a cell before it is finished."""
+    notes = tmp_path / "notes"
+    words = (*TINY, "--framework", "numpy,fake", "--mode", "eager,hang")
+    process = subprocess.Popen(
+        suite.command(*words, "--python", sys.executable),
+        cwd=suite.folder,
+        env={**os.environ, "FAKE_NOTES": str(notes)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        process_group=0,
+    )
+    wait_for(notes.exists, process)
+    worker, child = map(int, notes.read_text().split())
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    wait_for(lambda: not alive(worker) and not alive(child))
+    (advice,) = [line for line in output.splitlines() if "RESUME=" in line]
+    name = advice.partition("RESUME=")[2].split()[0]
+    folder = suite.folder / "results/runs" / name
+    stopped = Finished(process.returncode, output, folder)
+    assert [(r["framework"], r["status"] in MEASURED) for r in stopped.records] == [("numpy", True)]
+    assert len(stopped.rows()) == 1
+    kept = stopped.lines
+    assert not (folder / "launches/cache").exists()
+
+    resumed = suite.bench(folder, "--resume", name, "--python", sys.executable, "--timeout", SILENCE)
+    assert resumed.code == 0
+    assert resumed.lines[:1] == kept
+    assert resumed.complete()
+    assert resumed.record("hang")["status"] == "timeout"
+
+
+def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path):
+    """NumPy's worker goes on with its second shape, and with the peaks after it, when Ctrl-C comes."""
+    out = tmp_path / "run"
+    words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
+    process = subprocess.Popen(
+        suite.command(*words), cwd=suite.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        process_group=0,
+    )  # fmt: skip
+    wait_for((out / "samples.jsonl").exists, process)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, output
+    assert [record["batch_size"] for record in Finished(130, output, out).records] == [1]
+
+
+def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
+    """A record is on disk as soon as its shape is finished; a worker whose parent is gone ends by itself."""
+    out = tmp_path / "run"
+    words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--budget", "3", "--out", str(out))
+    process = subprocess.Popen(
+        suite.command(*words, "--python", sys.executable), cwd=suite.folder, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    wait_for((out / "records.jsonl").exists, process)
+    process.kill()
+    process.communicate()
+    kept = Finished(-9, "", out).lines
+    assert len(kept) == 1
+    wait_for(lambda: not processes_naming(str(out)))
+
+    resumed = suite.bench(out, "--resume", str(out), "--python", sys.executable)
+    assert resumed.code == 0
+    assert resumed.lines[:1] == kept
+    assert resumed.complete()
+
+
+def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = 60) -> None:
+    """Return once `condition()` holds; fail when it does not in time, or when `process` has ended before."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def alive(process_id: int) -> bool:
+    """Whether a process exists and has not ended."""
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
