@@ -69,7 +69,10 @@ def open_checkpoint(source: str) -> Checkpoint:
 def _files(folder: Path) -> tuple[Path, ...]:
     index = folder / _INDEX
     if index.exists():
-        shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        try:
+            shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise CheckpointError(f"The index {index} cannot be read; it should map tensors to files.") from None
         return tuple(folder / shard for shard in shards)
     files = tuple(sorted(folder.glob("*.safetensors")))
     if not files:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
+import itertools
 import json
 import os
 import subprocess
@@ -33,11 +35,11 @@ class Run:
     @classmethod
     def create(cls, out: str | None) -> Run:
         """A new run in `out`, or in a folder named after the time. Raises UsageError; overwrites nothing."""
-        stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
-        folder = Path(out) if out else RUNS / stamp
+        folder = Path(out) if out else RUNS
         if (folder / "records.jsonl").exists() or (folder / "plan.json").exists():
             raise UsageError(f"OUT={folder} already holds a run; name another folder, or go on with it by --resume.")
         try:
+            folder = folder if out else _new_folder(folder)
             (folder / "launches").mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
@@ -89,12 +91,24 @@ class Run:
 
     def write_csv(self) -> None:
         """Make the CSV anew from the records."""
-        with tempfile.NamedTemporaryFile("w", dir=self.folder, newline="", suffix=".csv", delete=False) as file:
+        # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
+        text = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
+        with tempfile.NamedTemporaryFile(**text, dir=self.folder, suffix=".csv", delete=False) as file:
             writer = csv.DictWriter(file, schema.NAMES)
             writer.writeheader()
             writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in self.records())
         os.chmod(file.name, 0o644)
         os.replace(file.name, self.csv_path)
+
+
+def _new_folder(parent: Path) -> Path:
+    """Make a folder named after the time; a run that began in the same second has another."""
+    parent.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    for suffix in itertools.chain([""], (f"-{number}" for number in itertools.count(2))):
+        with contextlib.suppress(FileExistsError):
+            (parent / (stamp + suffix)).mkdir()
+            return parent / (stamp + suffix)
 
 
 def _cell_text(value) -> str:
@@ -139,9 +153,12 @@ def read_lines(path: Path) -> Iterator[dict]:
 
 
 def git_revision() -> str | None:
-    """The suite's revision, with a `+` where tracked files were changed; None outside a checkout."""
+    """The suite's revision, with a `+` where tracked files were changed; None outside a checkout or without git."""
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    except OSError:
+        return None
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 

@@ -9,8 +9,11 @@ import numpy as np
 
 
 def largest_error(outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]) -> float:
-    """The largest absolute difference over all outputs. Infinite for a missing output, another size, or any NaN."""
-    worst = 0.0
+    """The largest absolute difference over all outputs. Infinite for a missing output, another size, or any NaN.
+
+    Infinite without any reference, too: nothing compared is nothing shown.
+    """
+    worst = 0.0 if reference else math.inf
     for name, expected in reference.items():
         got = outputs.get(name)
         if got is None or got.shape != expected.shape:

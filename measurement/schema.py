@@ -5,6 +5,7 @@ History of `SCHEMA_VERSION`: 1, the first.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 SCHEMA_VERSION = 1
@@ -134,6 +135,8 @@ def problem(record: dict) -> str | None:
         wrong_bool = isinstance(value, bool) and column.kind != "bool"
         if wrong_bool or not isinstance(value, _TYPES[column.kind]):
             return f"{column.name} holds {value!r}, which is no {column.kind}"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"{column.name} holds {value!r}; what is not known is left empty"
     if record["status"] not in MEASURED and not record.get("reason"):
         return f"status {record['status']} needs a reason"
     return None

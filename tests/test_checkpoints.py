@@ -66,6 +66,17 @@ def test_shards_are_put_together(tmp_path, weights):
     assert np.array_equal(load(tmp_path)[names[-1]], weights[names[-1]])
 
 
+def test_a_tensor_that_the_workload_lacks_may_be_of_any_type(tmp_path, weights):
+    save_file({**weights, "embeddings.position_ids": np.arange(4)}, tmp_path / "model.safetensors")
+    assert list(load(tmp_path)) == list(weights)
+
+
+def test_a_file_may_be_named_itself(tmp_path, weights):
+    save_file(weights, tmp_path / "one.safetensors")
+    save_file({"broken": np.ones(1, np.float32)}, tmp_path / "other.safetensors")
+    assert list(load(tmp_path / "one.safetensors")) == list(weights)
+
+
 def test_historical_names_of_bert(tmp_path, small_bert):
     weights = small_bert.seeded_weights({}, 0)
     old = {
@@ -88,7 +99,17 @@ def test_what_cannot_be_used_is_one_sentence(tmp_path, weights, monkeypatch):
     path = tmp_path / "model.safetensors"
     assert "There is no checkpoint at" in refusal(tmp_path / "nowhere")
     assert "holds no .safetensors file" in refusal(tmp_path)
+    index = tmp_path / "model.safetensors.index.json"
+    for content in ("torn {", "[]", '{"weight_map": []}', "{}"):
+        index.write_text(content)
+        assert "index.json cannot be read" in refusal(tmp_path)
+    index.write_text('{"weight_map": {"layers.0.linear.weight": "lost.safetensors"}}')
+    assert "lost.safetensors cannot be read: No such file" in refusal(tmp_path)
+    index.unlink()
     path.write_bytes(b"not a checkpoint")
+    assert "cannot be read as safetensors" in refusal(tmp_path)
+    save_file(weights, path)
+    path.write_bytes(path.read_bytes()[:-8])
     assert "cannot be read as safetensors" in refusal(tmp_path)
     save_file({n: v for n, v in weights.items() if n != "layers.0.norm.bias"}, path)
     assert "has no tensor layers.0.norm.bias, which mlp needs." in refusal(tmp_path)

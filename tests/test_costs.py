@@ -68,7 +68,8 @@ def test_compulsory_bytes_are_weights_inputs_and_outputs_once(name, small_bert):
     values += sum(value.size for value in inputs.values() if value.dtype == np.float32)
     integers = sum(value.nbytes for value in inputs.values() if value.dtype != np.float32)
     for width in (2, 4):
-        assert model.cost(parameters, width).compulsory_bytes == values * width + integers
+        # A single scalar may be left out, as the chain's factor is.
+        assert model.cost(parameters, width).compulsory_bytes == approx(values * width + integers, abs=width)
 
 
 @pytest.mark.parametrize("name", SMALL)

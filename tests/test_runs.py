@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import csv
+import os
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
+from conftest import ROOT
 
+from harness import runs
 from harness.runs import Run, git_revision
+from harness.sweep import UsageError
 from measurement import schema
 
 
@@ -40,6 +46,13 @@ def test_missing_is_empty_never_zero(run, record):
     assert tuple(row) == schema.NAMES
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_figure_that_is_no_number_is_refused(run, record, value):
+    with pytest.raises(ValueError, match="what is not known is left empty"):
+        run.append_record(record(latency_ms_median=value))
+    assert run.records() == []
+
+
 def test_the_header_is_the_same_without_records(run):
     run.write_csv()
     assert run.csv_path.read_text().splitlines() == [",".join(schema.NAMES)]
@@ -54,6 +67,21 @@ def test_pandas_reads_it_back(run, record):
     assert frame["reason"][0] == reason
     assert pd.isna(frame["latency_ms_median"][0])
     assert frame["latency_ms_median"][1] == 1 / 3
+
+
+@pytest.mark.parametrize("text", ["a\r\nb", "a\rb", "a;b,c", "  spaces ", '"', "\x1b[31mred", "nul\x00", "ü × \u2028"])
+def test_any_text_survives_the_table(run, record, text):
+    run.append_record(record(status="crash", reason=text))
+    run.write_csv()
+    assert pd.read_csv(run.csv_path)["reason"][0] == text
+
+
+def test_the_table_is_utf8_whatever_the_locale_and_stands_broken_names(run, record):
+    script = "import sys; from harness.runs import Run; from pathlib import Path; Run(Path(sys.argv[1])).write_csv()"
+    run.append_record(record(status="crash", reason="ü in \udce4.so"))
+    latin = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", script, run.folder], cwd=ROOT, env=latin, check=True)
+    assert pd.read_csv(run.csv_path)["reason"][0] == "ü in \\udce4.so"
 
 
 def test_a_torn_last_line_spoils_itself_alone(run, record):
@@ -73,5 +101,53 @@ def test_an_existing_run_is_opened_not_made(run):
     assert run.read("peaks.json") == {}
 
 
-def test_the_revision_is_the_checkout_s():
-    assert git_revision()
+def test_two_runs_of_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "RUNS", tmp_path / "results" / "runs")
+    made = [Run.create(None).folder for _ in range(5)]
+    assert len(set(made)) == 5
+    assert all(folder.parent == tmp_path / "results" / "runs" for folder in made)
+
+
+@pytest.mark.parametrize("file", ["records.jsonl", "plan.json"])
+def test_a_folder_with_a_run_is_refused_and_left_alone(tmp_path, file):
+    (tmp_path / file).write_text("kept")
+    with pytest.raises(UsageError, match="already holds a run"):
+        Run.create(str(tmp_path))
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "kept")]
+
+
+def test_the_newest_run_is_the_last_by_name_with_a_plan(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "RUNS", tmp_path)
+    monkeypatch.setattr(runs, "ROOT", tmp_path)
+    with pytest.raises(UsageError, match="There is no run"):
+        Run.open("newest")
+    for name in ("20260101-000000", "20260102-000000", "20260103-000000"):
+        (tmp_path / name).mkdir()
+    for name in ("20260101-000000", "20260102-000000"):
+        (tmp_path / name / "plan.json").write_text("{}")
+    assert Run.open(None).id == Run.open("newest").id == "20260102-000000"
+    assert Run.open("20260101-000000").id == "20260101-000000"
+    with pytest.raises(UsageError, match="holds no run"):
+        Run.open("20260103-000000")
+
+
+def test_the_revision_is_the_checkout_s_with_a_plus_for_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert git_revision() is None  # no checkout
+
+    def git(*words: str) -> str:
+        identity = ["-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"]
+        command = ["git", *identity, "-c", f"core.hooksPath={tmp_path}", *words]
+        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    (tmp_path / "file").write_text("one")
+    git("add", "file")
+    git("commit", "-qm", "one")
+    git("tag", "v1")  # a revision, not a tag's name
+    assert git_revision() == git("rev-parse", "--short=10", "HEAD")
+    (tmp_path / "file").write_text("two")
+    assert git_revision() == git("rev-parse", "--short=10", "HEAD") + "+"
+    monkeypatch.setenv("PATH", "")
+    assert git_revision() is None  # no git
