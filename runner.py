@@ -59,6 +59,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--compile-cache", help="cold (default): a private, empty cache per launch; warm: a second start"
     )
+    command.add_argument(
+        "--unseen-seq", metavar="N", help="also time what the first call at sequence length N costs once a mode is warm"
+    )
     command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
     command.add_argument(
         "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"

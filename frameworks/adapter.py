@@ -1,4 +1,4 @@
-"""The boundary between the suite and a framework: about eight methods. NumPy goes in, NumPy comes out; no clocks."""
+"""The boundary between the suite and a framework: about a dozen methods. NumPy goes in, NumPy comes out; no clocks."""
 
 from __future__ import annotations
 
@@ -57,6 +57,10 @@ class Step:
         self._call, self._inputs, self.capture = call, tuple(inputs), capture
         self._next = 0
 
+    def rebound(self, inputs: Sequence[tuple]) -> Step:
+        """The same mode, compiled code included, on other inputs."""
+        return Step(self._call, inputs, self.capture)
+
     def __call__(self) -> Any:
         inputs = self._inputs[self._next]
         self._next = (self._next + 1) % len(self._inputs)
@@ -95,6 +99,10 @@ class Adapter(ABC):
 
         Compiles nothing that the first call could compile. Raises `Unsupported` where the mode cannot be what it says.
         """
+
+    @abstractmethod
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        """One input set on the cell's device, in the cell's dtype: what a `Step` of this cell takes as its inputs."""
 
     @abstractmethod
     def synchronize(self, output: Any) -> None:

@@ -10,7 +10,7 @@ from harness.outcomes import Context, Outcome
 from harness.runs import parameters_text
 from measurement import flags, regime
 from measurement.noise import Noise
-from measurement.peaks import Peaks
+from measurement.peaks import Peaks, datasheet
 from measurement.profiles import Profile
 from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, median_interval, ratio, summarise
@@ -35,10 +35,25 @@ def _process(report: dict) -> tuple:
     return report["launch"], report.get("worker")
 
 
+def latency_of(outcome: Outcome) -> dict[str, float]:
+    """The median latency in milliseconds under the cell's name; nothing for a cell that was not measured."""
+    return {} if outcome.failure else {outcome.cell.id: median(_all_samples(outcome)) * 1e3}
+
+
 def record(
-    outcome: Outcome, baseline: Outcome | None, workload, weights: str, peaks: Peaks | None, context: Context
+    outcome: Outcome,
+    baseline: Outcome | None,
+    workload,
+    weights: str,
+    peaks: Peaks | None,
+    context: Context,
+    doubling_growth: float | None = None,
 ) -> dict:
-    """The record of a finished cell. `baseline` is the group's eager outcome where it was measured."""
+    """The record of a finished cell.
+
+    `baseline` is the group's eager outcome where it was measured, `doubling_growth` what twice the batch adds to the
+    cell's time, as a share, where the sweep holds both.
+    """
     row = _identity(outcome, workload, weights, context)
     failure = outcome.failure
     if failure:
@@ -47,7 +62,9 @@ def record(
     interval = None if outcome.cell.mode == "eager" else speedup(outcome, baseline)
     row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
     row |= _rates(outcome, workload, row["latency_ms_median"])
+    row["batch_doubling_growth"] = doubling_growth
     row |= _explained(outcome, row, peaks)
+    row |= _unseen(outcome)
     row |= _noise(outcome)
     if outcome.cell.mode == "eager":
         row["speedup_vs_eager"] = 1.0
@@ -89,7 +106,10 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "threads_readback": effective.get("threads"),
         "profile": context.profile.name,
         "compile_cache": context.compile_cache,
+        "shapes": cell.shapes,
         "flops": cost.flops,
+        "flops_by_class": parameters_text({o.operator_class: o.flops for o in cost.operators}),
+        "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
         "settings": json.dumps(effective.get("settings", {}), default=str) if effective else None,
@@ -179,17 +199,46 @@ def _rates(outcome: Outcome, workload, latency_ms: float) -> dict:
 
 def _explained(outcome: Outcome, row: dict, peaks: Peaks | None) -> dict:
     """How close the cell comes to the peak, and what its time is spent on."""
+    sheet = datasheet(row["device_name"])
+    row = {
+        **row,
+        "datasheet_tflops": sheet.tflops.get(row["dtype"]) if sheet else None,
+        "datasheet_source": sheet.source if sheet else None,
+    }
     if peaks is None:
-        return {}
+        return row
     moved = row["unfused_bytes"] if outcome.cell.mode == "eager" else row["bytes"]
     seconds = row["latency_ms_median"] / 1e3
-    return {
+    return row | {
         "mfu_pct": 100 * row["flops"] / seconds / peaks.flops_per_s,
         "peak_tflops": peaks.flops_per_s / 1e12,
         "peak_gb_per_s": peaks.bytes_per_s / 1e9,
         "peak_source": peaks.source,
         "intensity": row["flops"] / moved,
-        "regime": regime.classify(seconds, row["flops"], moved, row["unfused_bytes"], peaks),
+        "regime": regime.classify(
+            seconds,
+            row["flops"],
+            moved,
+            row["unfused_bytes"],
+            peaks,
+            doubling_growth=row["batch_doubling_growth"],
+        ),
+    }
+
+
+def _unseen(outcome: Outcome) -> dict:
+    """What the first call at another sequence length cost, and how the mode runs from then on."""
+    seen = [report["unseen"] for report in outcome.reports if report.get("unseen")]
+    if not seen:
+        return {}
+    problem = next((entry["problem"] for entry in seen if "problem" in entry), None)
+    if problem:
+        return {"unseen_seq_len": seen[0]["seq_len"], "unseen_problem": problem}
+    return {
+        "unseen_seq_len": seen[0]["seq_len"],
+        "unseen_first_call_s": median(entry["first_call_s"] for entry in seen),
+        "unseen_latency_ms": 1e3 * median(entry["latency_s"] for entry in seen),
+        "unseen_compilations": seen[0]["compilations"],
     }
 
 

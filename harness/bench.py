@@ -32,6 +32,10 @@ def bench(arguments: argparse.Namespace) -> int:
     wanted = sweep.resolve(given)
     finished = resumed.finished() if resumed else frozenset()
     planned = plan.plan(wanted, finished)
+    groups = [group for bundle in planned.bundles for group in bundle.groups]
+    unseen = [other for group in groups if (other := plan.at_unseen_length(group, wanted.unseen_seq))]
+    if wanted.unseen_seq is not None and groups and not unseen:
+        raise UsageError(f"UNSEEN_SEQ means nothing to {', '.join(wanted.axes['workload'])}.")
     estimates = estimate(planned, wanted)
     if arguments.dry_run:
         return show_plan(planned, estimates, finished, console)
@@ -42,9 +46,8 @@ def bench(arguments: argparse.Namespace) -> int:
     interpreters = prepare_environments(planned, arguments.python, console)
     store = Store(wanted.weights, wanted.seed)
     try:
-        groups = [group for bundle in planned.bundles for group in bundle.groups]
         measures = [group for bundle in planned.bundles for group in yardsticks.groups_for(bundle.first)]
-        store.prepare(groups, lambda text: console.print(text, highlight=False))
+        store.prepare([*groups, *unseen], lambda text: console.print(text, highlight=False))
         store.prepare(measures, lambda text: console.print(text, highlight=False), seeded=True)
     except MaterialsError as error:
         raise UsageError(str(error)) from None

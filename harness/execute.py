@@ -9,11 +9,11 @@ from pathlib import Path
 
 import frameworks
 import workloads
-from harness import assemble, yardsticks
+from harness import assemble, doubling, yardsticks
 from harness.attempt import Attempt, Display
 from harness.materials import PARITY_INPUTS, Materials
 from harness.outcomes import Context, Failure, Outcome, Parity
-from harness.plan import Bundle, Group, Plan
+from harness.plan import Bundle, Group, Plan, at_unseen_length
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
@@ -39,6 +39,7 @@ class Executor:
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
     references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
     written: set[Group] = field(default_factory=set)
+    latencies: dict[str, float] = field(default_factory=dict)  # median milliseconds of every cell measured so far
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
@@ -48,6 +49,7 @@ class Executor:
             if cell.id in plan.impossible and cell.id not in finished:
                 outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
                 self.write([outcome], {}, weights)
+        self.latencies = {r["cell"]: r["latency_ms_median"] for r in self.run.records() if r.get("latency_ms_median")}
         self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
         for bundle in plan.bundles:
             self.run_bundle(bundle)
@@ -192,9 +194,18 @@ class Executor:
     def job(self, groups: list[Group], measures: tuple[Group, ...], folder: Path, launch: int | None) -> dict:
         def described(group: Group) -> dict:
             data = self.materials(group)
+            unseen = at_unseen_length(group, self.sweep.unseen_seq)
             cells = [cell.to_json() for cell in group.cells]
             controls = [asdict(control) for control in group.controls]
-            return {"cells": cells, "controls": controls, "weights": str(data.weights), "inputs": str(data.inputs)}
+            return {
+                "cells": cells,
+                "controls": controls,
+                "weights": str(data.weights),
+                "inputs": str(data.inputs),
+                "unseen": {"inputs": str(self.materials(unseen).inputs), "seq_len": self.sweep.unseen_seq}
+                if unseen
+                else None,
+            }
 
         return {
             "framework": groups[0].cells[0].framework,
@@ -236,6 +247,8 @@ class Executor:
                 baseline = None
             workload = workloads.get(outcome.cell.workload)
             peaks = self.peaks.get(yardsticks.key(outcome.cell))
-            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
+            self.latencies |= assemble.latency_of(outcome)
+            growth = doubling.growth(outcome.cell, self.latencies)
+            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context, growth)
             self.run.append_record(row)
             self.display.record(row)

@@ -68,9 +68,9 @@ class Plan:
 def cells_of(sweep: Sweep) -> list[Cell]:
     """Every cell of the sweep, in the order of the plan. Raises UsageError for a parameter out of its bounds."""
     cells = [
-        Cell(framework, workload.name, implementation, pass_name, device, dtype, threads, shape, mode)
-        for framework, device, dtype, threads in itertools.product(
-            *(sweep.axes[name] for name in ("framework", "device", "dtype", "threads"))
+        Cell(framework, workload.name, implementation, pass_name, device, dtype, threads, shape, mode, shapes)
+        for framework, device, dtype, threads, shapes in itertools.product(
+            *(sweep.axes[name] for name in ("framework", "device", "dtype", "threads", "shapes"))
         )
         for workload in map(workloads.get, sweep.axes["workload"])
         for implementation in sweep.axes["implementation"] or workload.implementations[:1]
@@ -160,7 +160,30 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
         first = members[0]
         key = (first.framework, first.device, first.dtype, first.threads, name if sweep.isolate else "")
         bundles.setdefault(key, []).append(Group(needed, wanted))
-    return Plan(tuple(cells), tuple(Bundle(tuple(groups)) for groups in bundles.values()), impossible)
+    ordered = (Bundle(larger_batches_first(groups)) for groups in bundles.values())
+    return Plan(tuple(cells), tuple(ordered), impossible)
+
+
+def larger_batches_first(groups: list[Group]) -> tuple[Group, ...]:
+    """The groups, twice a batch before the batch itself: what doubling adds belongs into the smaller one's record."""
+    return tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0))))
+
+
+def at_unseen_length(group: Group, length: int | None) -> Group | None:
+    """The group at the sequence length of `--unseen-seq`; None where there is none to meet. Raises UsageError."""
+    if length is None or "seq_len" not in group.parameters:
+        return None
+    (parameter,) = (p for p in workloads.get(group.cells[0].workload).parameters if p.name == "seq_len")
+    if problem := parameter.problem(length):
+        raise UsageError(f"UNSEEN_SEQ: {problem}")
+    if length == group.parameters["seq_len"]:
+        raise UsageError(f"UNSEEN_SEQ={length} is a sequence length of this sweep; choose one that is not.")
+
+    def longer(cell: Cell) -> Cell:
+        shape = tuple((name, length if name == "seq_len" else value) for name, value in cell.parameters)
+        return replace(cell, parameters=shape)
+
+    return replace(group, cells=tuple(map(longer, group.cells)))
 
 
 def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> float:

@@ -16,6 +16,7 @@ from measurement.profiles import PROFILES
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
 PASSES = ("inference",)
+SHAPES = ("static", "dynamic")
 
 
 class UsageError(Exception):
@@ -98,6 +99,10 @@ AXES = {
     "pass": Axis("pass", "inference", "inference", lambda word: choose(word, PASSES, "pass")),
     "device": Axis("device", "cpu, gpu, gpu:<index>", "cpu", _device),
     "dtype": Axis("dtype", ", ".join(DTYPES), "fp32", lambda word: choose(word, DTYPES, "dtype")),
+    "shapes": Axis(
+        "shapes", "static, dynamic: whether graphs are compiled for one shape or asked to serve all", "static",
+        lambda word: choose(word, SHAPES, "setting of shapes"),
+    ),
     "threads": Axis("threads", "intra-op CPU threads; by default all CPUs this process may use", "", _threads),
 }  # fmt: skip
 
@@ -125,10 +130,11 @@ class Sweep:
     filter: str | None
     isolate: bool
     force: bool
+    unseen_seq: int | None = None  # a sequence length that every mode meets for the first time once it is warm
 
 
 OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
-OPTIONS |= {"force": False, "budget": None}
+OPTIONS |= {"force": False, "budget": None, "unseen-seq": None}
 
 
 def from_file(path: str) -> dict:
@@ -194,4 +200,5 @@ def resolve(given: dict) -> Sweep:
         filter=options["filter"],
         isolate=bool(options["isolate"]),
         force=bool(options["force"]),
+        unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
     )

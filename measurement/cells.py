@@ -26,6 +26,7 @@ class Cell:
     threads: int
     parameters: tuple[tuple[str, ParameterValue], ...]
     mode: str
+    shapes: str = "static"  # dynamic: graphs are asked to serve every batch size and sequence length
 
     @property
     def group_id(self) -> str:
@@ -35,6 +36,7 @@ class Cell:
             (
                 *(self.framework, self.workload, self.implementation, self.pass_name),
                 *(self.device, self.dtype, f"threads={self.threads}", shape),
+                *(["shapes=dynamic"] if self.shapes == "dynamic" else []),
             )
         )
 

@@ -1,6 +1,6 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
-History of `SCHEMA_VERSION`: 1, the first.
+History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, interval within the profile's target",
@@ -53,6 +53,7 @@ COLUMNS = _columns(
     ("batch_size", "int", "items", "items per call"),
     ("seq_len", "int", "tokens", "tokens per item; empty for workloads without tokens"),
     ("parameters", "str", "", "the workload's other parameters, name=value, separated by ';'"),
+    ("shapes", "str", "", "static (each shape is compiled for) or dynamic (graphs are asked to serve every shape)"),
     ("weights", "str", "", "seed:<n>, or the checkpoint's folder or hub name and a hash of its tensors"),
     ("dtype", "str", "", "fp32 (strict), tf32, bf16 or fp16"),
     ("tf32", "bool", "", "whether the framework may use TF32, as read back; empty where the device has none"),
@@ -71,6 +72,11 @@ COLUMNS = _columns(
     ("compile_cache", "str", "", "cold (a private, empty cache per launch) or warm"),
     ("prepare_s", "float", "s", "building the model and copying weights and inputs, not part of latency"),
     ("launch_position", "int", "", "place of the shape within its worker; later ones find the compiler started"),
+    ("unseen_seq_len", "int", "tokens", "a sequence length first met after warm-up, where --unseen-seq asked for it"),
+    ("unseen_first_call_s", "float", "s", "the first call at that length"),
+    ("unseen_latency_ms", "float", "ms", "mean time per call at that length from then on, over a few calls"),
+    ("unseen_compilations", "int", "", "compilations or traces that the first call at that length caused"),
+    ("unseen_problem", "str", "", "what the mode raised at that length instead"),
     ("warmup_calls", "int", "calls", "calls before sampling, over all launches"),
     ("launches", "int", "", "fresh worker processes that measured the cell"),
     ("samples", "int", "", "samples over all launches"),
@@ -92,14 +98,19 @@ COLUMNS = _columns(
     ("speedup_ci_high", "float", "", "upper end of its 95 % interval"),
     ("break_even_calls", "float", "calls", "calls after which compiling has paid for itself; empty if never"),
     ("flops", "int", "FLOP", "floating-point operations per call, analytic"),
+    ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
     ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),
     ("unfused_bytes", "int", "B", "bytes per call when every operator reads and writes memory, analytic"),
+    ("bytes_by_class", "str", "B", "the same by operator class, class=bytes, separated by ';'"),
     ("achieved_tflops", "float", "TFLOP/s", "flops over the median latency"),
     ("mfu_pct", "float", "%", "achieved_tflops over peak_tflops"),
     ("peak_tflops", "float", "TFLOP/s", "peak for this dtype, device and thread count"),
     ("peak_gb_per_s", "float", "GB/s", "memory bandwidth of a large copy, bytes read plus bytes written"),
     ("peak_source", "str", "", "measured (and with what) or datasheet"),
+    ("datasheet_tflops", "float", "TFLOP/s", "the vendor's dense peak for this dtype; empty where the table has none"),
+    ("datasheet_source", "str", "", "where the vendor says so"),
     ("intensity", "float", "FLOP/B", "flops over the mode's bytes: unfused_bytes in eager mode, bytes in a graph"),
+    ("batch_doubling_growth", "float", "", "time at twice the batch over this time, less 1, where the run holds both"),
     ("regime", "str", "", "overhead, bandwidth, compute or mixed"),
     ("peak_memory_mb", "float", "MB", "peak device memory (GPU); empty on the CPU"),
     ("graphs", "int", "", "graphs the mode captured"),

@@ -122,6 +122,17 @@ class Workload(ABC):
         """The parameters on which the weights depend (width, depth; not batch or sequence length)."""
         return {}
 
+    def dynamic_axes(self, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
+        """For each input, the axes whose length changes with batch size or sequence length."""
+        usual = [array.shape for array in self.inputs(parameters, 0).values()]
+        free: list[set[int]] = [set() for _ in usual]
+        for name in ("batch_size", "seq_len"):
+            if name in parameters:
+                other = self.inputs({**parameters, name: int(parameters[name]) % 7 + 1}, 0).values()
+                for axes, shape, array in zip(free, usual, other, strict=True):
+                    axes |= {axis for axis, (a, b) in enumerate(zip(shape, array.shape, strict=True)) if a != b}
+        return tuple(tuple(sorted(axes)) for axes in free)
+
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
         """The parameters on which the values of inputs and outputs depend."""
         return dict(parameters)

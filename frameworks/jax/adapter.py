@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
-import glob
 import importlib.util
 import os
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +19,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Capture, Effective, Step, Unsupported
+from frameworks.jax import runtime
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -57,7 +55,7 @@ class Adapter(boundary.Adapter):
 
     def available(self, device: str) -> str | None:
         try:
-            _find(device)
+            runtime.find(device)
         except (RuntimeError, IndexError) as error:
             plugins = [f"jax_cuda{n}_plugin" for n in (12, 13) if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
             reason = str(error).strip().splitlines()[0]
@@ -65,13 +63,13 @@ class Adapter(boundary.Adapter):
         return None
 
     def canary(self, device: str) -> dict[str, Any]:
-        where = _find(device)
+        where = runtime.find(device)
         left, right = (jax.device_put(array, where) for array in (canary.LEFT, canary.RIGHT))
         ones = jnp.ones((4, 4), device=where)
         return self.to_numpy({"ones": ones, "sum": left + right, "matmul": left @ right, "relu": jax.nn.relu(left)})
 
     def configure(self, cell: Cell) -> Effective:
-        self._device = _find(cell.device)
+        self._device = runtime.find(cell.device)
         dtype, precision = PRECISION[cell.dtype]
         jax.config.update("jax_default_device", self._device)
         jax.config.update("jax_default_matmul_precision", precision)
@@ -87,7 +85,7 @@ class Adapter(boundary.Adapter):
         }
         gpu = cell.device_kind == "gpu"
         return Effective(
-            threads=_pool_threads(),
+            threads=runtime.pool_threads(),
             device_name=self._device.device_kind if gpu else None,
             tf32=jax.config.jax_default_matmul_precision == "tensorfloat32" if gpu else None,
             settings=settings,
@@ -100,19 +98,17 @@ class Adapter(boundary.Adapter):
             raise Unsupported("TF32 is a format of NVIDIA's GPUs; the CPU has no such matrix products")
         if jax.config.jax_disable_jit:
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
+        if cell.shapes == "dynamic" and cell.mode != "eager":
+            raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
         if cell.implementation == "library":
             from frameworks.jax import library as models  # transformers takes seconds to import
         else:
             from frameworks.jax import plain as models
         dtype = jnp.dtype(PRECISION[cell.dtype][0])
 
-        def load(array: np.ndarray) -> jax.Array:
-            # A copy of our own: JAX may alias host memory, and these arrays are pages of a file.
-            kind = dtype if np.issubdtype(array.dtype, np.floating) else np.int32
-            return jax.device_put(np.array(array, dtype=kind, order="C"), self._device)
-
+        load = functools.partial(self._load, dtype)
         params, forward, detail = models.MODELS[workload.family](workload, cell, weights, load, dtype)
-        device_inputs = [tuple(load(array) for array in arrays.values()) for arrays in inputs]
+        device_inputs = [self.place(cell, arrays) for arrays in inputs]
         jax.block_until_ready((params, device_inputs))
         backend = f"xla:{cell.device_kind}"
         if cell.mode == "eager":
@@ -128,6 +124,15 @@ class Adapter(boundary.Adapter):
         capture = self._graph_capture(graph, (params, *device_inputs[0]), backend, detail)
         return Step(functools.partial(graph, params), device_inputs, capture)
 
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        dtype = jnp.dtype(PRECISION[cell.dtype][0])
+        return tuple(self._load(dtype, array) for array in arrays.values())
+
+    def _load(self, dtype: jnp.dtype, array: np.ndarray) -> jax.Array:
+        # A copy of our own: JAX may alias host memory, and these arrays are pages of a file.
+        kind = dtype if np.issubdtype(array.dtype, np.floating) else np.int32
+        return jax.device_put(np.array(array, dtype=kind, order="C"), self._device)
+
     def _eager_capture(self, backend: str, detail: str) -> Callable[[], Capture]:
         def operators() -> int:
             return sum(count for function, count in self._compiled.items() if WHOLE_MODEL not in function)
@@ -136,7 +141,7 @@ class Adapter(boundary.Adapter):
         return lambda: Capture(False, graphs=0, compilations=operators() - before, backend=backend, detail=detail)
 
     def _graph_capture(self, graph: Any, arguments: tuple, backend: str, detail: str) -> Callable[[], Capture]:
-        whole = functools.cache(lambda: _is_whole(graph.lower(*arguments).as_text()))
+        whole = functools.cache(lambda: runtime.is_whole(graph.lower(*arguments).as_text()))
         name = graph.__name__
 
         def compilations() -> int:
@@ -173,27 +178,3 @@ class Adapter(boundary.Adapter):
     def _peak(self) -> int | None:
         statistics = self._device.memory_stats() if self._device is not None else None
         return statistics.get("peak_bytes_in_use") if statistics else None
-
-
-def _find(device: str) -> jax.Device:
-    """The device `cpu` or `gpu:<index>`; raises RuntimeError or IndexError with a sentence."""
-    kind, _, index = device.partition(":")
-    devices = jax.devices(kind)
-    if int(index or 0) >= len(devices):
-        raise IndexError(f"{device} is not there, JAX sees {len(devices)} of its kind")
-    return devices[int(index or 0)]
-
-
-def _pool_threads() -> int | None:
-    """The size of XLA's intra-op pool, counted among the process's threads by name: JAX itself does not tell."""
-    names = []
-    for path in glob.glob("/proc/self/task/*/comm"):
-        with contextlib.suppress(OSError), open(path) as file:  # the thread may have ended
-            names.append(file.read())
-    return sum("XLAEigen" in name for name in names) or None
-
-
-def _is_whole(module: str) -> bool:
-    """Whether StableHLO text is one module with one entry that never calls back into Python."""
-    one_entry = module.count("func.func public") == 1 and module.count("module @") == 1
-    return one_entry and not re.search(r"python_\w*callback", module)

@@ -40,7 +40,10 @@ class Adapter(adapter.Adapter):
         if parameters.get("attention") == "fused":
             raise Unsupported("NumPy has no fused attention operator.")
         resident = {name: np.array(value) for name, value in weights.items()}
-        return Step(partial(workload.reference, parameters, resident), [(arrays,) for arrays in inputs])
+        return Step(partial(workload.reference, parameters, resident), [self.place(cell, arrays) for arrays in inputs])
+
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        return (arrays,)
 
     def synchronize(self, output: Any) -> None:
         return None

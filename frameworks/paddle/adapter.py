@@ -93,16 +93,21 @@ class Adapter(adapter.Adapter):
         model = _model(workload, cell, weights)
         model.eval()
         model.to(dtype=DTYPES[cell.dtype])
-        tensors = [tuple(_tensor(array, cell.dtype) for array in arrays.values()) for arrays in inputs]
+        tensors = [self.place(cell, arrays) for arrays in inputs]
+        specification = graphs.specification(workload, cell, tensors[0])
         if cell.mode == "inference":
-            exported = graphs.Exported(model, cell, tensors[0])
+            exported = graphs.Exported(model, cell, specification)
             return Step(exported, tensors, lambda: exported.captured)
         if cell.mode == "eager":
             return Step(_without_gradients(model), tensors)
         # Without full_graph, graphs of fewer than ten operators would silently run eagerly.
         backend = "CINN" if cell.mode == "to_static-cinn" else None
-        static = paddle.jit.to_static(model, full_graph=True, backend=backend)
+        signature = specification if cell.shapes == "dynamic" else None  # without one, each shape is traced
+        static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
         return Step(_without_gradients(static), tensors, lambda: graphs.captured(static, backend or "executor"))
+
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        return tuple(_tensor(array, cell.dtype) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
         if self._device != "cpu":  # raises on a CPU, where calls return when their work is done

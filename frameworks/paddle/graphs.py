@@ -11,8 +11,18 @@ from paddle import inference, nn
 
 from frameworks.adapter import Capture
 from measurement.cells import Cell
+from workloads.spec import Workload
 
 MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's programs, in Paddle 2's
+
+
+def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.static.InputSpec]:
+    """The inputs' shapes and types; with dynamic shapes, what batch size and sequence length change is left open."""
+    axes = workload.dynamic_axes(dict(cell.parameters)) if cell.shapes == "dynamic" else [()] * len(inputs)
+    return [
+        paddle.static.InputSpec([None if i in free else n for i, n in enumerate(x.shape)], x.dtype, f"input_{number}")
+        for number, (x, free) in enumerate(zip(inputs, axes, strict=True))
+    ]
 
 
 class Exported:
@@ -22,8 +32,7 @@ class Exported:
     `enable_memory_optim` is left out: 3.3.1 raises on it.
     """
 
-    def __init__(self, model: nn.Layer, cell: Cell, inputs: tuple) -> None:
-        specification = [paddle.static.InputSpec(x.shape, x.dtype, f"input_{i}") for i, x in enumerate(inputs)]
+    def __init__(self, model: nn.Layer, cell: Cell, specification: list[paddle.static.InputSpec]) -> None:
         self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
         self._cell, self._predictor = cell, None
         self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not called yet.")

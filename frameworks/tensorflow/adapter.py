@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -14,13 +14,12 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
 from frameworks import canary as known
+from frameworks.tensorflow import graphs
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
 _DTYPES = {"fp32": tf.float32, "tf32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
 _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
-# Nodes that leave the graph for Python in every call.
-_PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
 class Adapter(boundary.Adapter):
@@ -83,18 +82,23 @@ class Adapter(boundary.Adapter):
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
         with tf.device(self._name):
             model = models[workload.family](workload, cell, weights, dtype)
-            sets = [tuple(_tensor(array, dtype) for array in arrays.values()) for arrays in inputs]
+            sets = [self.place(cell, arrays) for arrays in inputs]
         if cell.mode == "eager":
             return boundary.Step(model, sets)
-        # The fixed signature makes a second trace an error, not a slow call. A lambda, since `tf.function` holds a
-        # bound method's object weakly. Autograph off: no Python control flow in these models depends on a tensor.
+        # Without a signature each shape is traced once; a trace too many moves the counter. A lambda, since
+        # `tf.function` holds a bound method's object weakly. Autograph off: no Python control flow in these models
+        # depends on a tensor.
         function = tf.function(
             lambda *tensors: model(*tensors),
-            input_signature=[tf.TensorSpec.from_tensor(tensor) for tensor in sets[0]],
+            input_signature=graphs.signature(workload, cell, sets[0]) if cell.shapes == "dynamic" else None,
             autograph=False,
             jit_compile=cell.mode == "function-xla",
         )
-        return boundary.Step(function, sets, capture=_Captured(function, sets[0]))
+        return boundary.Step(function, sets, capture=graphs.Captured(function, sets[0]))
+
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        with tf.device(self._name):
+            return tuple(_tensor(array, _DTYPES[cell.dtype]) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
         # On the CPU a call returns when its kernels are done. On a GPU this waits for the compute stream, on which
@@ -145,41 +149,6 @@ class Adapter(boundary.Adapter):
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
-
-
-class _Captured:
-    """Reports what one `tf.function` captured; the graph is examined once, after the first call."""
-
-    def __init__(self, function: Callable[..., Any], inputs: tuple):
-        self._function, self._inputs = function, inputs
-        self._examined: tuple[str, int] | None = None
-
-    def __call__(self) -> boundary.Capture:
-        traces = self._function.experimental_get_tracing_count()
-        if not traces:
-            return boundary.Capture(whole=False, graphs=0, compilations=0, detail="not called yet")
-        self._examined = self._examined or self._examine()
-        backend, breaks = self._examined
-        problems = {
-            f"traced {traces} times": traces != 1,
-            f"{breaks} nodes call Python": breaks > 0,
-            "tf.config.run_functions_eagerly is on, so no graph runs": tf.config.functions_run_eagerly(),
-        }
-        detail = "; ".join(problem for problem, found in problems.items() if found)
-        # Compilations are traces: XLA compiles once for a trace of fixed shapes.
-        return boundary.Capture(not detail, traces, breaks, compilations=traces, backend=backend, detail=detail)
-
-    def _examine(self) -> tuple[str, int]:
-        """The compiler, and how many nodes leave the graph for Python."""
-        concrete = self._function.get_concrete_function()
-        graph = concrete.graph.as_graph_def()
-        nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
-        breaks = sum(node.op in _PYTHON_NODES for node in nodes)
-        # With this attribute TensorFlow raises, and does not fall back, where XLA cannot compile all of the function.
-        if not concrete.function_def.attr["_XlaMustCompile"].b:
-            return "grappler", breaks
-        module = self._function.experimental_get_compiler_ir(*self._inputs)(stage="hlo")
-        return ("xla" if module.startswith("HloModule") else "unknown"), breaks
 
 
 def _tensor(array: np.ndarray, dtype: tf.DType) -> tf.Tensor:

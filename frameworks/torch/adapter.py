@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.benchmark import Timer
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
@@ -64,11 +65,14 @@ class Adapter(adapter.Adapter):
             tensors = {name: self._tensor(array, cell.dtype) for name, array in weights.items()}
             self._models[cell.group_id] = _build(workload, cell, tensors)
         model = self._models[cell.group_id]
-        resident = [tuple(self._tensor(array, cell.dtype) for array in arrays.values()) for arrays in inputs]
+        resident = [self.place(cell, arrays) for arrays in inputs]
         if cell.mode == "eager":
             return Step(_inference(model), resident)
-        compiled, capture = graphs.compile_model(model, cell.mode, self._device)
+        compiled, capture = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
         return Step(_inference(compiled), resident, capture)
+
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        return tuple(self._tensor(array, cell.dtype) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
         if self._device.type == "cuda":
@@ -76,6 +80,11 @@ class Adapter(adapter.Adapter):
 
     def to_numpy(self, output: Any) -> Arrays:
         return {name: tensor.float().cpu().numpy() for name, tensor in output.items()}
+
+    def own_timer(self, step: Step) -> Callable[[int], float] | None:
+        # It synchronizes a GPU before it reads its clock; it takes one thread unless told.
+        timer = Timer("step()", globals={"step": step}, num_threads=torch.get_num_threads())
+        return lambda calls: timer.timeit(calls).median
 
     def release(self) -> None:
         self._models.clear()

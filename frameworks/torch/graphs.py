@@ -23,14 +23,17 @@ BACKENDS = {
 }
 
 
-def compile_model(model: torch.nn.Module, mode: str, device: torch.device) -> tuple[Callable, Callable[[], Capture]]:
+def compile_model(
+    model: torch.nn.Module, mode: str, device: torch.device, dynamic: bool
+) -> tuple[Callable, Callable[[], Capture]]:
     """The compiled model, and a function that tells what capture has done so far. Nothing is compiled yet.
 
-    A graph break is an error of the first call (`fullgraph`), not a slower mode under the same name.
+    With `dynamic`, one compilation serves all sizes; else each has its own. A graph break is an error of the first
+    call (`fullgraph`), not a slower mode under the same name.
     """
     backend = CountingBackend(mode, device)
     _start(backend.__name__, device)
-    return torch.compile(model, backend=backend, fullgraph=True, dynamic=False), backend.capture
+    return torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic), backend.capture
 
 
 @functools.cache

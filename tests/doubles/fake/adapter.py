@@ -64,17 +64,20 @@ class Adapter(adapter.Adapter):
         elif cell.mode in MISBEHAVIOUR:
             call = MISBEHAVIOUR[cell.mode](call)
         if cell.mode == "eager":
-            return Step(call, [(arrays,) for arrays in inputs])
+            return Step(call, [self.place(cell, arrays) for arrays in inputs])
         CACHE.mkdir(parents=True, exist_ok=True)
         (CACHE / cell.mode).touch()  # "compiled code"
         whole = cell.mode != "silent-fallback"
         captured = Capture(whole, graphs=1 if whole else 2, graph_breaks=0 if whole else 1, compilations=1)
-        return Step(call, [(arrays,) for arrays in inputs], lambda: captured)
+        return Step(call, [self.place(cell, arrays) for arrays in inputs], lambda: captured)
 
     def poison(self) -> None:
         """Like an illegal access on a GPU: the process can do nothing right from here on."""
         self._device_works = False
         raise RuntimeError("an illegal memory access was encountered")
+
+    def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        return (arrays,)
 
     def synchronize(self, output: Any) -> None:
         return None

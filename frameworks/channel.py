@@ -1,0 +1,47 @@
+"""Messages from a worker to its parent, and what an exception of a framework means for a cell."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from frameworks.adapter import Unsupported
+from measurement.cells import Cell
+
+MARKER_BYTES = 512
+
+
+class Untrustworthy(Exception):
+    """The figures of this cell would not be what they claim; the message is the reason, one sentence."""
+
+
+class Channel:
+    """Messages to the parent, and a marker file that names the cell at work even if the process dies without a word."""
+
+    def __init__(self, results: str, marker: str):
+        self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+        self._marker = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    def send(self, kind: str, **message) -> None:
+        self._pipe.write(json.dumps({"type": kind, **message}) + "\n")
+
+    def mark(self, cell_id: str) -> None:
+        os.pwrite(self._marker, cell_id.encode().ljust(MARKER_BYTES), 0)
+
+    def phase(self, cell: Cell, phase: str) -> None:
+        self.mark(cell.id)
+        print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
+        self.send("phase", cell=cell.id, phase=phase)
+
+
+def classify(error: Exception) -> tuple[str, str]:
+    """The status and the one-line reason of an exception from a framework."""
+    text = " ".join(str(error).split())
+    reason = text if isinstance(error, (Unsupported, Untrustworthy)) else f"{type(error).__name__}: {text}"
+    memory = ("out of memory", "resource_exhausted", "cannot allocate memory", "can't allocate memory")
+    if isinstance(error, Unsupported):
+        return "unsupported", reason
+    if isinstance(error, MemoryError) or any(sign in text.lower() for sign in memory):
+        return "oom", reason[:500]
+    return "error", reason[:500]

@@ -1,0 +1,236 @@
+"""One group under measurement in a worker: prepare its modes, warm each up, sample them alternately, and report."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import workloads
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.channel import Untrustworthy
+from measurement.cells import Cell
+from measurement.completion import OUTSTANDING_SHARE, outstanding_share
+from measurement.noise import NoiseMeter
+from measurement.profiles import Profile
+from measurement.sampling import Contender, delayed, first_call, independent_timer, take_rounds, time_calls, warm_up
+from workloads.spec import sampled
+
+if TYPE_CHECKING:
+    from frameworks.worker import Worker
+
+PROGRESS_SECONDS = 1.0
+UNSEEN_CALLS = 5  # after the first one at a new shape, for its steady latency
+
+
+@dataclass
+class Member:
+    """A cell of the group under measurement, with its step."""
+
+    cell: Cell
+    step: Step
+    contender: Contender
+    prepare_s: float
+    compilations: Callable[[], int | None]
+
+
+class Contest:
+    """The modes of one group, measured against each other. `group` is an entry of the worker's job."""
+
+    def __init__(self, worker: Worker, group: dict, profile: Profile, position: int):
+        self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
+        self.group, self.profile, self.position = group, profile, position
+        self.cells = [Cell.from_json(cell) for cell in group["cells"]]
+        self.workload = workloads.get(self.cells[0].workload)
+
+    def run(self) -> None:
+        """Measure every cell; each ends in one message. Frees what the group held."""
+        weights = {
+            path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group["weights"]).glob("*.npy"))
+        }
+        inputs = load_inputs(self.group["inputs"])
+        members = []
+        for cell in self.cells:
+            with self.worker.reporting([cell]):
+                members.append(self.prepare(cell, weights, inputs))
+        members += [self.control(members, **entry) for entry in self.group["controls"]]
+        if self.worker.job["launch"] is None:  # a priming launch only fills the compile caches
+            for member in members:
+                self.channel.send("cell", cell=member.cell.id, status="primed")
+            members.clear()
+        for member in list(members):
+            self.channel.phase(member.cell, "warm-up")
+            with self.worker.reporting([member.cell]) as trouble:
+                warm_up(member.contender, self.profile, self.worker.clocks)
+                self.check_synchronization(member)
+            if trouble:
+                members.remove(member)
+        noise = self.sample(members)
+        self.send_reports(members, noise)
+        members.clear()
+        self.adapter.release()
+
+    def prepare(self, cell: Cell, weights, inputs) -> Member:
+        """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
+        self.channel.phase(cell, "prepare")
+        start = time.perf_counter()
+        step = self.adapter.prepare(self.workload, cell, weights, inputs)
+
+        def compilations() -> int | None:
+            return step.capture().compilations
+
+        contender = Contender(
+            name=cell.id,
+            step=step,
+            synchronize=self.adapter.synchronize,
+            compilations=compilations,
+            synchronize_each_call=cell.device_kind == "cpu",
+        )
+        member = Member(cell, step, contender, time.perf_counter() - start, compilations)
+        self.channel.phase(cell, "first call")
+        first_call(contender, self.worker.clocks)
+        captured = step.capture()
+        if self.worker.description.mode(cell.mode).graph and not captured.whole:
+            raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        return member
+
+    def control(self, members: list[Member], id: str, of: str, delay: float, own_timer: bool) -> Member:
+        """A second contender on the step of the cell `of`: the same, slower by a share, or under another timer."""
+        origin = next(member for member in members if member.cell.id == of)
+        contender = replace(origin.contender, name=id)
+        if delay:
+            contender.step = delayed(origin.step, contender.synchronize, delay)
+        if own_timer:
+            contender.timer = self.adapter.own_timer(origin.step) or independent_timer(contender)
+        return replace(origin, contender=contender)
+
+    def check_synchronization(self, member: Member) -> None:
+        """Raise `Untrustworthy` if `synchronize` returns early; once per mode, which is what it could depend on."""
+        if member.cell.mode in self.worker.synchronizing:
+            return
+        self.worker.synchronizing.add(member.cell.mode)
+        share = outstanding_share(
+            member.step, self.adapter.synchronize, self.adapter.to_numpy, self.worker.clocks.wall, time.sleep
+        )
+        if share > OUTSTANDING_SHARE:
+            raise Untrustworthy(
+                f"synchronize returned while {share:.0%} of the call was still to be done: "
+                "what would be timed is submitting the work, not doing it."
+            )
+
+    def sample(self, members: list[Member]) -> dict:
+        """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin anew."""
+        last_progress = time.perf_counter()
+
+        def on_round(rounds: int) -> None:
+            nonlocal last_progress
+            if time.perf_counter() - last_progress >= PROGRESS_SECONDS:
+                last_progress = time.perf_counter()
+                seconds = {member.contender.name: member.contender.samples[-1] for member in members}
+                self.channel.send("progress", rounds=rounds, seconds=seconds)
+
+        while members:
+            by_name = {member.contender.name: member.cell for member in members}
+            at_work = [members[0].cell]
+
+            def on_sample(contender: Contender, by_name=by_name, at_work=at_work) -> None:
+                at_work[0] = by_name[contender.name]
+                self.channel.mark(at_work[0].id)
+
+            self.channel.phase(at_work[0], "sampling")
+            job = self.worker.job
+            order = random.Random(f"{job['seed']}/{job['launch']}/{at_work[0].group_id}")
+            for member in members:
+                member.contender = replace(member.contender, samples=[], cpu_seconds=0.0, wall_seconds=0.0)
+            with self.worker.reporting(at_work):
+                meter = NoiseMeter()
+                contenders = [member.contender for member in members]
+                take_rounds(contenders, self.profile, self.worker.clocks, order, on_round, on_sample)
+                return meter.stop().to_json()
+            members[:] = [member for member in members if member.cell is not at_work[0]]
+        return {}
+
+    def send_reports(self, members: list[Member], noise: dict) -> None:
+        """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
+        reports = {}
+        for member in members:
+            with self.worker.reporting([member.cell]):
+                self.channel.mark(member.cell.id)
+                reports[member.contender.name] = self.report(member, noise)
+        for cell_id, report in reports.items():
+            self.channel.send("cell", cell=cell_id, status="measured", **report)
+
+    def report(self, member: Member, noise: dict) -> dict:
+        contender, captured = member.contender, member.step.capture()
+        before, after = contender.compilations_before, captured.compilations
+        return {
+            "prepare_s": member.prepare_s,
+            "first_call_s": contender.first_call_s,
+            "warmup_calls": contender.warmup_calls,
+            "steady": contender.steady,
+            "calls_per_sample": contender.calls_per_sample,
+            "samples": contender.samples,
+            "timed_s": contender.wall_seconds,
+            "cpu_per_wall": contender.cpu_per_wall,
+            "recompilations": None if before is None or after is None else after - before,
+            "capture": asdict(captured) if isinstance(captured, Capture) else None,
+            "peak_memory_bytes": self.adapter.peak_memory_bytes(),
+            "noise": noise,
+            "position": self.position,
+            "outputs": self.save_outputs(member),
+            "unseen": self.unseen(member),
+        }
+
+    def save_outputs(self, member: Member) -> str:
+        """Outputs for the first input sets, as the steady mode computes them; returns the file's path."""
+        member.step.rewind()
+        values = {}
+        for index in range(self.worker.job["parity_inputs"]):
+            output = member.step()
+            self.adapter.synchronize(output)
+            values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}
+        folder = Path(self.worker.job["outputs"])
+        path = folder / f"{len(list(folder.iterdir()))}.npz"
+        np.savez(path, **values)
+        return str(path)
+
+    def unseen(self, member: Member) -> dict | None:
+        """What the first call at another shape costs, once the mode is warm, and its latency from then on.
+
+        None where none is asked for. Steps share their compiled code, so this comes after everything else.
+        """
+        asked = self.group["unseen"]
+        if not asked or member.contender.name != member.cell.id:
+            return None
+        path, length = asked["inputs"], asked["seq_len"]
+        self.channel.phase(member.cell, "unseen shape")
+        step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(path)])
+        before = member.compilations()
+        contender = replace(member.contender, step=step)
+        try:
+            first_call(contender, self.worker.clocks)
+            compiled = None if before is None else member.compilations() - before
+            steady = time_calls(contender, UNSEEN_CALLS, self.worker.clocks)
+        except Exception as error:  # the mode's answer to another shape, not a failure of the cell
+            return {"seq_len": length, "problem": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+        return {
+            "seq_len": length,
+            "first_call_s": contender.first_call_s,
+            "latency_s": steady,
+            "compilations": compiled,
+        }
+
+
+def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
+    """The input sets of a file, in order; its keys are `<set>.<name>`."""
+    sets: dict[int, dict[str, np.ndarray]] = {}
+    with np.load(path) as stored:
+        for key in stored.files:
+            index, _, name = key.partition(".")
+            sets.setdefault(int(index), {})[name] = stored[key]
+    return [sets[index] for index in sorted(sets)]

@@ -1,0 +1,59 @@
+"""What one `tf.function` captured, and the signatures of those that serve every shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from frameworks import adapter as boundary
+from measurement.cells import Cell
+from workloads.spec import Workload
+
+# Nodes that leave the graph for Python in every call.
+_PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+
+
+class Captured:
+    """Reports what one `tf.function` captured; the graph is examined once, after the first call."""
+
+    def __init__(self, function: Callable[..., Any], inputs: tuple):
+        self._function, self._inputs = function, inputs
+        self._examined: tuple[str, int] | None = None
+
+    def __call__(self) -> boundary.Capture:
+        traces = self._function.experimental_get_tracing_count()
+        if not traces:
+            return boundary.Capture(whole=False, graphs=0, compilations=0, detail="not called yet")
+        self._examined = self._examined or self._examine()
+        backend, breaks = self._examined
+        problems = {
+            f"traced {traces} times": traces != 1,
+            f"{breaks} nodes call Python": breaks > 0,
+            "tf.config.run_functions_eagerly is on, so no graph runs": tf.config.functions_run_eagerly(),
+        }
+        detail = "; ".join(problem for problem, found in problems.items() if found)
+        # Compilations are traces: XLA compiles once for a trace of fixed shapes.
+        return boundary.Capture(not detail, traces, breaks, compilations=traces, backend=backend, detail=detail)
+
+    def _examine(self) -> tuple[str, int]:
+        """The compiler, and how many nodes leave the graph for Python."""
+        concrete = self._function.get_concrete_function(*self._inputs)
+        graph = concrete.graph.as_graph_def()
+        nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
+        breaks = sum(node.op in _PYTHON_NODES for node in nodes)
+        # With this attribute TensorFlow raises, and does not fall back, where XLA cannot compile all of the function.
+        if not concrete.function_def.attr["_XlaMustCompile"].b:
+            return "grappler", breaks
+        module = self._function.experimental_get_compiler_ir(*self._inputs)(stage="hlo")
+        return ("xla" if module.startswith("HloModule") else "unknown"), breaks
+
+
+def signature(workload: Workload, cell: Cell, tensors: tuple) -> list[tf.TensorSpec]:
+    """Specifications of the inputs that leave open what changes with batch size and sequence length."""
+    axes = workload.dynamic_axes(dict(cell.parameters))
+    return [
+        tf.TensorSpec([None if axis in free else length for axis, length in enumerate(tensor.shape)], tensor.dtype)
+        for tensor, free in zip(tensors, axes, strict=True)
+    ]
