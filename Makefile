@@ -39,7 +39,7 @@ bench: $(RUNNER)
 	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(SWITCHES))
 
 selfcheck: $(RUNNER)
-	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK DEVICE THREADS PROFILE BUDGET REPEATS PYTHON OUT)
+	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
 
 list: $(RUNNER)
 	@$(RUNNER) runner.py list $(call flags,PYTHON)

@@ -58,7 +58,6 @@ class Contest:
         for cell in self.cells:
             with self.worker.reporting([cell]):
                 members.append(self.prepare(cell, weights, inputs))
-        members += [self.control(members, **entry) for entry in self.group["controls"]]
         if self.worker.job["launch"] is None:  # a priming launch only fills the compile caches
             for member in members:
                 self.channel.send("cell", cell=member.cell.id, status="primed")
@@ -70,6 +69,7 @@ class Contest:
                 self.check_synchronization(member)
             if trouble:
                 members.remove(member)
+        members += [self.control(members, **entry) for entry in self.group["controls"]] if members else []
         noise = self.sample(members)
         self.send_reports(members, noise)
         members.clear()
@@ -100,7 +100,7 @@ class Contest:
         return member
 
     def control(self, members: list[Member], id: str, of: str, delay: float, own_timer: bool) -> Member:
-        """A second contender on the step of the cell `of`: the same, slower by a share, or under another timer."""
+        """A second contender on the warm step of the cell `of`: the same, slower, or under another timer."""
         origin = next(member for member in members if member.cell.id == of)
         contender = replace(origin.contender, name=id)
         if delay:
@@ -182,16 +182,16 @@ class Contest:
             "peak_memory_bytes": self.adapter.peak_memory_bytes(),
             "noise": noise,
             "position": self.position,
-            "outputs": self.save_outputs(member),
+            "outputs": self.save_outputs(member.step),
             "unseen": self.unseen(member),
         }
 
-    def save_outputs(self, member: Member) -> str:
+    def save_outputs(self, step: Step) -> str:
         """Outputs for the first input sets, as the steady mode computes them; returns the file's path."""
-        member.step.rewind()
+        step.rewind()
         values = {}
         for index in range(self.worker.job["parity_inputs"]):
-            output = member.step()
+            output = step()
             self.adapter.synchronize(output)
             values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}
         folder = Path(self.worker.job["outputs"])
@@ -216,6 +216,7 @@ class Contest:
             first_call(contender, self.worker.clocks)
             compiled = None if before is None else member.compilations() - before
             steady = time_calls(contender, UNSEEN_CALLS, self.worker.clocks)
+            outputs = self.save_outputs(step)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
             return {"seq_len": length, "problem": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
         return {
@@ -223,6 +224,7 @@ class Contest:
             "first_call_s": contender.first_call_s,
             "latency_s": steady,
             "compilations": compiled,
+            "outputs": outputs,
         }
 
 

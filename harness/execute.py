@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 import frameworks
 import workloads
 from harness import assemble, doubling, yardsticks
@@ -19,6 +21,7 @@ from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import Cell
 from measurement.machine import cpu_assignment
+from measurement.parity import largest_error
 from measurement.peaks import Peaks
 from measurement.profiles import Profile
 
@@ -222,10 +225,6 @@ class Executor:
 
     def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:
         """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape."""
-        import numpy as np
-
-        from measurement.parity import largest_error
-
         workload = workloads.get(group.cells[0].workload)
         key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
         oracle = self.materials(group).reference
@@ -239,6 +238,17 @@ class Executor:
             name, reference = self.references.setdefault(key, (f"{cell.framework} {cell.mode}", outputs[0]))
             error = max(largest_error(values, reference) for values in outputs)
             outcome.parity = Parity(error, workload.tolerance[cell.dtype], name)
+            self.check_unseen(group, outcome)
+
+    def check_unseen(self, group: Group, outcome: Outcome) -> None:
+        """What a mode computes at the length of `--unseen-seq` must be right as well, or its figures there are void."""
+        other = at_unseen_length(group, self.sweep.unseen_seq)
+        oracle = self.materials(other).reference if other else None
+        seen = [report["unseen"] for report in outcome.reports if "outputs" in (report.get("unseen") or {})]
+        for entry in seen if oracle else ():
+            error = largest_error(dict(np.load(entry["outputs"])), dict(np.load(oracle)))
+            if error > outcome.parity.tolerance:
+                entry["problem"] = f"its outputs differ from numpy's by up to {error:.3g}"
 
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in wanted:

@@ -1,0 +1,154 @@
+"""What a self-check asks and how it is judged: from trials whose truth is known to answers in words."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from measurement.sampling import Clocks, Contender, take_sample
+from measurement.statistics import Interval
+
+WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time from ours
+NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
+PARENT_CORES = 0.01
+THREADS_MARGIN = 0.1
+COVERS = 0.90  # of the intervals hold the truth, which 95 % of them should: fewer is not chance
+FINDS = 0.95  # of the trials with a step slowed by 5 % or more exclude 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One pair measured alternately: the ratio that was found, and the one that is known to be true."""
+
+    framework: str
+    question: str  # again, timer, or the share by which the step was slowed
+    truth: float
+    found: Interval | None
+
+    @property
+    def covers(self) -> bool:
+        return self.found is not None and self.found.low <= self.truth <= self.found.high
+
+    @property
+    def error(self) -> float:
+        """The estimate's distance from the truth, as a share of it; infinite where there is no estimate."""
+        return abs(self.found.value / self.truth - 1) if self.found else math.inf
+
+    @property
+    def found_slower(self) -> bool:
+        """Whether the interval says that the step is slower than the plain one."""
+        return self.found is not None and self.found.high < 1
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question with its answer."""
+
+    framework: str
+    question: str
+    found: str
+    holds: bool
+
+
+def null_overhead(samples: int = 2000) -> tuple[float, float]:
+    """Seconds that a sample costs besides its calls, and that the harness adds to each call."""
+    clocks = Clocks()
+    contender = Contender("null", step=lambda: None, synchronize=lambda output: None)
+
+    def seconds_each(calls: int) -> float:
+        contender.calls_per_sample = calls
+        start = clocks.wall()
+        for _ in range(samples):
+            take_sample(contender, clocks)
+        return (clocks.wall() - start) / samples
+
+    one, many = seconds_each(1), seconds_each(101)
+    per_call = (many - one) / 100
+    return one - per_call, per_call
+
+
+def clock_step() -> float:
+    """The smallest step seen between two readings of the clock, in seconds."""
+    readings = [time.perf_counter() for _ in range(10_000)]
+    return min(b - a for a, b in itertools.pairwise(readings) if b > a)
+
+
+def machine_checks(sample_seconds: float) -> list[Check]:
+    """Questions that no framework is needed for."""
+    per_sample, per_call = null_overhead()
+    step = clock_step()
+    return [
+        Check(
+            "", "a sample's own cost is under 0.1 % of it",
+            f"{per_sample * 1e6:.1f} µs of {sample_seconds * 1e3:.0f} ms, and {per_call * 1e9:.0f} ns a call",
+            per_sample < NULL_SHARE * sample_seconds,
+        ),
+        Check(
+            "", "the clock resolves a thousandth of a sample",
+            f"steps of {step * 1e9:.0f} ns", step < 1e-3 * sample_seconds,
+        ),
+    ]  # fmt: skip
+
+
+def parent_check(framework: str, cores: float) -> Check:
+    """Whether the process that waits for the worker left it the processor."""
+    return Check(
+        framework, "the waiting parent uses under 1 % of a core", f"{cores:.2%} of a core", cores < PARENT_CORES
+    )
+
+
+def threads_check(framework: str, threads: int, cores: Sequence[float]) -> Check:
+    """Whether the framework kept to its thread setting. `cores` is CPU time over wall time, per trial."""
+    busiest = max(cores)
+    asked = f"{threads} thread{'s' if threads > 1 else ''} asked for"
+    return Check(framework, asked, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
+
+
+def trial_checks(trials: Sequence[Trial]) -> list[Check]:
+    """The answers that the trials of one framework give, one or two per question."""
+    checks = []
+    for question in dict.fromkeys(trial.question for trial in trials):
+        same = [trial for trial in trials if trial.question == question]
+        truth = same[0].truth
+        near = [trial.error <= WITHIN for trial in same]
+        covering = [trial.covers for trial in same]
+        if question == "timer":
+            checks.append(_shares(same, "an independent timer agrees within 2 %", near, FINDS))
+        elif question == "again":
+            checks.append(_shares(same, "A/A: the same step is equally fast, within 2 %", near, FINDS))
+            checks.append(_shares(same, "A/A: the interval holds 1", covering, COVERS))
+        else:
+            slower = f"a step slowed by {float(question):.0%}"
+            checks.append(_shares(same, f"{slower}: the interval holds {truth:.4f}", covering, COVERS))
+            if float(question) >= 0.05:
+                found = [trial.found_slower for trial in same]
+                checks.append(_shares(same, f"{slower} is found to be slower", found, FINDS))
+    return checks
+
+
+def _shares(trials: Sequence[Trial], question: str, holds: Sequence[bool], wanted: float) -> Check:
+    values = [trial.found for trial in trials if trial.found]
+    if not values:
+        found = "too few samples"
+    elif len(trials) == 1:
+        found = f"{values[0].value:.4f} [{values[0].low:.4f}, {values[0].high:.4f}]"
+    else:
+        worst = max(trials, key=lambda trial: trial.error if trial.found else 0).found
+        middle = median(value.value for value in values)
+        found = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {worst.value:.4f}"
+    return Check(trials[0].framework, question, found, sum(holds) >= wanted * len(holds))
+
+
+def verdict(checks: Sequence[Check], repeats: int) -> str:
+    """The answer in a sentence or two."""
+    failed = [check for check in checks if not check.holds]
+    if not failed:
+        return f"This machine is fit for measuring: all {len(checks)} checks hold."
+    names = ", ".join(sorted({check.framework or "the machine" for check in failed}))
+    advice = "quieten it, or use a longer profile"
+    chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
+    return f"{len(checks) - len(failed)} of {len(checks)} checks hold; look at {names}: {advice}.{chance}"
