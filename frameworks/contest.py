@@ -66,7 +66,6 @@ class Contest:
             self.channel.phase(member.cell, "warm-up")
             with self.worker.reporting([member.cell]) as trouble:
                 warm_up(member.contender, self.profile, self.worker.clocks)
-                self.check_synchronization(member)
             if trouble:
                 members.remove(member)
         members += [self.control(members, **entry) for entry in self.group["controls"]] if members else []
@@ -97,6 +96,7 @@ class Contest:
         captured = step.capture()
         if self.worker.description.mode(cell.mode).graph and not captured.whole:
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
     def control(self, members: list[Member], id: str, of: str, delay: float, own_timer: bool) -> Member:

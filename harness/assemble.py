@@ -6,12 +6,11 @@ import json
 import math
 from statistics import median
 
+from harness import judgement
 from harness.outcomes import Context, Outcome
 from harness.runs import parameters_text
-from measurement import flags, regime
-from measurement.noise import Noise
+from measurement import regime
 from measurement.peaks import Peaks, datasheet
-from measurement.profiles import Profile
 from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, median_interval, ratio, summarise
 
@@ -37,7 +36,7 @@ def _process(report: dict) -> tuple:
 
 def latency_of(outcome: Outcome) -> dict[str, float]:
     """The median latency in milliseconds under the cell's name; nothing for a cell that was not measured."""
-    return {} if outcome.failure else {outcome.cell.id: median(_all_samples(outcome)) * 1e3}
+    return {} if outcome.failure else {outcome.cell.id: median(outcome.samples) * 1e3}
 
 
 def record(
@@ -65,16 +64,16 @@ def record(
     row["batch_doubling_growth"] = doubling_growth
     row |= _explained(outcome, row, peaks)
     row |= _unseen(outcome)
-    row |= _noise(outcome)
+    row |= judgement.noise(outcome)
     if outcome.cell.mode == "eager":
         row["speedup_vs_eager"] = 1.0
     elif interval:
         row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
-    certain = interval or median_interval(_all_samples(outcome))
+    certain = interval or median_interval(outcome.samples)
     half_width = certain.relative_half_width if certain else math.inf
-    raised = _flags(outcome, half_width, context.profile)
+    raised = judgement.flags_of(outcome, half_width, context.profile)
     row["flags"] = ";".join(raised) or None
-    return row | _status(outcome, half_width, context.profile)
+    return row | judgement.status(outcome, half_width, context.profile)
 
 
 def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dict:
@@ -123,12 +122,8 @@ def _framework_version(outcome: Outcome, context: Context) -> str | None:
     return next((versions[n] for n in context.distributions[outcome.cell.framework] if n in versions), None)
 
 
-def _all_samples(outcome: Outcome) -> list[float]:
-    return [sample for report in outcome.reports for sample in report["samples"]]
-
-
 def _latency(outcome: Outcome) -> dict:
-    samples = _all_samples(outcome)
+    samples = outcome.samples
     summary, interval = summarise(samples), median_interval(samples)
     milliseconds = {
         "latency_ms_median": summary.median,
@@ -148,23 +143,18 @@ def _latency(outcome: Outcome) -> dict:
     }
 
 
-def _median_of(outcome: Outcome, name: str) -> float | None:
-    values = [report[name] for report in outcome.reports if report.get(name) is not None]
-    return median(values) if values else None
-
-
 def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
-    steady = median(_all_samples(outcome))
-    first = _median_of(outcome, "first_call_s")
+    steady = median(outcome.samples)
+    first = outcome.median_of("first_call_s")
     row = {
         "first_call_s": first,
         "compile_s": max(0.0, first - steady),
-        "prepare_s": _median_of(outcome, "prepare_s"),
+        "prepare_s": outcome.median_of("prepare_s"),
         "launch_position": outcome.reports[0]["position"],
     }
     if baseline and baseline is not outcome:
-        gain = median(_all_samples(baseline)) - steady
-        extra = first - _median_of(baseline, "first_call_s")
+        gain = median(baseline.samples) - steady
+        extra = first - baseline.median_of("first_call_s")
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row
 
@@ -240,64 +230,3 @@ def _unseen(outcome: Outcome) -> dict:
         "unseen_latency_ms": 1e3 * median(entry["latency_s"] for entry in seen),
         "unseen_compilations": seen[0]["compilations"],
     }
-
-
-def _noise(outcome: Outcome) -> dict:
-    seen = [report["noise"] for report in outcome.reports]
-
-    def worst(name: str) -> float | None:
-        values = [noise[name] for noise in seen if noise[name] is not None]
-        return max(values) if values else None
-
-    cpu_per_wall = _median_of(outcome, "cpu_per_wall")
-    on_cpu = outcome.cell.device_kind == "cpu"
-    return {
-        "cpu_per_wall": cpu_per_wall,
-        "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
-        "load_average": worst("load_average"),
-        "other_load_cores": worst("other_load_cores"),
-        "steal_share": worst("steal_share"),
-        "involuntary_switches_per_s": worst("involuntary_switches_per_s"),
-    }
-
-
-def _drift(report: dict) -> float | None:
-    samples = report["samples"]
-    if len(samples) < flags.ROUNDS_WANTED:
-        return None
-    half = len(samples) // 2
-    return abs(median(samples[half:]) / median(samples[:half]) - 1)
-
-
-def _flags(outcome: Outcome, half_width: float, profile: Profile) -> list[str]:
-    """Flags raised by any launch."""
-    on_cpu = outcome.cell.device_kind == "cpu"
-    found = set()
-    for report in outcome.reports:
-        observation = flags.Observation(
-            threads=outcome.cell.threads,
-            cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
-            steady=report["steady"],
-            rounds=len(report["samples"]),
-            half_width=half_width,
-            target_half_width=profile.target_half_width,
-            recompilations=report["recompilations"],
-            drift=_drift(report),
-            noise=Noise(**report["noise"]),
-        )
-        found |= set(flags.raised(observation))
-    return [flag.name for flag in flags.FLAGS if flag.name in found]
-
-
-def _status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
-    parity = outcome.parity
-    row = {
-        "parity_max_abs_err": parity.error if parity and math.isfinite(parity.error) else None,
-        "parity_tolerance": parity.tolerance if parity else None,
-        "parity_reference": parity.reference if parity else None,
-    }
-    if parity and not parity.holds:
-        size = f"by up to {parity.error:.3g}" if math.isfinite(parity.error) else "in shape, or hold no numbers"
-        reason = f"Outputs differ from {parity.reference}'s {size}, where {parity.tolerance:g} is allowed."
-        return row | {"status": "mismatch", "reason": reason}
-    return row | {"status": "noisy" if half_width > profile.target_half_width else "ok"}

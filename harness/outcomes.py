@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import median
 
 from measurement.cells import Cell
 from measurement.profiles import Profile
@@ -45,6 +46,16 @@ class Outcome:
     def comparable(self) -> bool:
         """Whether the cell's time may be set against another's: it was measured, and computed what it should."""
         return not self.failure and (self.parity is None or self.parity.holds)
+
+    @property
+    def samples(self) -> list[float]:
+        """Seconds per call, of all launches."""
+        return [sample for report in self.reports for sample in report["samples"]]
+
+    def median_of(self, name: str) -> float | None:
+        """The median over launches of what workers reported under `name`; None where none did."""
+        values = [report[name] for report in self.reports if report.get(name) is not None]
+        return median(values) if values else None
 
     def has_report(self, launch: int) -> bool:
         """Whether that launch measured the cell."""

@@ -71,7 +71,7 @@ def measure(groups: tuple[Group, ...], profile, interpreter: Path) -> tuple[dict
     first = groups[0].cells[0]
     store = Store(None, 0)
     store.prepare(groups, lambda text: None)
-    context = Context("selfcheck", "", "", None, profile, "cold", {})
+    context = Context("selfcheck", "", "", None, profile, "cold", {first.framework: ()})
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
         executor = Executor(

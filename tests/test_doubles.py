@@ -15,6 +15,7 @@ from conftest import ROOT
 from doubles.suite import CODE, SILENCE, TINY, Finished, processes_naming
 
 from measurement import schema
+from measurement.machine import usable_cpus
 
 MEASURED = schema.MEASURED
 
@@ -25,6 +26,9 @@ EXPECTED = {
     "prints": (MEASURED, "", ""),
     "wrong-weight": (("mismatch",), "Outputs differ from numpy's by up to", ""),
     "constant": (("mismatch",), "Outputs differ from numpy's by up to", ""),
+    "unsynchronized": (("error",), "synchronize returned while", ""),
+    "two-threads": (MEASURED, "", ""),
+    "recompiles": (MEASURED, "", ""),
     "silent-fallback": (("unsupported",), "silent-fallback did not capture the whole model", ""),
     "unsupported": (("unsupported",), "Fake has no such mode on this machine.", ""),
     "oom": (("oom",), "MemoryError: cannot allocate 1 TiB", "MemoryError: cannot allocate 1 TiB"),
@@ -92,6 +96,16 @@ def test_everything_else_is_measured(everything):
     # Measured in one process with the eager mode, although the workers of both were killed again and again.
     assert everything.record("graph")["speedup_ci_low"] > 0
     assert everything.record("graph")["break_even_calls"] is None or everything.record("graph")["break_even_calls"] >= 0
+
+
+@pytest.mark.parametrize(("mode", "flag"), [("two-threads", "threads_exceeded"), ("recompiles", "recompiled")])
+def test_what_is_not_as_it_claims_is_flagged(everything, mode, flag):
+    if mode == "two-threads" and usable_cpus() == 1:
+        pytest.skip("two threads cannot keep more than one processor busy where there is one")
+    if mode == "two-threads" and everything.record(mode)["other_load_cores"] > usable_cpus() - 1.3:
+        pytest.skip("other processes left no room for a second thread")
+    assert flag in everything.record(mode)["flags"].split(";")
+    assert flag not in (everything.record("eager")["flags"] or "").split(";")
 
 
 @pytest.mark.parametrize("mode", ["wrong-weight", "constant"])

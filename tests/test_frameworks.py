@@ -116,6 +116,32 @@ def test_records_say_how_they_were_obtained(swept):
         assert record["first_call_s"] > 0
 
 
+@pytest.fixture(scope="session", params=REAL)
+def unseen(request, tmp_path_factory) -> list[dict]:
+    """A framework's eager and default graph mode, static and dynamic, that meet another sequence length when warm."""
+    interpreter(request.param)
+    words = ["--workload", "bert-tiny", "--impl", "plain", "--seq", "16", "--unseen-seq", "24", *QUICKLY]
+    out = tmp_path_factory.mktemp("unseen") / "run"
+    done = bench(out, *words, "--shapes", "static,dynamic", "--framework", request.param)
+    assert done.code == 0, done.output
+    return done.records
+
+
+def test_a_static_graph_compiles_again_for_an_unseen_length_a_dynamic_one_does_not(unseen):
+    for record in unseen:
+        description = frameworks.describe(record["framework"])
+        if record["framework"] == "jax" and (record["mode"], record["shapes"]) == ("jit", "dynamic"):
+            assert record["status"] == "unsupported"
+            continue
+        assert record["status"] in MEASURED, record["reason"]
+        assert record.get("unseen_problem") is None  # its outputs are right as well
+        assert record["unseen_seq_len"] == 24
+        assert record["unseen_first_call_s"] > 0
+        assert record["unseen_latency_ms"] > 0
+        if description.mode(record["mode"]).graph:
+            assert record["unseen_compilations"] == (1 if record["shapes"] == "static" else 0)
+
+
 def test_a_transposed_weight_is_a_mismatch(tmp_path):
     """Reference from the right weights, framework from wrong ones: one square matrix transposed."""
     import numpy as np

@@ -42,6 +42,11 @@ class LayerNorm(tf.Module):
         return tf.cast(tf.nn.batch_normalization(y, mean, variance, offset, scale, self.epsilon), x.dtype)
 
 
+def lengths(x: tf.Tensor) -> list[int | tf.Tensor]:
+    """The length of each axis: a number where the shape is known when traced, else a scalar tensor."""
+    return [tf.shape(x)[axis] if length is None else length for axis, length in enumerate(x.shape)]
+
+
 class BertLayer(tf.Module):
     """Self-attention and feed-forward block of BERT."""
 
@@ -57,11 +62,15 @@ class BertLayer(tf.Module):
         self.output = Linear(weights, f"{prefix}.output.dense", dtype)
         self.norm = LayerNorm(weights, f"{prefix}.output.LayerNorm", BERT_EPSILON, dtype)
 
-    def __call__(self, x: tf.Tensor, mask: tf.Tensor | None, batch: int, length: int) -> tf.Tensor:
+    def __call__(
+        self, x: tf.Tensor, mask: tf.Tensor | None, batch: int | tf.Tensor, length: int | tf.Tensor
+    ) -> tf.Tensor:
         hidden = x.shape[-1]
 
         def split(y: tf.Tensor) -> tf.Tensor:
-            return tf.transpose(tf.reshape(y, (batch, length, self.heads, -1)), (0, 2, 1, 3))  # (B, nh, S, hs)
+            return tf.transpose(
+                tf.reshape(y, (batch, length, self.heads, hidden // self.heads)), (0, 2, 1, 3)
+            )  # (B, nh, S, hs)
 
         q, k, v = split(self.query(x)), split(self.key(x)), split(self.value(x))
         scores = tf.matmul(q, k, transpose_b=True) / math.sqrt(hidden // self.heads)  # (B, nh, S, S)
@@ -92,7 +101,7 @@ class Bert(tf.Module):
         self.pooler = Linear(weights, "pooler.dense", dtype)
 
     def __call__(self, input_ids: tf.Tensor, attention_mask: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
-        batch, length = input_ids.shape
+        batch, length = lengths(input_ids)
         x = tf.gather(self.words, input_ids) + tf.gather(self.positions, tf.range(length))  # (B, S, H)
         x = x + tf.gather(self.token_types, tf.zeros_like(input_ids))
         hidden = x.shape[-1]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, recompiling
 
 from frameworks import adapter, canary
 from frameworks.adapter import Capture, Effective, Step, Unsupported
@@ -25,7 +24,6 @@ if os.environ.get("FAKE_IMPORT") == "dies":
     os.kill(os.getpid(), signal.SIGSEGV)
 
 CACHE = Path(os.environ["FAKE_CACHE_DIR"])
-SAMPLES_BEFORE_TROUBLE = 3
 
 
 class Adapter(adapter.Adapter):
@@ -67,6 +65,8 @@ class Adapter(adapter.Adapter):
             return Step(call, [self.place(cell, arrays) for arrays in inputs])
         CACHE.mkdir(parents=True, exist_ok=True)
         (CACHE / cell.mode).touch()  # "compiled code"
+        if cell.mode == "recompiles":
+            return recompiling(call, [self.place(cell, arrays) for arrays in inputs])
         whole = cell.mode != "silent-fallback"
         captured = Capture(whole, graphs=1 if whole else 2, graph_breaks=0 if whole else 1, compilations=1)
         return Step(call, [self.place(cell, arrays) for arrays in inputs], lambda: captured)
@@ -83,100 +83,6 @@ class Adapter(adapter.Adapter):
         return None
 
     def to_numpy(self, output: Any) -> Arrays:
+        if isinstance(output, Future):
+            output = output.result()
         return output if self._device_works else {name: np.zeros_like(value) for name, value in output.items()}
-
-
-def after_some_samples(call: Callable, trouble: Callable[[], None]) -> Callable:
-    """`call`, with trouble in the middle of sampling, when everything before went well."""
-    samples = 0
-
-    def troubled(inputs: Arrays) -> Arrays:
-        nonlocal samples
-        samples += is_sampled()
-        if samples > SAMPLES_BEFORE_TROUBLE:
-            trouble()
-        return call(inputs)
-
-    return troubled
-
-
-def is_sampled() -> bool:
-    """Whether this call belongs to a sample rather than to the warm-up."""
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_code.co_name == "take_sample":
-            return True
-        frame = frame.f_back
-    return False
-
-
-def printing(call: Callable) -> Callable:
-    def prints(inputs: Arrays) -> Arrays:
-        print('{"type": "done"}')
-        print("a warning that nobody asked for", file=sys.stderr)
-        os.write(1, b"\xff\xfe no UTF-8 either\n")
-        return call(inputs)
-
-    return prints
-
-
-def constant(call: Callable) -> Callable:
-    first: list[Arrays] = []
-
-    def constantly(inputs: Arrays) -> Arrays:
-        if not first:
-            first.append(call(inputs))
-        return first[0]
-
-    return constantly
-
-
-def writing(call: Callable, line: str) -> Callable:
-    def writes(inputs: Arrays) -> Arrays:
-        with open(sys.argv[2], "w") as pipe:
-            pipe.write(line + "\n")
-        return call(inputs)
-
-    return writes
-
-
-def raising(call: Callable) -> Callable:
-    def trouble() -> None:
-        print("the framework's own last words", file=sys.stderr)
-        raise RuntimeError("kernel launch failed")
-
-    return after_some_samples(call, trouble)
-
-
-def crashing(call: Callable) -> Callable:
-    def trouble() -> None:
-        print("terminate called without an active exception", file=sys.stderr, flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    return after_some_samples(call, trouble)
-
-
-def hanging(call: Callable) -> Callable:
-    """Never returns, and has a child. With `FAKE_NOTES` it tells there who they are, and ignores polite signals."""
-
-    def trouble() -> None:
-        child = subprocess.Popen(["sleep", "1000"])
-        if notes := os.environ.get("FAKE_NOTES"):
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            Path(notes + ".new").write_text(f"{os.getpid()} {child.pid}")
-            os.rename(notes + ".new", notes)
-        print("waiting for a lock", file=sys.stderr, flush=True)
-        time.sleep(1000)
-
-    return after_some_samples(call, trouble)
-
-
-MISBEHAVIOUR = {
-    "prints": printing,
-    "constant": constant,
-    "raises": raising,
-    "rubbish": partial(writing, line="Compiling 3 kernels..."),
-    "half-message": partial(writing, line='{"type": "cell"}'),
-    "crash": crashing,
-    "hang": hanging,
-}

@@ -1,0 +1,74 @@
+"""How far a measured cell can be trusted: disturbances, flags, parity and status."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+
+from harness.outcomes import Outcome
+from measurement import flags
+from measurement.noise import Noise
+from measurement.profiles import Profile
+
+
+def noise(outcome: Outcome) -> dict:
+    """The columns on threads and disturbances: the worst of any launch."""
+    seen = [report["noise"] for report in outcome.reports]
+
+    def worst(name: str) -> float | None:
+        values = [noise[name] for noise in seen if noise[name] is not None]
+        return max(values) if values else None
+
+    cpu_per_wall = outcome.median_of("cpu_per_wall")
+    on_cpu = outcome.cell.device_kind == "cpu"
+    return {
+        "cpu_per_wall": cpu_per_wall,
+        "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
+        "load_average": worst("load_average"),
+        "other_load_cores": worst("other_load_cores"),
+        "steal_share": worst("steal_share"),
+        "involuntary_switches_per_s": worst("involuntary_switches_per_s"),
+    }
+
+
+def _drift(report: dict) -> float | None:
+    samples = report["samples"]
+    if len(samples) < flags.ROUNDS_WANTED:
+        return None
+    half = len(samples) // 2
+    return abs(median(samples[half:]) / median(samples[:half]) - 1)
+
+
+def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]:
+    """Flags raised by any launch."""
+    on_cpu = outcome.cell.device_kind == "cpu"
+    found = set()
+    for report in outcome.reports:
+        observation = flags.Observation(
+            threads=outcome.cell.threads,
+            cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
+            steady=report["steady"],
+            rounds=len(report["samples"]),
+            half_width=half_width,
+            target_half_width=profile.target_half_width,
+            recompilations=report["recompilations"],
+            drift=_drift(report),
+            noise=Noise(**report["noise"]),
+        )
+        found |= set(flags.raised(observation))
+    return [flag.name for flag in flags.FLAGS if flag.name in found]
+
+
+def status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
+    """How the cell ended, and what parity says."""
+    parity = outcome.parity
+    row = {
+        "parity_max_abs_err": parity.error if parity and math.isfinite(parity.error) else None,
+        "parity_tolerance": parity.tolerance if parity else None,
+        "parity_reference": parity.reference if parity else None,
+    }
+    if parity and not parity.holds:
+        size = f"by up to {parity.error:.3g}" if math.isfinite(parity.error) else "in shape, or hold no numbers"
+        reason = f"Outputs differ from {parity.reference}'s {size}, where {parity.tolerance:g} is allowed."
+        return row | {"status": "mismatch", "reason": reason}
+    return row | {"status": "noisy" if half_width > profile.target_half_width else "ok"}

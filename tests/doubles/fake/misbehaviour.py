@@ -1,0 +1,153 @@
+"""The ways in which the fake's modes misbehave: each makes a bad call out of a good one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from frameworks.adapter import Capture, Step
+from workloads.spec import Arrays
+
+SAMPLES_BEFORE_TROUBLE = 3
+
+
+def after_some_samples(call: Callable, trouble: Callable[[], None]) -> Callable:
+    """`call`, with trouble in the middle of sampling, when everything before went well."""
+    samples = 0
+
+    def troubled(inputs: Arrays) -> Arrays:
+        nonlocal samples
+        samples += is_sampled()
+        if samples > SAMPLES_BEFORE_TROUBLE:
+            trouble()
+        return call(inputs)
+
+    return troubled
+
+
+def recompiling(call: Callable, inputs: list[tuple]) -> Step:
+    """A step whose compile counter moves in the middle of sampling."""
+    compilations = 1
+
+    def once_more() -> None:
+        nonlocal compilations
+        compilations += 1
+
+    def capture() -> Capture:
+        return Capture(whole=True, graphs=1, graph_breaks=0, compilations=compilations)
+
+    return Step(after_some_samples(call, once_more), inputs, capture)
+
+
+def is_sampled() -> bool:
+    """Whether this call belongs to a sample rather than to the warm-up."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "take_sample":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def printing(call: Callable) -> Callable:
+    def prints(inputs: Arrays) -> Arrays:
+        print('{"type": "done"}')
+        print("a warning that nobody asked for", file=sys.stderr)
+        os.write(1, b"\xff\xfe no UTF-8 either\n")
+        return call(inputs)
+
+    return prints
+
+
+def constant(call: Callable) -> Callable:
+    first: list[Arrays] = []
+
+    def constantly(inputs: Arrays) -> Arrays:
+        if not first:
+            first.append(call(inputs))
+        return first[0]
+
+    return constantly
+
+
+def writing(call: Callable, line: str) -> Callable:
+    def writes(inputs: Arrays) -> Arrays:
+        with open(sys.argv[2], "w") as pipe:
+            pipe.write(line + "\n")
+        return call(inputs)
+
+    return writes
+
+
+def raising(call: Callable) -> Callable:
+    def trouble() -> None:
+        print("the framework's own last words", file=sys.stderr)
+        raise RuntimeError("kernel launch failed")
+
+    return after_some_samples(call, trouble)
+
+
+def crashing(call: Callable) -> Callable:
+    def trouble() -> None:
+        print("terminate called without an active exception", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return after_some_samples(call, trouble)
+
+
+def hanging(call: Callable) -> Callable:
+    """Never returns, and has a child. With `FAKE_NOTES` it tells there who they are, and ignores polite signals."""
+
+    def trouble() -> None:
+        child = subprocess.Popen(["sleep", "1000"])
+        if notes := os.environ.get("FAKE_NOTES"):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            Path(notes + ".new").write_text(f"{os.getpid()} {child.pid}")
+            os.rename(notes + ".new", notes)
+        print("waiting for a lock", file=sys.stderr, flush=True)
+        time.sleep(1000)
+
+    return after_some_samples(call, trouble)
+
+
+def unsynchronized(call: Callable) -> Callable:
+    """Like a kernel launch: returns at once, and the work goes on for some time."""
+    pool = ThreadPoolExecutor(max_workers=1)
+
+    def work(inputs: Arrays) -> Arrays:
+        time.sleep(0.02)
+        return call(inputs)
+
+    return lambda inputs: pool.submit(work, inputs)
+
+
+def two_threads(call: Callable) -> Callable:
+    """Work of a known size on two threads at once; hashing releases the interpreter's lock."""
+    pool, block = ThreadPoolExecutor(max_workers=2), bytes(1 << 22)
+
+    def hashes(inputs: Arrays) -> Arrays:
+        list(pool.map(lambda _: hashlib.sha256(block).digest(), range(2)))
+        return call(inputs)
+
+    return hashes
+
+
+MISBEHAVIOUR = {
+    "unsynchronized": unsynchronized,
+    "two-threads": two_threads,
+    "prints": printing,
+    "constant": constant,
+    "raises": raising,
+    "rubbish": partial(writing, line="Compiling 3 kernels..."),
+    "half-message": partial(writing, line='{"type": "cell"}'),
+    "crash": crashing,
+    "hang": hanging,
+}

@@ -1,0 +1,100 @@
+"""How a self-check judges trials whose truth is known, and the whole command on NumPy."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+from harness.fitness import Check, Trial, parent_check, threads_check, trial_checks, verdict
+from measurement.statistics import Interval
+
+
+def trials(question: str, truth: float, *found: tuple[float, float, float]) -> list[Trial]:
+    return [Trial("alpha", question, truth, Interval(*values)) for values in found]
+
+
+def held(checks: list[Check]) -> list[bool]:
+    return [check.holds for check in checks]
+
+
+def test_a_trial_knows_its_error_coverage_and_finding():
+    (trial,) = trials("0.05", 1 / 1.05, (0.95, 0.93, 0.97))
+    assert trial.covers
+    assert trial.found_slower
+    assert trial.error == pytest.approx(0.0025)
+    missing = Trial("alpha", "again", 1.0, None)
+    assert not missing.covers
+    assert missing.error == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("found", "near", "covers"),
+    [
+        ((1.019, 0.98, 1.04), True, True),
+        ((1.021, 0.98, 1.06), False, True),
+        ((1.01, 1.001, 1.02), True, False),
+        ((0.979, 0.95, 0.99), False, False),
+    ],
+)
+def test_one_pair_of_the_same_step_must_be_near_one_and_cover_it(found, near, covers):
+    assert held(trial_checks(trials("again", 1.0, found))) == [near, covers]
+
+
+def test_over_many_trials_shares_decide():
+    good, wide, off = (1.0, 0.99, 1.01), (1.03, 0.9, 1.1), (1.01, 1.005, 1.02)
+    assert held(trial_checks(trials("again", 1.0, *[good] * 38, wide, wide))) == [True, True]  # 95 % within 2 %
+    assert held(trial_checks(trials("again", 1.0, *[good] * 37, wide, wide, wide))) == [False, True]
+    assert held(trial_checks(trials("again", 1.0, *[good] * 36, off, off, off, off))) == [True, True]  # 90 % cover
+    assert held(trial_checks(trials("again", 1.0, *[good] * 35, *[off] * 5))) == [True, False]
+
+
+def test_a_small_delay_must_be_covered_a_larger_one_found_as_well():
+    assert len(trial_checks(trials("0.02", 1 / 1.02, (0.98, 0.97, 1.001)))) == 1
+    assert held(trial_checks(trials("0.05", 1 / 1.05, (0.96, 0.94, 1.001)))) == [True, False]
+    assert held(trial_checks(trials("0.05", 1 / 1.05, (0.96, 0.955, 0.965)))) == [False, True]
+
+
+def test_too_few_samples_hold_nothing():
+    checks = trial_checks([Trial("alpha", "again", 1.0, None)])
+    assert held(checks) == [False, False]
+    assert checks[0].found == "too few samples"
+
+
+def test_threads_and_the_parent():
+    assert threads_check("alpha", 2, [1.2, 2.1]).holds
+    assert not threads_check("alpha", 2, [1.2, 2.11]).holds
+    assert parent_check("alpha", 0.009).holds
+    assert not parent_check("alpha", 0.011).holds
+
+
+def test_the_verdict_is_a_sentence():
+    good, bad = Check("alpha", "a", "", True), Check("", "b", "", False)
+    assert verdict([good], 1) == "This machine is fit for measuring: all 1 checks hold."
+    assert "1 of 2 checks hold; look at the machine" in verdict([good, bad], 40)
+    assert "one 95 % interval in twenty" in verdict([good, bad], 1)
+
+
+def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
+    out = tmp_path / "check.json"
+    words = ["--framework", "numpy", "--threads", "1", "--budget", "0.3", "--repeats", "2", "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "runner.py", "selfcheck", *words], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode in (0, 1), done.stderr
+    kept = json.loads(out.read_text())
+    assert [trial["question"] for trial in kept["trials"]] == ["again", "timer", "0.02", "0.05", "0.1"] * 2
+    assert all(trial["found"]["low"] <= trial["found"]["value"] <= trial["found"]["high"] for trial in kept["trials"])
+    assert kept["asked"]["repeats"] == 2
+    assert done.returncode == int(not all(check["holds"] for check in kept["checks"]))
+    assert "checks hold" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["--repeats", "0"], ["--load", "-1"]])
+def test_senseless_numbers_are_refused(words):
+    done = subprocess.run([sys.executable, "runner.py", "selfcheck", *words], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "REPEATS is a whole number" in done.stderr

@@ -1,0 +1,54 @@
+"""Plans: what doubling a batch needs, shapes that modes meet for the first time, dynamic shapes."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import doubling
+from harness.plan import at_unseen_length, cells_of, plan
+from harness.sweep import UsageError, resolve
+
+TINY = {"framework": "torch", "workload": "bert-tiny", "mode": "eager,graph", "threads": "1"}
+
+
+def groups(**given) -> list:
+    return [group for bundle in plan(resolve({**TINY, **given})).bundles for group in bundle.groups]
+
+
+def test_twice_a_batch_is_recorded_before_the_batch():
+    batches = [group.parameters["batch_size"] for group in groups(batch="1,4,2", seq="16,32")]
+    assert batches == [4, 4, 2, 2, 1, 1]
+
+
+def test_growth_is_known_where_both_batches_are():
+    one, two = (group.cells[0] for group in reversed(groups(batch="1,2")))
+    assert doubling.doubled(one) == two
+    assert doubling.growth(one, {one.id: 2.0, two.id: 2.1}) == pytest.approx(0.05)
+    assert doubling.growth(two, {one.id: 2.0, two.id: 2.1}) is None
+    assert doubling.growth(one, {two.id: 2.1}) is None
+
+
+def test_workloads_without_batches_are_not_doubled():
+    (cell,) = cells_of(resolve({"framework": "torch", "workload": "pointwise-chain", "mode": "eager"}))
+    assert doubling.doubled(cell) is None
+
+
+def test_an_unseen_length_changes_nothing_but_the_length():
+    (group,) = groups(seq="16", batch="2")
+    other = at_unseen_length(group, 24)
+    assert [cell.mode for cell in other.cells] == [cell.mode for cell in group.cells]
+    assert other.parameters == {**group.parameters, "seq_len": 24}
+    assert at_unseen_length(group, None) is None
+
+
+@pytest.mark.parametrize(("length", "hint"), [(0, "at least 1"), (513, "at most 512"), (16, "choose one that is not")])
+def test_senseless_unseen_lengths_are_refused(length, hint):
+    (group,) = groups(seq="16")
+    with pytest.raises(UsageError, match=hint):
+        at_unseen_length(group, length)
+
+
+def test_dynamic_shapes_are_cells_of_their_own():
+    static, dynamic = groups(shapes="static,dynamic")
+    assert static.cells[0].group_id + "/shapes=dynamic" == dynamic.cells[0].group_id
+    assert [cell.shapes for cell in dynamic.cells] == ["dynamic", "dynamic"]
