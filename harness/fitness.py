@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from measurement.sampling import Clocks, Contender, take_sample
@@ -17,6 +17,7 @@ NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
 PARENT_CORES = 0.01
 THREADS_MARGIN = 0.1
 COVERS = 0.90  # of the intervals hold the truth, which 95 % of them should: fewer is not chance
+FEW = 20  # trials, under which one miss more is put down to chance
 FINDS = 0.95  # of the trials with a step slowed by 5 % or more exclude 1
 
 
@@ -108,6 +109,13 @@ def threads_check(framework: str, threads: int, cores: Sequence[float]) -> Check
     return Check(framework, asked, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
 
 
+def pooled_checks(trials: Sequence[Trial]) -> list[Check]:
+    """The same questions over all frameworks together; none where there is one framework."""
+    if len({trial.framework for trial in trials}) < 2:
+        return []
+    return trial_checks([replace(trial, framework="all") for trial in trials])
+
+
 def trial_checks(trials: Sequence[Trial]) -> list[Check]:
     """The answers that the trials of one framework give, one or two per question."""
     checks = []
@@ -140,7 +148,12 @@ def _shares(trials: Sequence[Trial], question: str, holds: Sequence[bool], wante
         worst = max(trials, key=lambda trial: trial.error if trial.found else 0).found
         middle = median(value.value for value in values)
         found = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {worst.value:.4f}"
-    return Check(trials[0].framework, question, found, sum(holds) >= wanted * len(holds))
+    return Check(trials[0].framework, question, found, sum(holds) >= needed(len(holds), wanted))
+
+
+def needed(trials: int, share: float) -> int:
+    """How many of the trials must hold: the share, less one among fewer than 20, where a single miss is chance."""
+    return math.ceil(share * trials) - (1 < trials < FEW)
 
 
 def verdict(checks: Sequence[Check], repeats: int) -> str:

@@ -138,6 +138,7 @@ def selfcheck(arguments) -> int:
         with load_on(arguments.load):
             tried, answers = check_framework(framework, device, threads, arguments.repeats, profile, interpreter)
         trials, checks = trials + tried, checks + answers
+    checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
     show(checks, arguments.repeats, console)
     if arguments.out:
         asked = {"profile": profile.to_json(), "repeats": arguments.repeats, "load": arguments.load, "threads": threads}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from conftest import ROOT
 
-from harness.fitness import Check, Trial, parent_check, threads_check, trial_checks, verdict
+from harness.fitness import Check, Trial, needed, parent_check, pooled_checks, threads_check, trial_checks, verdict
 from measurement.statistics import Interval
 
 
@@ -50,6 +51,19 @@ def test_over_many_trials_shares_decide():
     assert held(trial_checks(trials("again", 1.0, *[good] * 37, wide, wide, wide))) == [False, True]
     assert held(trial_checks(trials("again", 1.0, *[good] * 36, off, off, off, off))) == [True, True]  # 90 % cover
     assert held(trial_checks(trials("again", 1.0, *[good] * 35, *[off] * 5))) == [True, False]
+
+
+def test_among_few_trials_one_miss_more_is_chance():
+    assert [needed(n, 0.9) for n in (1, 2, 10, 19, 20, 40)] == [1, 1, 8, 17, 18, 36]
+    assert [needed(n, 0.95) for n in (1, 2, 10, 19, 20, 40)] == [1, 1, 9, 18, 19, 38]
+
+
+def test_trials_of_all_frameworks_are_judged_together_as_well():
+    one = trials("again", 1.0, (1.0, 0.99, 1.01))
+    assert pooled_checks(one) == []
+    pooled = pooled_checks([*one, replace(one[0], framework="beta")])
+    assert [check.framework for check in pooled] == ["all", "all"]
+    assert pooled[0].found.startswith("2 of 2")
 
 
 def test_a_small_delay_must_be_covered_a_larger_one_found_as_well():
