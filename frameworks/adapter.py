@@ -120,6 +120,22 @@ class Adapter(ABC):
         """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
         return None
 
+    def allocated_bytes(self) -> int | None:
+        """Memory of the device that is in use now; None where the framework does not tell."""
+        return None
+
+    def shared_bytes(self, cell: Cell) -> int:
+        """Bytes already on the device that `cell` will use when it is prepared: weights that modes have in common."""
+        return 0
+
+    def reset_peak(self) -> None:
+        """Let the peak of memory begin anew."""
+        return None
+
     def peak_memory_bytes(self) -> int | None:
-        """Peak memory of the device's allocator since the last `release`; None where the framework does not tell."""
+        """Peak of memory in use since `reset_peak`; None where the framework does not tell."""
+        return None
+
+    def device_seconds(self, step: Step, calls: int) -> float | None:
+        """Seconds a call keeps the device busy, by the device's clock; None where the framework cannot tell."""
         return None

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import workloads
+from frameworks import gpu_figures
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.channel import Untrustworthy
+from frameworks.gpu_figures import MemoryMeter
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
+from measurement.gpu import GpuMeter
 from measurement.noise import NoiseMeter
 from measurement.profiles import Profile
 from measurement.sampling import Contender, delayed, first_call, independent_timer, take_rounds, time_calls, warm_up
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from frameworks.worker import Worker
 
 PROGRESS_SECONDS = 1.0
+GPU_READING_SECONDS = 0.2
+CALLS_TO_CAPTURE = 2
 UNSEEN_CALLS = 5  # after the first one at a new shape, for its steady latency
 
 
@@ -37,6 +42,7 @@ class Member:
     contender: Contender
     prepare_s: float
     compilations: Callable[[], int | None]
+    peak_bytes: int | None = None
 
 
 class Contest:
@@ -77,6 +83,7 @@ class Contest:
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
         self.channel.phase(cell, "prepare")
+        memory = MemoryMeter(self.adapter, self.adapter.shared_bytes(cell))
         start = time.perf_counter()
         step = self.adapter.prepare(self.workload, cell, weights, inputs)
 
@@ -93,9 +100,14 @@ class Contest:
         member = Member(cell, step, contender, time.perf_counter() - start, compilations)
         self.channel.phase(cell, "first call")
         first_call(contender, self.worker.clocks)
+        graph = self.worker.description.mode(cell.mode).graph
+        for _ in range(CALLS_TO_CAPTURE):  # a CUDA graph is recorded after the first call
+            if graph and not step.capture().whole:
+                self.adapter.synchronize(step())
         captured = step.capture()
-        if self.worker.description.mode(cell.mode).graph and not captured.whole:
+        if graph and not captured.whole:
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        member.peak_bytes = memory.peak_bytes(step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
@@ -125,10 +137,15 @@ class Contest:
 
     def sample(self, members: list[Member]) -> dict:
         """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin anew."""
-        last_progress = time.perf_counter()
+        last_progress = last_reading = time.perf_counter()
+        device = self.cells[0].device
+        gpu = GpuMeter(int(device.partition(":")[2])) if device != "cpu" else None
 
         def on_round(rounds: int) -> None:
-            nonlocal last_progress
+            nonlocal last_progress, last_reading
+            if gpu and time.perf_counter() - last_reading >= GPU_READING_SECONDS:
+                last_reading = time.perf_counter()
+                gpu.read()
             if time.perf_counter() - last_progress >= PROGRESS_SECONDS:
                 last_progress = time.perf_counter()
                 seconds = {member.contender.name: member.contender.samples[-1] for member in members}
@@ -151,7 +168,7 @@ class Contest:
                 meter = NoiseMeter()
                 contenders = [member.contender for member in members]
                 take_rounds(contenders, self.profile, self.worker.clocks, order, on_round, on_sample)
-                return meter.stop().to_json()
+                return {**meter.stop().to_json(), "gpu": _state(gpu)}
             members[:] = [member for member in members if member.cell is not at_work[0]]
         return {}
 
@@ -179,12 +196,20 @@ class Contest:
             "cpu_per_wall": contender.cpu_per_wall,
             "recompilations": None if before is None or after is None else after - before,
             "capture": asdict(captured) if isinstance(captured, Capture) else None,
-            "peak_memory_bytes": self.adapter.peak_memory_bytes(),
+            "peak_memory_bytes": member.peak_bytes,
             "noise": noise,
+            **self.beside(member),
             "position": self.position,
             "outputs": self.save_outputs(member.step),
             "unseen": self.unseen(member),
         }
+
+    def beside(self, member: Member) -> dict:
+        """Figures of a GPU that are taken apart from the samples, so that they disturb none."""
+        if member.cell.device_kind == "cpu":
+            return {"latency_sync_s": None, "device_s": None}
+        self.channel.phase(member.cell, "device time")
+        return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.worker.clocks)
 
     def save_outputs(self, step: Step) -> str:
         """Outputs for the first input sets, as the steady mode computes them; returns the file's path."""
@@ -226,6 +251,11 @@ class Contest:
             "compilations": compiled,
             "outputs": outputs,
         }
+
+
+def _state(gpu: GpuMeter | None) -> dict | None:
+    state = gpu.state() if gpu else None
+    return state.to_json() if state else None
 
 
 def load_inputs(path: str) -> list[dict[str, np.ndarray]]:

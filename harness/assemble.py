@@ -133,6 +133,8 @@ def _latency(outcome: Outcome) -> dict:
         "latency_ms_std": summary.std,
         "latency_ms_p95": summary.p95,
         "latency_ms_min": summary.minimum,
+        "latency_sync_ms_median": outcome.median_of("latency_sync_s"),
+        "device_ms_median": outcome.median_of("device_s"),
     }
     return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
         "launches": len(outcome.reports),
@@ -211,6 +213,7 @@ def _explained(outcome: Outcome, row: dict, peaks: Peaks | None) -> dict:
             moved,
             row["unfused_bytes"],
             peaks,
+            device_busy_s=outcome.median_of("device_s"),
             doubling_growth=row["batch_doubling_growth"],
         ),
     }

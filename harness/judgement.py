@@ -19,6 +19,13 @@ def noise(outcome: Outcome) -> dict:
         values = [noise[name] for noise in seen if noise[name] is not None]
         return max(values) if values else None
 
+    gpu = [noise["gpu"] for noise in seen if noise.get("gpu")]
+
+    def over_launches(name: str, combine) -> float | None:
+        values = [state[name] for state in gpu if state[name] is not None]
+        return combine(values) if values else None
+
+    throttles = {name for state in gpu for name in (state["throttles"] or "").split(";") if name}
     cpu_per_wall = outcome.median_of("cpu_per_wall")
     on_cpu = outcome.cell.device_kind == "cpu"
     return {
@@ -28,6 +35,11 @@ def noise(outcome: Outcome) -> dict:
         "other_load_cores": worst("other_load_cores"),
         "steal_share": worst("steal_share"),
         "involuntary_switches_per_s": worst("involuntary_switches_per_s"),
+        "gpu_sm_mhz": over_launches("sm_mhz", median),
+        "gpu_memory_mhz": over_launches("memory_mhz", median),
+        "gpu_power_w": over_launches("power_w", median),
+        "gpu_temperature_c": over_launches("temperature_c", max),
+        "gpu_throttles": ";".join(sorted(throttles)) or None,
     }
 
 

@@ -15,6 +15,7 @@ STEAL_SHARE = 0.01
 SWITCHES_PER_S = 50.0
 FREQUENCY_CHANGE = 0.05
 DRIFT = 0.05
+THROTTLED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,15 @@ FLAGS = (
         "The processor changed its clock, by its governor or by heat.",
         "Fix the governor to `performance` and check the cooling.",
         _noise("frequency_change", FREQUENCY_CHANGE),
+    ),
+    Flag(
+        "throttled",
+        f"the GPU's clock was held back in more than {THROTTLED_SHARE:.0%} of the readings (`gpu_throttles` names why)",
+        "The GPU ran below its clock, for its power cap or its temperature; the cell shows what the limit allows.",
+        "Check power limit and cooling; on long compute-bound cells the power cap may be the machine's normal state.",
+        lambda o: (
+            o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu["throttled_share"], THROTTLED_SHARE)
+        ),
     ),
 )
 

@@ -20,6 +20,7 @@ class Noise:
     involuntary_switches_per_s: float
     frequency_change: float | None  # relative, end against start
     load_average: float
+    gpu: dict | None = None  # a GpuState, where a GPU was measured
 
     def to_json(self) -> dict:
         return asdict(self)

@@ -45,6 +45,10 @@ CASES = {
         Observation(threads=1, noise=noise(frequency_change=0.05)),
         Observation(threads=1, noise=noise(frequency_change=0.0501)),
     ),
+    "throttled": (
+        Observation(threads=1, noise=noise(gpu={"throttled_share": 0.05})),
+        Observation(threads=1, noise=noise(gpu={"throttled_share": 0.0501})),
+    ),
 }
 
 
@@ -72,7 +76,8 @@ def test_one_thread_cannot_be_unused():
 def test_flags_keep_the_list_s_order():
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, recompilations=2,
-        drift=1.0, noise=noise(other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1),
+        drift=1.0, noise=noise(other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
+                               gpu={"throttled_share": 1.0}),
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
 

@@ -79,7 +79,7 @@ def allowed_to(path: Path) -> set[str] | None:
         return own | boundary | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
-        boundary |= {"frameworks.worker", "frameworks.contest", "frameworks.channel"}
+        boundary |= {"frameworks.worker", "frameworks.contest", "frameworks.channel", "frameworks.gpu_figures"}
         return {
             "description.py": set(),
             "canary.py": {"numpy"},

@@ -45,7 +45,7 @@ ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCAT
 class Adapter(boundary.Adapter):
     def __init__(self):
         self._compiled: Counter[str] = Counter()  # executables by the function they were compiled for
-        self._peak_at_release = 0
+        self._peak_before = 0
         self._device: jax.Device | None = None
         jax.monitoring.register_event_duration_secs_listener(self._count)
 
@@ -168,13 +168,18 @@ class Adapter(boundary.Adapter):
     def release(self) -> None:
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
-        self._peak_at_release = self._peak() or 0
+
+    def allocated_bytes(self) -> int | None:
+        return self._statistic("bytes_in_use")
+
+    def reset_peak(self) -> None:
+        self._peak_before = self._statistic("peak_bytes_in_use") or 0
 
     def peak_memory_bytes(self) -> int | None:
-        # JAX cannot reset the peak: a shape that stays below an earlier one's peak has an unknown one of its own.
-        peak = self._peak()
-        return peak if peak is not None and peak > self._peak_at_release else None
+        # JAX cannot reset the peak: a mode that stays below an earlier one's peak has an unknown one of its own.
+        peak = self._statistic("peak_bytes_in_use")
+        return peak if peak is not None and peak > self._peak_before else None
 
-    def _peak(self) -> int | None:
+    def _statistic(self, name: str) -> int | None:
         statistics = self._device.memory_stats() if self._device is not None else None
-        return statistics.get("peak_bytes_in_use") if statistics else None
+        return statistics.get(name) if statistics else None

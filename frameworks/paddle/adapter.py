@@ -123,6 +123,12 @@ class Adapter(adapter.Adapter):
             ctypes.CDLL("libc.so.6").malloc_trim(0)
         if self._device != "cpu":
             paddle.device.cuda.empty_cache()
+
+    def allocated_bytes(self) -> int | None:
+        return None if self._device == "cpu" else paddle.device.cuda.memory_allocated()
+
+    def reset_peak(self) -> None:
+        if self._device != "cpu":
             reset = getattr(paddle.device.cuda, "reset_max_memory_allocated", None)
             self._peak_known = reset is not None and reset() is None  # 2.6 cannot reset it
 

@@ -114,6 +114,11 @@ class Adapter(boundary.Adapter):
     def release(self) -> None:
         # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
         gc.collect()
+
+    def allocated_bytes(self) -> int | None:
+        return None if self._gpu is None else tf.config.experimental.get_memory_info("GPU:0")["current"]
+
+    def reset_peak(self) -> None:
         if self._gpu is not None:
             tf.config.experimental.reset_memory_stats("GPU:0")
 

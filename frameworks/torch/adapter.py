@@ -12,6 +12,7 @@ from torch.utils.benchmark import Timer
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
+from frameworks.torch import device as gpu
 from frameworks.torch import graphs, plain
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
@@ -92,10 +93,24 @@ class Adapter(adapter.Adapter):
         gc.collect()  # modules and their compiled code refer to each other
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats(self._device)
+
+    # Memory is what the allocator holds after giving back what nobody uses: a CUDA graph's own pool is in that alone.
+
+    def allocated_bytes(self) -> int | None:
+        return gpu.reserved_bytes(self._device)
+
+    def shared_bytes(self, cell: Cell) -> int:
+        model = self._models.get(cell.group_id)
+        return sum(tensor.nbytes for tensor in model.state_dict().values()) if model else 0
+
+    def reset_peak(self) -> None:
+        gpu.reset_peak(self._device)
 
     def peak_memory_bytes(self) -> int | None:
-        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+        return torch.cuda.max_memory_reserved(self._device) if self._device.type == "cuda" else None
+
+    def device_seconds(self, step: Step, calls: int) -> float | None:
+        return gpu.busy_seconds(step, calls, self._device)
 
     def _tensor(self, array: np.ndarray, dtype: str) -> torch.Tensor:
         """A copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -39,6 +41,48 @@ def _runs(architecture: str, capability: tuple[int, int]) -> bool:
     if suffix:
         return built == capability
     return built <= capability and (kind == "compute" or built[0] == capability[0])
+
+
+def reserved_bytes(device: torch.device) -> int | None:
+    """Bytes of the GPU that the allocator cannot give back; None on a CPU."""
+    if device.type != "cuda":
+        return None
+    torch.cuda.synchronize(device)
+    gc.collect()
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved(device)
+
+
+def reset_peak(device: torch.device) -> None:
+    """Begin a new peak from what is needed now."""
+    if reserved_bytes(device) is not None:
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> float | None:
+    """Seconds per call between events on the stream, with nothing between calls but the device's own work.
+
+    A kernel that only waits goes first and lasts longer than the host needs to submit the calls, so that the device
+    never waits for the host. None on a CPU, or if the host could not be kept ahead (the stream's queue is bounded).
+    """
+    if device.type != "cuda":
+        return None
+    torch.cuda.synchronize(device)
+    start = torch.cuda.Event(enable_timing=True)
+    end = torch.cuda.Event(enable_timing=True)
+    cycles = 50_000_000  # some 30 ms
+    for _ in range(6):
+        torch.cuda._sleep(cycles)
+        start.record()
+        outputs = [step() for _ in range(calls)]
+        end.record()
+        ahead = not start.query()  # still waiting: the host was faster
+        torch.cuda.synchronize(device)
+        del outputs
+        if ahead:
+            return start.elapsed_time(end) / 1e3 / calls
+        cycles, calls = cycles * 2, max(1, calls // 2)
+    return None
 
 
 def settings(device: torch.device) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+"""Figures of one mode on a GPU that are taken beside the paired samples: synchronized calls, device time, memory."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import Any
+
+from frameworks.adapter import Adapter, Step
+from measurement.sampling import Clocks
+
+SECONDS = 0.2  # for the synchronized calls, and for the device's
+CALLS = (5, 100)  # at least, at most
+
+
+def calls_within(seconds_per_call: float) -> int:
+    """How many calls of this length are worth taking."""
+    least, most = CALLS
+    return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
+
+
+def figures(adapter: Adapter, step: Step, seconds_per_call: float, clocks: Clocks) -> dict[str, Any]:
+    """`latency_sync_s` and `device_s` of a warm mode; None where the framework does not tell."""
+    calls = calls_within(seconds_per_call)
+    waited = []
+    for _ in range(calls):
+        start = clocks.wall()
+        adapter.synchronize(step())
+        waited.append(clocks.wall() - start)
+    return {"latency_sync_s": median(waited), "device_s": adapter.device_seconds(step, min(calls, 10))}
+
+
+class MemoryMeter:
+    """What one mode needs of a device that it shares with the other modes of its group.
+
+    Taken apart from the timing, after the mode's first calls and before the next mode is prepared: what was allocated
+    before this mode is subtracted from the peak of a call, and the weights that modes share are added again.
+    """
+
+    def __init__(self, adapter: Adapter, shared_bytes: int):
+        self._adapter = adapter
+        self._before = adapter.allocated_bytes()
+        self._shared = shared_bytes
+
+    def peak_bytes(self, step: Step) -> int | None:
+        """Peak of one call of the warm mode, in bytes; None where the framework does not tell."""
+        if self._before is None:
+            return None
+        self._adapter.reset_peak()
+        self._adapter.synchronize(step())
+        peak = self._adapter.peak_memory_bytes()
+        return None if peak is None else peak - self._before + self._shared

@@ -1,0 +1,110 @@
+"""What an NVIDIA GPU did while samples were taken: clocks, power, temperature, and why its clock was held back.
+
+Read through the driver's own library (NVML), which every driver brings and which costs some microseconds a reading.
+Sources: NVIDIA's NVML API reference, "Device Queries" and "Clocks Event Reasons".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import asdict, dataclass
+from statistics import median
+
+# Why a clock is below what was asked for; idleness and settings by the user are no disturbance.
+THROTTLES = {
+    0x04: "power cap",
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+}
+_GRAPHICS_SM, _MEMORY = 1, 2  # nvmlClockType_t
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """One GPU over one timed region. None where the driver does not tell."""
+
+    sm_mhz: float | None  # median of the readings
+    memory_mhz: float | None
+    power_w: float | None
+    temperature_c: float | None  # the highest
+    throttled_share: float | None  # of the readings in which the clock was held back
+    throttles: str | None  # for what reasons, separated by ';'
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+
+class GpuMeter:
+    """Readings of the GPU that a process calls `gpu:<index>`; without a driver it stays empty."""
+
+    def __init__(self, index: int):
+        self._nvml, self._handle = _open(index)
+        self._readings: list[tuple] = []
+
+    def read(self) -> None:
+        """Take a reading; call it outside of timed regions."""
+        if self._handle is None:
+            return
+        clock, device = self._nvml.nvmlDeviceGetClockInfo, self._handle
+        reasons = ctypes.c_ulonglong()
+        failed = self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(device, ctypes.byref(reasons))
+        self._readings.append(
+            (
+                _value(clock, device, _GRAPHICS_SM),
+                _value(clock, device, _MEMORY),
+                _value(self._nvml.nvmlDeviceGetPowerUsage, device),
+                _value(self._nvml.nvmlDeviceGetTemperature, device, 0),
+                None if failed else reasons.value,
+            )
+        )
+
+    def state(self) -> GpuState | None:
+        """What the readings say together; None without any."""
+        return summarised(self._readings)
+
+
+def summarised(readings: list[tuple]) -> GpuState | None:
+    """Of (SM MHz, memory MHz, milliwatts, degrees, reasons) at several moments; None of none."""
+    if not readings:
+        return None
+    sm, memory, power, temperature, reasons = ([v for v in column if v is not None] for column in zip(*readings))  # noqa: B905
+    held = [bits for bits in reasons if any(bits & reason for reason in THROTTLES)]
+    names = [name for bit, name in THROTTLES.items() if any(bits & bit for bits in reasons)]
+    return GpuState(
+        sm_mhz=median(sm) if sm else None,
+        memory_mhz=median(memory) if memory else None,
+        power_w=median(power) / 1e3 if power else None,
+        temperature_c=max(temperature) if temperature else None,
+        throttled_share=len(held) / len(reasons) if reasons else None,
+        throttles=";".join(names) or None,
+    )
+
+
+def _value(function, *arguments) -> int | None:
+    found = ctypes.c_uint()
+    return None if function(*arguments, ctypes.byref(found)) else found.value
+
+
+def _open(index: int):
+    """The library and the handle of the GPU that CUDA_VISIBLE_DEVICES makes `index`; (None, None) without a driver."""
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return None, None
+    handle, name = ctypes.c_void_p(), visible(index, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if nvml.nvmlInit_v2():
+        return None, None
+    if name.isdigit():
+        failed = nvml.nvmlDeviceGetHandleByIndex_v2(int(name), ctypes.byref(handle))
+    else:
+        failed = nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(handle))
+    return (nvml, None) if failed else (nvml, handle)
+
+
+def visible(index: int, variable: str | None) -> str:
+    """The driver's name, a number or a UUID, of the GPU that a process with this CUDA_VISIBLE_DEVICES calls `index`."""
+    names = [name.strip() for name in (variable or "").split(",") if name.strip()]
+    return names[index] if index < len(names) else str(index)

@@ -1,0 +1,102 @@
+"""What is read of a GPU, on readings as the driver gives them, and figures taken beside the samples on a fake device."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from frameworks import gpu_figures
+from measurement import gpu
+from measurement.gpu import GpuMeter, summarised, visible
+from measurement.sampling import Clocks
+
+
+def test_readings_are_summarised():
+    state = summarised([(1980, 3201, 300_000, 40, 0), (1900, 3201, 500_000, 44, 0x4), (1700, 3201, 700_000, 47, 0x24)])
+    assert (state.sm_mhz, state.memory_mhz, state.power_w, state.temperature_c) == (1900, 3201, 500, 47)
+    assert state.throttled_share == pytest.approx(2 / 3)
+    assert state.throttles == "power cap;software thermal slowdown"
+
+
+def test_idleness_and_settings_by_the_user_hold_nothing_back():
+    state = summarised([(345, 3201, 80_000, 30, 0x1 | 0x2 | 0x10 | 0x100)])
+    assert state.throttled_share == 0
+    assert state.throttles is None
+
+
+def test_what_the_driver_does_not_tell_is_none():
+    state = summarised([(None, None, None, None, None)])
+    assert set(state.to_json().values()) == {None}
+    assert summarised([]) is None
+
+
+@pytest.mark.parametrize(
+    ("index", "variable", "name"),
+    [
+        (0, None, "0"),
+        (1, None, "1"),
+        (0, "3,5", "3"),
+        (1, "3, 5", "5"),
+        (0, "GPU-abc,GPU-def", "GPU-abc"),
+        (0, "", "0"),
+    ],
+)
+def test_cuda_s_numbers_are_the_driver_s(index, variable, name):
+    assert visible(index, variable) == name
+
+
+def test_without_a_driver_nothing_is_read(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    meter = GpuMeter(0)
+    meter.read()
+    assert meter.state() is None
+    assert gpu._open(0) == (None, None)
+
+
+class Device:
+    """An adapter's memory: weights of 100 that modes share, 7 for a mode's own, 20 more while it is called."""
+
+    def __init__(self):
+        self.used = self.peak = self.waits = 0
+
+    def allocated_bytes(self):
+        return self.used
+
+    def reset_peak(self):
+        self.peak = self.used
+
+    def peak_memory_bytes(self):
+        return self.peak
+
+    def synchronize(self, output):
+        self.waits += 1
+
+    def device_seconds(self, step, calls):
+        return 0.5 * calls
+
+    def step(self):
+        self.peak = max(self.peak, self.used + 20)
+
+
+def test_every_mode_has_its_own_peak_and_the_shared_weights():
+    device = Device()
+    first = gpu_figures.MemoryMeter(device, shared_bytes=0)
+    device.used += 100 + 7
+    assert first.peak_bytes(device.step) == 100 + 7 + 20
+    second = gpu_figures.MemoryMeter(device, shared_bytes=100)
+    device.used += 7
+    assert second.peak_bytes(device.step) == 100 + 7 + 20
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(1e-6, 100), (0.01, 20), (10.0, 5)])
+def test_calls_beside_the_samples(seconds, calls):
+    device = Device()
+    ticks = iter(range(1000))
+    clocks = Clocks(wall=lambda: next(ticks))
+    found = gpu_figures.figures(device, device.step, seconds, clocks)
+    assert device.waits == calls
+    assert found == {"latency_sync_s": 1, "device_s": 0.5 * min(calls, 10)}
