@@ -1,4 +1,4 @@
-"""What is read of a GPU, on readings as the driver gives them, and figures taken beside the samples on a fake device."""
+"""What is read of a GPU, on readings as the driver gives them; figures beside the samples, on a fake device."""
 
 from __future__ import annotations
 
