@@ -29,8 +29,9 @@ def classify(
     `device_busy_s` is known on a GPU; `doubling_growth` (time at twice the batch over time, less one) where the sweep
     holds both. In this order:
 
-    1. overhead, if the device was busy for less than 60 % of the time, or doubling the batch added less than 10 %, or
-       the time is more than 4 times what arithmetic and unfused traffic one after the other would take at their peaks;
+    1. overhead, if the device was busy for less than 60 % of the time, or doubling the batch added less than 10 %, or,
+       where the device's busy time is not known, the time is more than 4 times what arithmetic and unfused traffic one
+       after the other would take at their peaks;
     2. compute, if arithmetic at its peak would take at least twice as long as the traffic at its peak;
     3. bandwidth, if the reverse holds;
     4. mixed.
@@ -38,7 +39,8 @@ def classify(
     arithmetic_s, traffic_s = flops / peaks.flops_per_s, moved_bytes / peaks.bytes_per_s
     idle = device_busy_s is not None and device_busy_s < BUSY_SHARE * seconds
     flat = doubling_growth is not None and doubling_growth < DOUBLING_GROWTH
-    if idle or flat or seconds > EXPLAINED * (arithmetic_s + unfused_bytes / peaks.bytes_per_s):
+    slow = device_busy_s is None and seconds > EXPLAINED * (arithmetic_s + unfused_bytes / peaks.bytes_per_s)
+    if idle or flat or slow:
         return "overhead"
     if arithmetic_s >= DOMINATES * traffic_s:
         return "compute"

@@ -34,6 +34,12 @@ def test_an_idle_device_means_overhead():
     assert classify(**compute, device_busy_s=0.65) == "overhead"
 
 
+def test_a_busy_device_is_not_overhead_however_slow_it_is():
+    slow = dict(seconds=9.0, flops=1e12, moved_bytes=1e9, unfused_bytes=1e9, peaks=PEAKS)
+    assert classify(**slow) == "overhead"
+    assert classify(**slow, device_busy_s=8.8) == "compute"
+
+
 def test_doubling_the_batch_for_nothing_means_overhead():
     compute = dict(seconds=1.1, flops=1e12, moved_bytes=1e9, unfused_bytes=1e9, peaks=PEAKS)
     assert classify(**compute, doubling_growth=0.11) == "compute"

@@ -170,13 +170,12 @@ class Adapter(boundary.Adapter):
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
     def allocated_bytes(self) -> int | None:
+        # JAX cannot reset the peak, so it counts from here, before a mode is prepared; what XLA's autotuning tries is
+        # in it, and a mode that stays below an earlier one's peak has an unknown one of its own.
+        self._peak_before = self._statistic("peak_bytes_in_use") or 0
         return self._statistic("bytes_in_use")
 
-    def reset_peak(self) -> None:
-        self._peak_before = self._statistic("peak_bytes_in_use") or 0
-
     def peak_memory_bytes(self) -> int | None:
-        # JAX cannot reset the peak: a mode that stays below an earlier one's peak has an unknown one of its own.
         peak = self._statistic("peak_bytes_in_use")
         return peak if peak is not None and peak > self._peak_before else None
 
