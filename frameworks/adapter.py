@@ -93,6 +93,10 @@ class Adapter(ABC):
     def configure(self, cell: Cell) -> Effective:
         """Set threads, device and precision for `cell`, once per process, and read them back."""
 
+    def start_compiler(self, cell: Cell) -> None:
+        """What the framework does once per process before it compiles anything in this mode: imports, tool checks."""
+        return None
+
     @abstractmethod
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Build the model with `weights` in `cell.mode`, put weights and inputs on the device.

@@ -21,13 +21,16 @@ class Channel:
 
     def __init__(self, results: str, marker: str):
         self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+        self.prefix = ""  # before every cell's name
         self._marker = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
     def send(self, kind: str, **message) -> None:
+        if message.get("cell"):
+            message["cell"] = self.prefix + message["cell"]
         self._pipe.write(json.dumps({"type": kind, **message}) + "\n")
 
     def mark(self, cell_id: str) -> None:
-        os.pwrite(self._marker, cell_id.encode().ljust(MARKER_BYTES), 0)
+        os.pwrite(self._marker, (self.prefix + cell_id).encode().ljust(MARKER_BYTES), 0)
 
     def phase(self, cell: Cell, phase: str) -> None:
         self.mark(cell.id)

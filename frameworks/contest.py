@@ -82,9 +82,11 @@ class Contest:
 
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
+        start = time.perf_counter()
+        self.channel.phase(cell, "compiler start")
+        self.adapter.start_compiler(cell)
         self.channel.phase(cell, "prepare")
         memory = MemoryMeter(self.adapter, self.adapter.shared_bytes(cell))
-        start = time.perf_counter()
         step = self.adapter.prepare(self.workload, cell, weights, inputs)
 
         def compilations() -> int | None:
@@ -107,6 +109,7 @@ class Contest:
         captured = step.capture()
         if graph and not captured.whole:
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        self.channel.phase(cell, "checks")
         member.peak_bytes = memory.peak_bytes(step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
@@ -177,7 +180,7 @@ class Contest:
         reports = {}
         for member in members:
             with self.worker.reporting([member.cell]):
-                self.channel.mark(member.cell.id)
+                self.channel.phase(member.cell, "outputs")
                 reports[member.contender.name] = self.report(member, noise)
         for cell_id, report in reports.items():
             self.channel.send("cell", cell=cell_id, status="measured", **report)
@@ -200,7 +203,7 @@ class Contest:
             "noise": noise,
             **self.beside(member),
             "position": self.position,
-            "outputs": self.save_outputs(member.step),
+            "outputs": self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
             "unseen": self.unseen(member),
         }
 

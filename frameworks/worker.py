@@ -19,7 +19,7 @@ from frameworks import canary
 from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.channel import Channel, classify
 from frameworks.contest import Contest
-from measurement.cells import Cell
+from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.profiles import YARDSTICK, Profile
 from measurement.sampling import Clocks
 
@@ -47,6 +47,7 @@ class Worker:
         for position, group in enumerate(self.job["groups"], start=1):
             Contest(self, group, profile, position).run()
         # Last, so that the yardstick disturbs nothing that is measured by it.
+        self.channel.prefix = YARDSTICK_PREFIX
         for group in self.job["yardsticks"]:
             Contest(self, group, YARDSTICK, position=0).run()
         self.channel.send("done")

@@ -12,6 +12,7 @@ from rich.console import Console
 import frameworks
 from harness import environments, plan, runs, sweep, yardsticks
 from harness.execute import Executor
+from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Context, Failure
 from harness.progress import Bar, duration
@@ -44,6 +45,7 @@ def bench(arguments: argparse.Namespace) -> int:
     if resumed is None:
         check_writable(arguments.out)
     interpreters = prepare_environments(planned, arguments.python, console)
+    ledger = Ledger()
     store = Store(wanted.weights, wanted.seed)
     try:
         measures = [group for bundle in planned.bundles for group in yardsticks.groups_for(bundle.first)]
@@ -54,7 +56,7 @@ def bench(arguments: argparse.Namespace) -> int:
     run = resumed or runs.Run.create(arguments.out)
     context = describe_run(run, wanted, planned, given, arguments)
     console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
-    return execute(run, planned, wanted, finished, context, interpreters, store, estimates, arguments, console)
+    return execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console)
 
 
 def asked_for(arguments: argparse.Namespace) -> dict:
@@ -132,7 +134,7 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
     )
 
 
-def execute(run, planned, wanted, finished, context, interpreters, store, estimates, arguments, console) -> int:
+def execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console) -> int:
     """Run the plan under a progress bar; Ctrl-C keeps what is finished."""
     left = len(planned.cells) - len(finished)
     try:
@@ -146,6 +148,7 @@ def execute(run, planned, wanted, finished, context, interpreters, store, estima
                 interpreters=interpreters,
                 materials=store,
                 timeout_s=arguments.timeout,
+                ledger=ledger,
             ).execute(planned, finished)
     except KeyboardInterrupt:
         run.write_csv()
@@ -154,6 +157,7 @@ def execute(run, planned, wanted, finished, context, interpreters, store, estima
         console.print(f"Go on with: make bench RESUME={run.id}", highlight=False)
         return INTERRUPTED
     terminal.summary(run.records(), console)
+    console.print(ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     return 0
 

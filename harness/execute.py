@@ -13,13 +13,14 @@ import frameworks
 import workloads
 from harness import assemble, doubling, yardsticks
 from harness.attempt import Attempt, Display
+from harness.ledger import Ledger
 from harness.materials import PARITY_INPUTS, Materials
 from harness.outcomes import Context, Failure, Outcome, Parity
 from harness.plan import Bundle, Group, Plan, at_unseen_length
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
-from measurement.cells import Cell
+from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.machine import cpu_assignment
 from measurement.parity import largest_error
 from measurement.peaks import Peaks
@@ -42,6 +43,7 @@ class Executor:
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
     references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
     written: set[Group] = field(default_factory=set)
+    ledger: Ledger = field(default_factory=Ledger)
     latencies: dict[str, float] = field(default_factory=dict)  # median milliseconds of every cell measured so far
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
@@ -151,12 +153,17 @@ class Executor:
         if not self.with_peaks or yardsticks.key(cell) in self.peaks:
             return ()
         groups = yardsticks.groups_for(cell)
-        outcomes |= {group.cells[0].id: Outcome(group.cells[0], utc_now()) for group in groups}
+        # A cell of the sweep may be the same as a yardstick.
+        outcomes |= {YARDSTICK_PREFIX + group.cells[0].id: Outcome(group.cells[0], utc_now()) for group in groups}
         return groups
 
     def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
         """Keep the peaks that a launch measured, also for a resumed run."""
-        found = yardsticks.peaks_from(outcomes[group.cells[0].id] for group in groups) if groups else None
+        found = (
+            yardsticks.peaks_from(outcomes[YARDSTICK_PREFIX + group.cells[0].id] for group in groups)
+            if groups
+            else None
+        )
         if found:
             self.peaks[yardsticks.key(cell)] = found
             self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})
@@ -172,7 +179,10 @@ class Executor:
     def attempt(self, attempt: Attempt, launch: local.Launch, job: dict, settled: Bundle | None) -> Failure:
         """Run one worker to its end; how it failed the cells it left out. Writes groups of `settled` as they finish."""
         try:
+            self.ledger.enter("start")
             for message in local.run(launch, job):
+                if message["type"] == "phase":
+                    self.ledger.enter(str(message.get("phase")))
                 attempt.handle(message, self.display)
                 while attempt.samples:
                     self.run.append_samples(attempt.samples.pop(0))
@@ -180,6 +190,8 @@ class Executor:
                     self.finish_settled(settled, attempt.outcomes)
         except local.WorkerFailure as error:
             return Failure(error.status, str(error), local.log_tail(launch.log))
+        finally:
+            self.ledger.enter("records")
         return Failure("crash", "The worker ended without a word on this cell.", local.log_tail(launch.log))
 
     def local_launch(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:

@@ -25,6 +25,8 @@ class Profile:
     warmup_seconds: float  # cap per mode and launch; reaching it unsteady is flagged
     sample_seconds: float = 0.020  # a sample is at least this long, or one call
     warmup_window: int = 5
+    long_call_seconds: float = 0.05
+    long_call_window: int = 3  # of calls that long
     steady_median: float = 0.02
     steady_quartiles: float = 0.05
 
@@ -33,7 +35,7 @@ class Profile:
 
 
 # The matrix product and the copy that peaks are measured with, once per run and framework.
-YARDSTICK = Profile("yardstick", 1, 1, 0.6, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.6)
+YARDSTICK = Profile("yardstick", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
 
 PROFILES = {
     profile.name: profile

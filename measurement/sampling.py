@@ -100,14 +100,14 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
     while True:
         before = contender.compilations()
         window = []
-        for _ in range(profile.warmup_window):
+        while len(window) < _window_length(window, profile):
             window.append(time_calls(contender, contender.calls_per_sample, clocks))
             contender.warmup_calls += contender.calls_per_sample
             if clocks.wall() > deadline:
                 break
         wanted = max(1, math.ceil(profile.sample_seconds / max(median(window), 1e-9)))
         rested = contender.compilations() == before
-        full = len(window) == profile.warmup_window
+        full = len(window) == _window_length(window, profile)
         # A changed sample length changes what a window is, unless it hardly changed.
         same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
         if rested and full and same_length and earlier is not None:
@@ -118,6 +118,12 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
         earlier = window if rested and full and same_length else None
         if not same_length:
             contender.calls_per_sample = wanted
+
+
+def _window_length(window: Sequence[float], profile: Profile) -> int:
+    """How many samples make a window of the warm-up: fewer of long calls, which scatter less and cost more."""
+    long = bool(window) and median(window) >= profile.long_call_seconds
+    return profile.long_call_window if long else profile.warmup_window
 
 
 def delayed(step: Callable[[], Any], synchronize: Callable[[Any], None], share: float) -> Callable[[], Any]:

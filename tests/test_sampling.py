@@ -17,7 +17,7 @@ from measurement.sampling import Contender, first_call, independent_timer, take_
 TICK = 1 / 1024  # binary, so that sums of it are exact
 PROFILE = Profile(
     "test", 1, 1, seconds_per_cell=1.0, maximum_seconds_per_cell=2.0, minimum_rounds=4, target_half_width=0.01,
-    stop_early=False, warmup_seconds=2.0, sample_seconds=16 * TICK,
+    stop_early=False, warmup_seconds=2.0, sample_seconds=16 * TICK, long_call_seconds=1.0,
 )  # fmt: skip
 
 
@@ -51,6 +51,14 @@ def test_the_order_is_the_seed_s():
 
     assert orders(1) == orders(1)
     assert orders(1) != orders(2)
+
+
+def test_long_calls_are_warmed_up_in_shorter_windows(machine):
+    for seconds, calls in ((1.0, 6), (1.0 - TICK, 10)):
+        contender = machine.contender("a", seconds)
+        warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+        assert contender.steady
+        assert contender.warmup_calls == calls
 
 
 def test_the_first_call_is_timed_apart(machine):

@@ -60,6 +60,11 @@ class Adapter(adapter.Adapter):
             settings=settings(self._device),
         )
 
+    def start_compiler(self, cell: Cell) -> None:
+        _refuse(cell, self._device)
+        if cell.mode != "eager":
+            graphs.start(graphs.BACKENDS[cell.mode][0], self._device)
+
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         _refuse(cell, self._device)
         if cell.group_id not in self._models:

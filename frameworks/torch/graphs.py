@@ -32,12 +32,11 @@ def compile_model(
     call (`fullgraph`), not a slower mode under the same name.
     """
     backend = CountingBackend(mode, device)
-    _start(backend.__name__, device)
     return torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic), backend.capture
 
 
 @functools.cache
-def _start(backend: str, device: torch.device) -> None:
+def start(backend: str, device: torch.device) -> None:
     """Have torch do what it does once per process, on a graph of one operator.
 
     Imports, instruction set checks and precompiled headers take longer than a small model's own compilation; the

@@ -1,0 +1,35 @@
+"""Where a run's time went: seconds by phase, from the messages of workers as they arrive."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+# Neither the suite's doing nor its to shorten.
+NOT_COUNTED = ("first call", "compiler start")
+
+
+class Ledger:
+    """Books the time since the last change of phase to the phase that ends."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter):
+        self._clock, self._since, self._phase = clock, clock(), "materials"
+        self.seconds: Counter[str] = Counter()
+
+    def enter(self, phase: str) -> None:
+        """What is being done from now on."""
+        now = self._clock()
+        self.seconds[self._phase] += now - self._since
+        self._since, self._phase = now, phase
+
+    def sentence(self) -> str:
+        """How much of the time besides environments and compilation went into sampling, and where the rest went."""
+        self.enter(self._phase)
+        counted = {name: seconds for name, seconds in self.seconds.items() if name not in NOT_COUNTED}
+        total, sampling = sum(counted.values()), counted.pop("sampling", 0.0)
+        others = sorted(((seconds, name) for name, seconds in counted.items() if seconds >= 1), reverse=True)
+        rest = ", ".join(f"{name} {seconds:.0f} s" for seconds, name in others)
+        compiling = f"besides {sum(self.seconds[name] for name in NOT_COUNTED):.0f} s of compiling"
+        share = f"{sampling / total:.0%}" if total else "nothing"
+        return f"Sampling took {sampling:.0f} of {total:.0f} s ({share}), {compiling}; the rest: {rest or 'none'}."
