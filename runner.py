@@ -30,6 +30,13 @@ def selfcheck(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Measure a published table again and answer its claims; without a table, list them."""
+    from harness.reproduce import reproduce as run
+
+    return run(arguments)
+
+
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
     from harness.bench import set_up
@@ -93,6 +100,23 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--python", help="check with this interpreter instead of the locked environments")
     command.add_argument("--out", metavar="FILE", help="write the checks as JSON as well")
     command.set_defaults(run=selfcheck)
+
+    command = commands.add_parser("reproduce", help="a published table", description=reproduce.__doc__)
+    command.add_argument("--table", help="which one; without, they are listed")
+    command.add_argument("--device", help="cpu (default), gpu, gpu:<index>")
+    for name in ("framework", "mode", "threads", "profile", "budget", "compile-cache"):
+        command.add_argument(f"--{name}", help=f"as in bench, instead of the sweep files' {name}")
+    for name in ("isolate", "force"):
+        command.add_argument(f"--{name}", action="store_true", default=None, help="as in bench")
+    command.add_argument("--out", metavar="FOLDER", help="where its files go (default: a new folder in results/runs)")
+    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
+    command.add_argument(
+        "--from", dest="from_run", metavar="RUN", help="measure nothing: tables and claims from that folder"
+    )
+    command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
+    command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
+    command.set_defaults(run=reproduce)
 
     command = commands.add_parser("setup", help="make environments", description=setup.__doc__)
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")

@@ -8,7 +8,7 @@ import sys
 
 from frameworks.description import Framework
 
-NAMES = ("torch", "paddle", "tensorflow", "jax", "numpy")
+NAMES = ("torch", "paddle", "tensorflow", "jax", "numpy", "python")
 
 
 def describe(name: str) -> Framework:

@@ -37,7 +37,7 @@ class Framework:
     cache_variables: tuple[str, ...] = ()
     # Runs helper threads beside its pool that no setting stops: workers get exactly as many CPUs as threads.
     pinned: bool = False
-    oracle: bool = False  # never swept unless named
+    oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:
         """The mode of that name; raises KeyError where there is none."""

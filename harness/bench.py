@@ -106,7 +106,8 @@ def prepare_environments(planned: plan.Plan, python: str | None, console: Consol
             continue
         try:
             report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-            found[key] = environments.ensure(*key, python=None if key[0] == "numpy" else python, report=report)
+            own = frameworks.describe(key[0]).oracle
+            found[key] = environments.ensure(*key, python=None if own else python, report=report)
         except environments.SetupError as error:
             console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
             found[key] = Failure("error", f"Its environment could not be set up: {error}")
@@ -151,7 +152,8 @@ def execute(run, planned, wanted, finished, context, interpreters, store, estima
         run.write_csv()
         done = len(run.records())
         console.print(f"Stopped. {done} of {len(planned.cells)} cells are kept in {run.folder}.", soft_wrap=True)
-        console.print(f"Go on with: make bench RESUME={run.id}", highlight=False)
+        again = getattr(arguments, "again", f"make bench RESUME={run.id}")
+        console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     terminal.summary(run.records(), console)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)

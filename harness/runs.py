@@ -39,7 +39,7 @@ class Run:
         if (folder / "records.jsonl").exists() or (folder / "plan.json").exists():
             raise UsageError(f"OUT={folder} already holds a run; name another folder, or go on with it by --resume.")
         try:
-            folder = folder if out else _new_folder(folder)
+            folder = folder if out else new_folder(folder)
             (folder / "launches").mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
@@ -101,7 +101,7 @@ class Run:
         os.replace(file.name, self.csv_path)
 
 
-def _new_folder(parent: Path) -> Path:
+def new_folder(parent: Path) -> Path:
     """Make a folder named after the time; a run that began in the same second has another."""
     parent.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")

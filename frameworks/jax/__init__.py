@@ -37,7 +37,7 @@ FRAMEWORK = Framework(
         Mode("jit", graph=True, summary="one jax.jit of the whole model"),
     ),
     default_graph="jit",
-    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain")},
+    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
     environment=_environment,
     pinned=True,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),

@@ -33,7 +33,7 @@ FRAMEWORK = Framework(
         Mode("function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA"),
     ),
     default_graph="function",
-    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain")},
+    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
     environment=environment,
     # XLA's compiled code stays in the process; TensorFlow names no directory for it.
     cache_variables=(),
