@@ -61,7 +61,7 @@ def asked_for(arguments: argparse.Namespace) -> dict:
     """Flag -> what was given for it; flags win over the sweep file."""
     given = sweep.from_file(arguments.sweep) if arguments.sweep else {}
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
-    values = {flag: getattr(arguments, flag.replace("-", "_")) for flag in flags}
+    values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
     return given | {flag: value for flag, value in values.items() if value is not None}
 
 

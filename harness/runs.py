@@ -75,11 +75,11 @@ class Run:
         problem = schema.problem(record)
         if problem:
             raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
-        _append_line(self.records_path, {name: record.get(name) for name in schema.NAMES}, durable=True)
+        append_line(self.records_path, {name: record.get(name) for name in schema.NAMES}, durable=True)
 
     def append_samples(self, entry: dict) -> None:
         """Add raw samples of one cell and launch."""
-        _append_line(self.folder / "samples.jsonl", entry, durable=False)
+        append_line(self.folder / "samples.jsonl", entry, durable=False)
 
     def records(self) -> list[dict]:
         """All records, in the order in which they were written."""
@@ -123,7 +123,7 @@ def _replace(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def _append_line(path: Path, entry: dict, durable: bool) -> None:
+def append_line(path: Path, entry: dict, durable: bool = False) -> None:
     """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone."""
     with open(path, "ab+") as file:
         if file.tell() and _last_byte(file) != b"\n":

@@ -76,10 +76,12 @@ def allowed_to(path: Path) -> set[str] | None:
     if part == "frameworks" and len(rest) == 2:
         own = {f"{module}.*" for module in modules_of(rest[0])}
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
+        boundary |= {"frameworks.profile", "frameworks.xplane", "frameworks.hlo"}
         return own | boundary | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
         boundary |= {"frameworks.worker", "frameworks.contest", "frameworks.channel", "frameworks.gpu_figures"}
+        boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo"}
         return {
             "description.py": set(),
             "canary.py": {"numpy"},

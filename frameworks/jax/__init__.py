@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from frameworks import hlo
 from frameworks.description import Framework, Mode, openmp_environment
 
 
@@ -39,6 +40,7 @@ FRAMEWORK = Framework(
     default_graph="jit",
     models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
     environment=_environment,
+    dumps=hlo.DUMPS,
     pinned=True,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
 )
