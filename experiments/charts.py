@@ -45,6 +45,44 @@ def lines(rows: list[dict], x: Axis, y: Axis, panel: str | None = None, dash: st
     return chart
 
 
+def shares(rows: list[dict], title: str) -> Any:
+    """Stacked bars that sum to 100 %: rows hold `series`, `part` and `share`. None where there is nothing to draw."""
+    if not rows:
+        return None
+    import altair as alt
+
+    parts = list(dict.fromkeys(row["part"] for row in rows))
+    return (
+        alt.Chart(alt.Data(values=rows), width=2 * WIDTH)
+        .mark_bar()
+        .encode(
+            x=alt.X("share", type="quantitative", title=title, stack="normalize", axis=alt.Axis(format="%")),
+            y=alt.Y("series", type="nominal", title=None, sort=list(dict.fromkeys(row["series"] for row in rows))),
+            color=alt.Color("part", type="nominal", title=None, sort=parts),
+        )
+    )
+
+
+def bars(rows: list[dict], title: str, panel: str) -> Any:
+    """Bars side by side: rows hold `series`, `value` and the field `panel`. None where there is nothing to draw."""
+    if not rows:
+        return None
+    import altair as alt
+
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    bar = (
+        alt.Chart()
+        .mark_bar()
+        .encode(
+            x=alt.X("value", type="quantitative", title=title),
+            y=alt.Y("series", type="nominal", title=None, sort=names),
+            color=alt.Color("series", type="nominal", title=None, sort=names, legend=None),
+        )
+    )
+    chart = alt.layer(bar, data=alt.Data(values=rows)).properties(width=WIDTH)
+    return chart.facet(facet=alt.Facet(panel, type="nominal", title=None), columns=2)
+
+
 def svg(chart: Any) -> str:
     """The chart as SVG."""
     import vl_convert

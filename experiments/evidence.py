@@ -125,11 +125,18 @@ class Evidence:
     profiles: tuple[dict, ...] = ()
     references: Records = field(default_factory=lambda: Records(()))
 
+    @property
+    def device_kinds(self) -> set[str]:
+        """`cpu`, `gpu` or both."""
+        devices = [record["device"] for record in self.records] + [profile["device"] for profile in self.profiles]
+        return {device.partition(":")[0] for device in devices}
+
     def sides(self) -> dict[str, Evidence]:
         """Every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
-        with_graphs = {record["framework"] for record in self.records.graph}
-        alone = Records(record for record in self.records if record["framework"] not in with_graphs)
         pairs = dict.fromkeys((record["framework"], record["mode"]) for record in self.records.graph)
+        pairs |= dict.fromkeys((p["framework"], p["mode"]) for p in self.profiles if p["mode"] != "eager")
+        with_graphs = {framework for framework, _ in pairs}
+        alone = Records(record for record in self.records if record["framework"] not in with_graphs)
         return {
             f"{framework} {mode}": Evidence(
                 self.records.where(framework=framework, mode=("eager", mode)),
@@ -138,3 +145,8 @@ class Evidence:
             )
             for framework, mode in pairs
         }
+
+    def profile(self, **wanted) -> dict | None:
+        """The only profile with these values of cell or workload parameters; None where there is none or more."""
+        found = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in wanted.items())]
+        return found[0] if len(found) == 1 else None

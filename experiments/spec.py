@@ -122,17 +122,19 @@ class Experiment:
         return [sweep for sweep in found if device in (None, sweep.device)]
 
     def answers(self, claim: Claim, evidence: Evidence) -> dict[str, Answer]:
-        """The claim's answers by side: each framework's graph modes, and the published figures."""
-        if claim.overall:
-            return {ALL: claim.check(evidence)}
+        """The claim's answers by side: the published figures, and each framework's graph modes (or all together)."""
         found = {}
         if self.published_records is not None:
-            records = Records(self.published_records(self.published()))
-            found[PUBLISHED] = claim.check(Evidence(records))
-        kinds = {record.device_kind for record in evidence.records}
-        if evidence.records and not kinds & set(claim.devices):
+            theirs = Evidence(Records(self.published_records(self.published())))
+            sides = {PUBLISHED: theirs} if claim.overall else theirs.sides()
+            for name, side in sides.items():
+                mode = name.rpartition(" ")[2]
+                found[PUBLISHED if len(sides) == 1 else f"{PUBLISHED}: {mode}"] = claim.check(side)
+        if evidence.device_kinds and not evidence.device_kinds & set(claim.devices):
             return found
-        return found | {name: claim.check(side) for name, side in evidence.sides().items()}
+        return found | {
+            n: claim.check(side) for n, side in ({ALL: evidence} if claim.overall else evidence.sides()).items()
+        }
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import frameworks
+import workloads
 from harness import bench, plan, runs, sweep
+from harness.assemble import BYTES_PER_VALUE
 from harness.execute import Executor
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Failure
@@ -33,7 +35,7 @@ def explain(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)
     folder = folder_for(arguments)
-    done = {entry["cell"] for entry in entries_in(folder)} if folder.exists() else set()
+    done = {entry["cell"] for entry in entries_in(folder)}
     interpreters = bench.prepare_environments(planned, arguments.python, console)
     store = Store(wanted.weights, wanted.seed)
     try:
@@ -132,7 +134,9 @@ def entry_of(cell: Cell, message: dict) -> dict:
     # On a CPU it slows both alike.
     whole = message["latency_s"] if cell.device_kind == "gpu" else profile["wall_s"]
     idle = max(whole - profile["busy_s"], 0.0)
+    cost = workloads.get(cell.workload).cost(dict(cell.parameters), BYTES_PER_VALUE[cell.dtype])
     return entry | {
+        "flops": {operator.operator_class: operator.flops for operator in cost.operators},
         "latency_s": message["latency_s"],
         "profiled_s": profile["wall_s"],
         "busy_s": profile["busy_s"],

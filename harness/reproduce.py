@@ -14,10 +14,10 @@ from rich.table import Table as Grid
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.spec import Experiment, Sweep
-from harness import bench, plan, runs, sweep
+from harness import bench, explain, plan, runs, sweep
 from harness.progress import duration
 from harness.sweep import UsageError
-from reports import terminal
+from reports import explanation, terminal
 
 FILE = "reproduction.json"
 # The flags of bench that change how a table is reproduced, or how much of it, and not what it is.
@@ -58,12 +58,20 @@ def show_all(console: Console) -> int:
         for kind in ("cpu", "gpu"):
             chosen = experiment.sweeps(kind)
             if chosen:
-                cells, seconds = size(chosen)
-                grid.add_row(name, experiment.title, kind, str(cells), f"about {duration(seconds)}")
+                grid.add_row(name, experiment.title, kind, *size_text(chosen))
         grid.add_section()
     console.print(grid)
     console.print("make reproduce TABLE=… DEVICE=cpu|gpu [OUT=…] [RESUME=…] [FROM=…]", highlight=False, markup=False)
     return 0
+
+
+def size_text(chosen: list[Sweep]) -> tuple[str, str]:
+    """How many cells the sweeps hold and how long they take, or why they cannot be planned."""
+    try:
+        cells, seconds = size(chosen)
+    except UsageError as error:
+        return "", str(error)
+    return str(cells), f"about {duration(seconds)}"
 
 
 def size(chosen: list[Sweep]) -> tuple[int, float]:
@@ -147,7 +155,7 @@ def measure(part: Sweep, folder: Path | None, arguments: argparse.Namespace, con
         console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
     known = [axis.flag for axis in sweep.AXES.values()] + list(sweep.OPTIONS) + list(sweep.parameter_flags())
     words = {flag.replace("-", "_"): part.flags.get(flag) for flag in known}
-    exists = out is not None and (out / "plan.json").exists()
+    exists = out is not None and any((out / name).exists() for name in ("plan.json", explain.FILE))
     words |= {
         "sweep": None,
         "out": str(out) if out else None,
@@ -157,13 +165,14 @@ def measure(part: Sweep, folder: Path | None, arguments: argparse.Namespace, con
         "dry_run": arguments.dry_run,
         "again": f"make reproduce RESUME={folder}",
     }
-    return bench.bench(argparse.Namespace(**words))
+    return (explain.explain if part.profiles else bench.bench)(argparse.Namespace(**words))
 
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """What the sweeps of a reproduction have left in its folder."""
     records = [record for part in chosen for record in runs.read_lines(folder / part.name / "records.jsonl")]
-    return Evidence(Records(records))
+    profiles = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
+    return Evidence(Records(records), tuple(explanation.explained(profiles)))
 
 
 def report(experiment: Experiment, chosen: list[Sweep], folder: Path, console: Console) -> None:
@@ -171,7 +180,7 @@ def report(experiment: Experiment, chosen: list[Sweep], folder: Path, console: C
     from experiments import page
 
     evidence = evidence_in(chosen, folder)
-    if not len(evidence.records):
+    if not evidence.device_kinds:
         raise UsageError(f"{folder} holds no records of {experiment.name} yet; RESUME={folder} goes on with it.")
     written = page.write(experiment, chosen, evidence, folder)
     page.show(experiment, evidence, console)

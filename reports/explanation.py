@@ -43,17 +43,24 @@ def by_shape(entries: list[dict]) -> dict[str, list[dict]]:
 
 
 def rows(group: list[dict]) -> list[tuple[str, ...]]:
-    """A row a class with milliseconds and share in each mode, then the sum and the latency without profiler."""
+    """A row a class: its share of FLOPs, then milliseconds and share of the time in each mode. Sums come last."""
     found = []
     for name in CLASSES:
         if any(entry["classes"][name] for entry in group):
-            found.append((name, *(_milliseconds(entry["classes"][name], total_s(entry)) for entry in group)))
-    found.append(("together", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
-    found.append(("without the profiler", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
+            times = (_milliseconds(entry["classes"][name], total_s(entry)) for entry in group)
+            found.append((name, _flops(group[0].get("flops", {}), name), *times))
+    found.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
+    found.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
     unknown = [sum(classify(name) == "other" for name, *_ in entry["kernels"]) for entry in group]
     if any(unknown):
-        found.append(("unknown kernels, in number", *map(str, unknown)))
+        found.append(("unknown kernels, in number", "", *map(str, unknown)))
     return found
+
+
+def _flops(flops: dict[str, int], name: str) -> str:
+    """The class's share of the workload's operations, with as many digits as a small one needs."""
+    share = 100 * flops[name] / sum(flops.values()) if flops.get(name) else 0
+    return f"{share:.{3 if share > 10 else 2}g} %" if share else ""
 
 
 def _milliseconds(seconds: float, whole: float) -> str:
@@ -108,7 +115,7 @@ def show(entries: list[dict], console: Console) -> None:
     for name, group in by_shape(entries).items():
         modes = [entry["mode"] for entry in group]
         console.print(f"\n{name}", highlight=False, markup=False, soft_wrap=True)
-        table = Table("ms per call", *modes)
+        table = Table("ms per call", "FLOPs", *modes)
         for row in rows(group):
             table.add_row(*row)
         console.print(table)
@@ -129,7 +136,7 @@ def markdown(entries: list[dict]) -> str:
     parts = ["# Where the time goes"]
     for name, group in by_shape(entries).items():
         parts.append(f"## {name}")
-        parts.append(_table(("ms per call", *(entry["mode"] for entry in group)), rows(group)))
+        parts.append(_table(("ms per call", "FLOPs", *(entry["mode"] for entry in group)), rows(group)))
         parts.append("\n".join(f"- {sentence}" for sentence in differences(group)))
         for entry in group:
             parts.append(f"Longest kernels of {entry['mode']} (trace: `{entry['trace']}`):")

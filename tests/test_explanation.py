@@ -50,7 +50,9 @@ def test_nothing_differs_from_itself_or_without_eager():
 
 def test_rows_hold_milliseconds_shares_and_unknown_kernels():
     odd = entry("graph", [("nvjet_a", 3.0, 1), ("spectre_7", 1.0, 1)])
-    rows = {name: values for name, *values in explanation.rows([EAGER, odd])}
+    flops = {"flops": {"matmul": 998, "normalisation": 2}}
+    assert explanation.rows([EAGER | flops])[0][:2] == ("matmul", "99.8 %")
+    rows = {name: values for name, _, *values in explanation.rows([EAGER, odd])}
     assert rows["matmul"] == ["9 (64%)", "3 (75%)"]
     assert rows["attention"] == ["3 (21%)", ""]
     assert rows["other"] == ["", "1 (25%)"]
@@ -102,7 +104,7 @@ def test_every_framework_is_explained(name, tmp_path):
         assert sum(found["classes"].values()) == pytest.approx(found["profiled_s"], rel=0.05)
         assert Path(found["trace"]).stat().st_size > 0
     page = (tmp_path / "run/explanation.md").read_text()
-    assert "| ms per call | eager |" in page
+    assert "| ms per call | FLOPs | eager |" in page
     assert not list((tmp_path / "run/launches").glob("*/dumps"))
 
 

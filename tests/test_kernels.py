@@ -12,7 +12,8 @@ RECORDED = {
         aten::addmm | aten::bmm | aten::mm | aten::linear | mkldnn::_linear_pointwise | mkl::_mkl_linear
         MatMul | BatchMatMulV2 | _MklNativeFusedMatMul | _MklBatchMatMulV2 | _FusedMatMul | MatMul{dot} | Einsum
         matmul | onednn_op.fc | onednn_op.fused_matmul | jit_matmul/ynn_fusion | ynn_fusion{dot}
-        jit__einsum/ynn_fusion | ynn_fusion{dot,multiply,reduce,maximum,broadcast,subtract,exponential} | jit_dot_general/dot_general
+        ynn_fusion{dot,multiply,reduce,maximum,broadcast,subtract,exponential} | jit_dot_general/dot_general
+        jit__einsum/ynn_fusion
     """,
     "attention": "aten::_scaled_dot_product_flash_attention_for_cpu | aten::scaled_dot_product_attention",
     "normalisation": """

@@ -1,4 +1,4 @@
-"""From a profiler's events to the time of every kernel: nesting, overlap, what XLA's fusions hold, whose event it is."""
+"""From a profiler's events to the time of every kernel: nesting, overlap, what XLA's fusions hold."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence
-from experiments.first_principles import chain, overhead
+from experiments.first_principles import chain, operators, overhead
 from experiments.spec import Experiment, Table
 
 # The published quantities that are measured here as well, each as text for one framework's graph mode.
@@ -16,6 +16,7 @@ MEASURED_AS = {
     "runtime stays flat up to repeat": chain.flat_up_to,
     "Python additions per second": overhead.python_rate,
     "PyTorch additions per second": overhead.rate,
+    "FLOP share of non-matmul operators in BERT": operators.outside,
 }
 LATENCIES = {
     "pointwise-chain": ("elements", "repeat"),
@@ -39,7 +40,7 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
         groups = {name: records for name, records in groups.items() if len(records)}
         if groups:
             found.append(tables.by_shape(f"{workload}: latency in ms (median)", axes, groups, tables.latency))
-    return found
+    return found + operators.make_tables(evidence)
 
 
 def _ours(quantity: str, sides: dict[str, Evidence]) -> list[str]:
@@ -48,15 +49,15 @@ def _ours(quantity: str, sides: dict[str, Evidence]) -> list[str]:
 
 
 def make_charts(evidence: Evidence, published: list[dict]) -> dict:
-    """The chain's three pictures, and time against the batch."""
-    return chain.make_charts(evidence) | overhead.make_charts(evidence)
+    """The chain's three pictures, time against the batch, and BERT's shares by class."""
+    return chain.make_charts(evidence) | overhead.make_charts(evidence) | operators.make_charts(evidence)
 
 
 EXPERIMENT = Experiment(
     folder=Path(__file__).parent,
     title="Compute, bandwidth, overhead: pointwise chains, fused cosines, tiny additions, doubled batches",
     source="first-principles post, 2022",
-    claims=(*chain.CLAIMS, *overhead.CLAIMS),
+    claims=(*chain.CLAIMS, *overhead.CLAIMS, *operators.CLAIMS),
     tables=make_tables,
     charts=make_charts,
 )
