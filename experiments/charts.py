@@ -36,7 +36,7 @@ def lines(rows: list[dict], x: Axis, y: Axis, panel: str | None = None, dash: st
         color=alt.Color("series", type="nominal", title=None, sort=list(dict.fromkeys(r["series"] for r in rows))),
     )
     if dash:
-        base = base.encode(strokeDash=alt.StrokeDash(dash, type="nominal"))
+        base = base.encode(strokeDash=alt.StrokeDash(dash, type="nominal", legend=alt.Legend(symbolType="stroke")))
     marks = base.mark_line(point=True).encode(y=alt.Y(y.field, type="quantitative", **scaled(y)))
     rules = base.mark_rule().encode(y=alt.Y("low", type="quantitative", title=y.title), y2="high")
     chart = alt.layer(rules, marks, data=alt.Data(values=rows)).properties(width=WIDTH, height=HEIGHT)

@@ -74,7 +74,11 @@ def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
 
 
 def _label(record: Record) -> str:
-    return f"{record.shape}, {record['threads']} threads" if record["threads"] else record.shape
+    return f"{record.shape}, {_threads(record)}" if record["threads"] else record.shape
+
+
+def _threads(record: Record) -> str:
+    return f"{record['threads']} thread{'s' if record['threads'] > 1 else ''}"
 
 
 CLAIMS = (
@@ -139,7 +143,7 @@ def make_charts(evidence: Evidence, published: list[dict]) -> dict:
             gain = record.gain_pct
             if gain is None or record.device_kind not in devices:
                 continue
-            where = f"{record['threads']} threads" if record.device_kind == "cpu" else "GPU"
+            where = _threads(record) if record.device_kind == "cpu" else "GPU"
             name = heading if heading == PUBLISHED else f"{heading} {record['mode']}"
             figures = {"gain": gain.value, "low": gain.low, "high": gain.high, "tokens": record.tokens}
             rows.append({"series": name, "panel": where, "batch": record["batch_size"], **figures})
