@@ -1,12 +1,13 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup bench selfcheck list test lint lock clean
+.PHONY: help setup bench explain reproduce selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
-FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT THREADS DEVICE \
+FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS THREADS DEVICE \
          DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ
+OTHERS := TABLE FROM
 SWITCHES := DRY_RUN FORCE ISOLATE
-unexport $(FLAGS) $(SWITCHES)
+unexport $(FLAGS) $(OTHERS) $(SWITCHES)
 
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
 BOOTSTRAP_PYTHON ?= python3
@@ -21,6 +22,8 @@ flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quo
 help:
 	@echo 'make setup [FRAMEWORK=torch] [DEVICE=gpu]   make the environments, all frameworks unless named'
 	@echo 'make bench [FRAMEWORK=paddle] [DEVICE=gpu]  measure; DRY_RUN=1 prints the plan'
+	@echo 'make explain [MODE=eager,graph]             profile a call in each mode: where the time goes, what differs'
+	@echo 'make reproduce [TABLE=paddle-bert]          a published table again, beside its figures; alone: what there is'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
 	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff; compile the lock files'
@@ -37,6 +40,13 @@ setup: $(RUNNER)
 
 bench: $(RUNNER)
 	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(SWITCHES))
+
+explain: $(RUNNER)
+	@$(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
+
+reproduce: $(RUNNER)
+	@$(RUNNER) runner.py reproduce $(call flags,TABLE DEVICE OUT RESUME FROM FRAMEWORK MODE THREADS PROFILE BUDGET TIMEOUT \
+	    PYTHON COMPILE_CACHE,DRY_RUN FORCE ISOLATE)
 
 selfcheck: $(RUNNER)
 	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)

@@ -30,6 +30,20 @@ def selfcheck(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def explain(arguments: argparse.Namespace) -> int:
+    """Profile a call in each mode, and print by class of kernel where the time goes and what differs."""
+    from harness.explain import explain as run
+
+    return run(arguments)
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """Measure a published table again and answer its claims; without a table, list them."""
+    from harness.reproduce import reproduce as run
+
+    return run(arguments)
+
+
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
     from harness.bench import set_up
@@ -37,24 +51,40 @@ def setup(arguments: argparse.Namespace) -> int:
     return set_up(arguments)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line's parser; flags of axes and workload parameters come from where those are defined."""
+def add_axes(command: argparse.ArgumentParser) -> None:
+    """Flags for every axis of a sweep and every parameter of a workload, which come from where those are defined."""
     from harness import sweep
 
-    top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
-
-    command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
     for axis in sweep.AXES.values():
         default = f" (default: {axis.default})" if axis.default else ""
         command.add_argument(f"--{axis.flag}", metavar="A,B", help=axis.help + default)
     for flag, text in sweep.parameter_flags().items():
         command.add_argument(f"--{flag}", metavar="A,B", help=text)
-    command.add_argument("--profile", help="quick (default), standard or rigorous")
-    command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
+    command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
+    command.add_argument(
+        "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"
+    )
+    command.add_argument("--force", action="store_true", default=None, help="measure even where the canary fails")
     command.add_argument(
         "--weights", metavar="FOLDER|HUB-NAME", help="a safetensors checkpoint instead of seeded weights"
     )
+    command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
+    command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
+    command.add_argument(
+        "--out", metavar="FOLDER", help="where the run's files go (default: a new folder in results/runs)"
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line's parser."""
+    top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
+    add_axes(command)
+    command.add_argument("--profile", help="quick (default), standard or rigorous")
+    command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
     command.add_argument("--seed", help="seed of weights, inputs and the order of measuring (default: 0)")
     command.add_argument(
         "--compile-cache", help="cold (default): a private, empty cache per launch; warm: a second start"
@@ -62,24 +92,17 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--unseen-seq", metavar="N", help="also time what the first call at sequence length N costs once a mode is warm"
     )
-    command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
-    command.add_argument(
-        "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"
-    )
     command.add_argument(
         "--isolate", action="store_true", default=None, help="every shape in worker processes of its own"
-    )
-    command.add_argument("--force", action="store_true", default=None, help="measure even where the canary fails")
-    command.add_argument(
-        "--out", metavar="FOLDER", help="where the run's files go (default: a new folder in results/runs)"
     )
     command.add_argument(
         "--resume", metavar="RUN", nargs="?", const="newest", help="go on with a run (default: the newest)"
     )
-    command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
-    command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
-    command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
     command.set_defaults(run=bench)
+
+    command = commands.add_parser("explain", help="where the time goes", description=explain.__doc__)
+    add_axes(command)
+    command.set_defaults(run=explain, resume=False)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")
     command.add_argument("--python", help="ask this interpreter instead of the locked environments")
@@ -93,6 +116,23 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--python", help="check with this interpreter instead of the locked environments")
     command.add_argument("--out", metavar="FILE", help="write the checks as JSON as well")
     command.set_defaults(run=selfcheck)
+
+    command = commands.add_parser("reproduce", help="a published table", description=reproduce.__doc__)
+    command.add_argument("--table", help="which one; without, they are listed")
+    command.add_argument("--device", help="cpu (default), gpu, gpu:<index>")
+    for name in ("framework", "mode", "threads", "profile", "budget", "compile-cache"):
+        command.add_argument(f"--{name}", help=f"as in bench, instead of the sweep files' {name}")
+    for name in ("isolate", "force"):
+        command.add_argument(f"--{name}", action="store_true", default=None, help="as in bench")
+    command.add_argument("--out", metavar="FOLDER", help="where its files go (default: a new folder in results/runs)")
+    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
+    command.add_argument(
+        "--from", dest="from_run", metavar="RUN", help="measure nothing: tables and claims from that folder"
+    )
+    command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
+    command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
+    command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
+    command.set_defaults(run=reproduce)
 
     command = commands.add_parser("setup", help="make environments", description=setup.__doc__)
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import sys
+from pathlib import Path
 
 from frameworks.description import Framework
 
-NAMES = ("torch", "paddle", "tensorflow", "jax", "numpy")
+NAMES = ("torch", "paddle", "tensorflow", "jax", "numpy", "python")
 
 
 def describe(name: str) -> Framework:
@@ -19,6 +20,17 @@ def describe(name: str) -> Framework:
 def load_adapter(name: str):
     """A new adapter; imports the framework, so only workers call this."""
     return importlib.import_module(f"frameworks.{name}.adapter").Adapter()
+
+
+def load_profiler(name: str, dumps: Path):
+    """The framework's profiler, which must be there before anything is compiled; None where it has none."""
+    try:
+        module = importlib.import_module(f"frameworks.{name}.profiler")
+    except ModuleNotFoundError as error:
+        if error.name != f"frameworks.{name}.profiler":
+            raise
+        return None
+    return module.Profiler(dumps)
 
 
 def versions(name: str) -> dict[str, str]:

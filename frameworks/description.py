@@ -35,9 +35,11 @@ class Framework:
     models: dict[str, tuple[str, ...]]
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
+    # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
+    dumps: dict[str, str] = field(default_factory=dict)
     # Runs helper threads beside its pool that no setting stops: workers get exactly as many CPUs as threads.
     pinned: bool = False
-    oracle: bool = False  # never swept unless named
+    oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:
         """The mode of that name; raises KeyError where there is none."""

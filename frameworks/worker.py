@@ -19,6 +19,7 @@ from frameworks import canary
 from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.channel import Channel, classify
 from frameworks.contest import Contest
+from frameworks.explanation import Explanation, load_profiler
 from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.profiles import YARDSTICK, Profile
 from measurement.sampling import Clocks
@@ -43,6 +44,8 @@ class Worker:
             self.start(every_cell[0])
         if trouble:
             return
+        if "dumps" in self.job:
+            return self.explain(every_cell)
         profile = Profile(**self.job["profile"])
         for position, group in enumerate(self.job["groups"], start=1):
             Contest(self, group, profile, position).run()
@@ -50,6 +53,14 @@ class Worker:
         self.channel.prefix = YARDSTICK_PREFIX
         for group in self.job["yardsticks"]:
             Contest(self, group, YARDSTICK, position=0).run()
+        self.channel.send("done")
+
+    def explain(self, every_cell: list[Cell]) -> None:
+        """Profile the groups instead of timing them."""
+        with self.reporting(every_cell) as trouble:
+            profiler = load_profiler(self.job["framework"], self.job["dumps"])
+        for group in [] if trouble else self.job["groups"]:
+            Explanation(self, profiler, group).run()
         self.channel.send("done")
 
     def start(self, cell: Cell) -> None:

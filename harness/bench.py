@@ -63,7 +63,7 @@ def asked_for(arguments: argparse.Namespace) -> dict:
     """Flag -> what was given for it; flags win over the sweep file."""
     given = sweep.from_file(arguments.sweep) if arguments.sweep else {}
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
-    values = {flag: getattr(arguments, flag.replace("-", "_")) for flag in flags}
+    values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
     return given | {flag: value for flag, value in values.items() if value is not None}
 
 
@@ -108,7 +108,8 @@ def prepare_environments(planned: plan.Plan, python: str | None, console: Consol
             continue
         try:
             report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-            found[key] = environments.ensure(*key, python=None if key[0] == "numpy" else python, report=report)
+            own = frameworks.describe(key[0]).oracle
+            found[key] = environments.ensure(*key, python=None if own else python, report=report)
         except environments.SetupError as error:
             console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
             found[key] = Failure("error", f"Its environment could not be set up: {error}")
@@ -154,7 +155,8 @@ def execute(run, planned, wanted, finished, context, interpreters, store, ledger
         run.write_csv()
         done = len(run.records())
         console.print(f"Stopped. {done} of {len(planned.cells)} cells are kept in {run.folder}.", soft_wrap=True)
-        console.print(f"Go on with: make bench RESUME={run.id}", highlight=False)
+        again = getattr(arguments, "again", f"make bench RESUME={run.id}")
+        console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     terminal.summary(run.records(), console)
     console.print(ledger.sentence(), highlight=False)

@@ -34,7 +34,7 @@ __all__ = ["SetupError", "ensure", "lock", "path", "runner"]
 
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
-RUNNERS_OWN = "numpy"  # the oracle's framework: the runner's environment has it
+RUNNERS_OWN = ("numpy", "python")  # references: the runner's environment has them
 DIRECTIVES = ("uv", "unhashed", "without-find-links", "check", "own-index")
 
 
@@ -56,7 +56,7 @@ def ensure(
     if device not in DEVICES:
         raise SetupError(f"no environments for device '{device}'; choose cpu or gpu.")
     folder = ROOT / "frameworks" / framework
-    if framework == RUNNERS_OWN and not list(folder.glob("requirements-*.txt")):
+    if framework in RUNNERS_OWN and not list(folder.glob("requirements-*.txt")):
         return Path(sys.executable)
     lock_file = folder / f"requirements-{device}.txt"
     if not lock_file.is_file():

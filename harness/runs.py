@@ -39,7 +39,7 @@ class Run:
         if (folder / "records.jsonl").exists() or (folder / "plan.json").exists():
             raise UsageError(f"OUT={folder} already holds a run; name another folder, or go on with it by --resume.")
         try:
-            folder = folder if out else _new_folder(folder)
+            folder = folder if out else new_folder(folder)
             (folder / "launches").mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
@@ -75,11 +75,11 @@ class Run:
         problem = schema.problem(record)
         if problem:
             raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
-        _append_line(self.records_path, {name: record.get(name) for name in schema.NAMES}, durable=True)
+        append_line(self.records_path, {name: record.get(name) for name in schema.NAMES}, durable=True)
 
     def append_samples(self, entry: dict) -> None:
         """Add raw samples of one cell and launch."""
-        _append_line(self.folder / "samples.jsonl", entry, durable=False)
+        append_line(self.folder / "samples.jsonl", entry, durable=False)
 
     def records(self) -> list[dict]:
         """All records, in the order in which they were written."""
@@ -101,7 +101,7 @@ class Run:
         os.replace(file.name, self.csv_path)
 
 
-def _new_folder(parent: Path) -> Path:
+def new_folder(parent: Path) -> Path:
     """Make a folder named after the time; a run that began in the same second has another."""
     parent.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
@@ -123,7 +123,7 @@ def _replace(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def _append_line(path: Path, entry: dict, durable: bool) -> None:
+def append_line(path: Path, entry: dict, durable: bool = False) -> None:
     """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone."""
     with open(path, "ab+") as file:
         if file.tell() and _last_byte(file) != b"\n":

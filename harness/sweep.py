@@ -146,6 +146,7 @@ def from_file(path: str) -> dict:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
     known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS)
+    content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
         choose(key, sorted(known), f"setting in {path} called")
     return content

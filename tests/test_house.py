@@ -14,7 +14,7 @@ from conftest import ROOT
 
 import frameworks
 
-PARTS = ("measurement", "workloads", "frameworks", "harness", "launchers", "reports", "runner")
+PARTS = ("measurement", "workloads", "frameworks", "harness", "launchers", "reports", "experiments", "runner")
 CLOCKS = {"time", "datetime", "timeit", "calendar"}
 DISTRIBUTIONS = {"paddlepaddle": "paddle", "paddlepaddle-gpu": "paddle"}  # where a package's module is called otherwise
 SWEPT = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
@@ -76,10 +76,12 @@ def allowed_to(path: Path) -> set[str] | None:
     if part == "frameworks" and len(rest) == 2:
         own = {f"{module}.*" for module in modules_of(rest[0])}
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
+        boundary |= {"frameworks.profile", "frameworks.xplane", "frameworks.hlo"}
         return own | boundary | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
         boundary |= {"frameworks.worker", "frameworks.contest", "frameworks.channel", "frameworks.gpu_figures"}
+        boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo"}
         return {
             "description.py": set(),
             "canary.py": {"numpy"},
@@ -92,11 +94,12 @@ def allowed_to(path: Path) -> set[str] | None:
         "measurement": {"numpy", "measurement.*"},
         "workloads": {"numpy", "workloads", "workloads.*", "workloads."},
         "launchers": {"launchers.*"},
+        "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "rich.*", "altair", "vl_convert"},
         "reports": {"reports.*", "measurement.*", "numpy", "pandas.*", "rich.*"},
         "runner.py": {"harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"},
         "harness": {
-            *("harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "workloads.spec", "frameworks"),
-            *("numpy", "pandas.*", "rich.*", "safetensors.*", "huggingface_hub.*"),
+            *("experiments", "experiments.*", "harness.*", "measurement.*", "launchers.*", "reports.*", "workloads"),
+            *("workloads.spec", "frameworks", "numpy", "pandas.*", "rich.*", "safetensors.*", "huggingface_hub.*"),
         },
     }.get(part)
 
@@ -124,6 +127,8 @@ def test_imports_keep_to_the_rules(path):
         ("workloads/x.py", "from measurement.cells import Cell"),
         ("reports/x.py", "import frameworks"),
         ("launchers/x.py", "from harness import runs"),
+        ("experiments/x.py", "import workloads"),
+        ("experiments/x.py", "from harness import runs"),
         ("harness/x.py", "def f():\n    import torch"),
         ("harness/x.py", "import frameworks.numpy.adapter"),
         ("harness/x.py", "import importlib\nimportlib.import_module('torch')"),

@@ -86,7 +86,7 @@ def test_weights_and_inputs_are_the_seed_s(name, small_bert):
     shapes = {key: value.shape for key, value in weights.items()}
     assert shapes == model.weight_shapes(parameters)
     assert all(np.array_equal(weights[key], again[key]) for key in weights)
-    assert {value.dtype for value in weights.values()} == {np.dtype(np.float32)}
+    assert {value.dtype for value in weights.values()} <= {np.dtype(np.float32)}  # the cosines have none
 
 
 def test_no_weight_of_bert_or_the_mlp_is_all_ones_or_zeros(small_bert):

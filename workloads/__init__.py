@@ -6,6 +6,7 @@ import importlib
 
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
+_MODULES |= {"fused-cos": "pointwise", "op-overhead": "overhead"}
 
 
 def names() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A chain of multiplications of a large vector: bandwidth-bound when short or unfused, else compute-bound."""
+"""Pointwise operators on a large vector: bandwidth-bound when few or unfused, else compute-bound."""
 
 from __future__ import annotations
 
@@ -43,6 +43,41 @@ class PointwiseChain(Workload):
         return 1
 
 
+@dataclass(frozen=True)
+class FusedCos(Workload):
+    """`x = cos(x)`, `repeat` times. Two in one kernel move as much memory as one."""
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return {}
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        return {"x": np.random.default_rng(seed).standard_normal(int(parameters["elements"]), dtype=np.float32)}
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        x = inputs["x"]  # (N,)
+        for _ in range(int(parameters["repeat"])):
+            x = np.cos(x)  # (N,)
+        return {"output": x}
+
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        elements, repeat = int(parameters["elements"]), int(parameters["repeat"])
+        once = 2 * bytes_per_value * elements
+        return Cost((OperatorCost("pointwise", repeat * elements, repeat * once),), compulsory_bytes=once)
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return 1
+
+
+_ELEMENTS = Parameter("elements", "elements", 1 << 24, "values in the vector", implementations=("plain",))
+
+
+def _repeat(default: int, what: str, maximum: int) -> Parameter:
+    return Parameter("repeat", "repeat", default, what, maximum=maximum, implementations=("plain",))
+
+
 WORKLOADS = {
     "pointwise-chain": PointwiseChain(
         name="pointwise-chain",
@@ -50,9 +85,17 @@ WORKLOADS = {
         implementations=("plain",),
         input_sets=1,
         parameters=(
-            Parameter("elements", "elements", 1 << 24, "values in the vector", implementations=("plain",)),
-            Parameter("repeat", "repeat", 1, "multiplications", maximum=4096, implementations=("plain",)),
+            _ELEMENTS,
+            _repeat(1, "multiplications or cosines, one after the other", 4096),
         ),
         tolerance={"fp32": 1e-6, "tf32": 1e-6, "bf16": 3e-2, "fp16": 4e-3},
-    )
+    ),
+    "fused-cos": FusedCos(
+        name="fused-cos",
+        family="fused-cos",
+        implementations=("plain",),
+        input_sets=1,
+        parameters=(_ELEMENTS, _repeat(2, "cosines", 64)),
+        tolerance={"fp32": 1e-6, "tf32": 1e-6, "bf16": 3e-2, "fp16": 4e-3},
+    ),
 }

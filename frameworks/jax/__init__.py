@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from frameworks import hlo
 from frameworks.description import Framework, Mode, openmp_environment
 
 
@@ -37,8 +38,9 @@ FRAMEWORK = Framework(
         Mode("jit", graph=True, summary="one jax.jit of the whole model"),
     ),
     default_graph="jit",
-    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain")},
+    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
     environment=_environment,
+    dumps=hlo.DUMPS,
     pinned=True,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
 )

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frameworks.adapter import Unsupported
+from frameworks.jax import probes
 from measurement.cells import Cell
 from workloads import bert as bert_workload
 from workloads import mlp as mlp_workload
@@ -134,8 +135,13 @@ def pointwise_chain(workload: Workload, cell: Cell, weights: Arrays, load: Calla
     return tree(weights, load), partial(chain_forward, int(cell.parameter("repeat"))), ""
 
 
+def probe(forward: Callable, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
+    return tree(weights, load), partial(forward, dict(cell.parameters)), ""
+
+
 def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     return tree(weights, load), mlp_forward, ""
 
 
 MODELS = {"bert": bert, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
+MODELS |= {name: partial(probe, forward) for name, forward in probes.FORWARD.items()}

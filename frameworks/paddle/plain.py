@@ -10,6 +10,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
+from frameworks.paddle import probes
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
 from workloads.spec import Arrays, Workload
@@ -164,6 +165,8 @@ SMALL_MODELS = {
     "mlp": lambda parameters, weights: mlp(weights),
     "matmul": lambda parameters, weights: load(Matmul(parameters["size"]), weights, str),
     "pointwise-chain": lambda parameters, weights: load(PointwiseChain(parameters["repeat"]), weights, str),
+    "fused-cos": lambda parameters, weights: load(probes.FusedCos(parameters["repeat"]), weights, str),
+    "op-overhead": lambda parameters, weights: load(probes.OpOverhead(parameters["additions"]), weights, str),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from frameworks import hlo
 from frameworks.description import Framework, Mode, openmp_environment
 
 
@@ -33,8 +34,9 @@ FRAMEWORK = Framework(
         Mode("function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA"),
     ),
     default_graph="function",
-    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain")},
+    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
     environment=environment,
+    dumps=hlo.DUMPS,
     # XLA's compiled code stays in the process; TensorFlow names no directory for it.
     cache_variables=(),
 )

@@ -6,6 +6,7 @@ import math
 
 import tensorflow as tf
 
+from frameworks.tensorflow import probes
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
 from workloads.spec import Arrays, Workload
@@ -163,4 +164,5 @@ MODELS = {
     "mlp": lambda workload, cell, weights, dtype: Mlp(workload, weights, dtype),
     "matmul": lambda workload, cell, weights, dtype: Matmul(weights, dtype),
     "pointwise-chain": lambda workload, cell, weights, dtype: PointwiseChain(weights, cell.parameter("repeat"), dtype),
+    **probes.MODELS,
 }

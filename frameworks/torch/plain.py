@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from frameworks.torch import probes
 from workloads import bert, mlp
 from workloads.spec import Parameters, Workload
 
@@ -144,6 +145,7 @@ SMALL_MODELS = {
     "mlp": lambda parameters: Mlp(parameters["width"], parameters["depth"]),
     "matmul": lambda parameters: Matmul(parameters["size"]),
     "pointwise-chain": lambda parameters: PointwiseChain(parameters["repeat"]),
+    **probes.MODELS,
 }
 
 

@@ -76,4 +76,18 @@ def chain64(model, parameters, weights, inputs):
     return {"output": np.array([value * weights["factor"][0] ** parameters["repeat"] for value in inputs["x"]])}
 
 
-INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64}
+def cosines64(model, parameters, weights, inputs):
+    values = list(inputs["x"])
+    for _ in range(parameters["repeat"]):
+        values = [math.cos(value) for value in values]
+    return {"output": np.array(values)}
+
+
+def additions64(model, parameters, weights, inputs):
+    downs = parameters["additions"] // 2
+    ups = parameters["additions"] - downs
+    return {"output": np.array([x + ups * weights["up"][0] + downs * weights["down"][0] for x in inputs["x"]])}
+
+
+INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64, "fused-cos": cosines64}
+INDEPENDENT |= {"op-overhead": additions64}

@@ -10,6 +10,8 @@ SMALL = {
     "mlp": {"batch_size": 3, "width": 6, "depth": 2},
     "matmul": {"size": 5},
     "pointwise-chain": {"elements": 7, "repeat": 3},
+    "fused-cos": {"elements": 7, "repeat": 2},
+    "op-overhead": {"elements": 3, "additions": 5},
 }
 
 

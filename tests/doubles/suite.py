@@ -15,7 +15,17 @@ from pathlib import Path
 from measurement import schema
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("frameworks", "workloads", "measurement", "harness", "launchers", "reports", "runner.py", "pyproject.toml")
+CODE = (
+    "experiments",
+    "frameworks",
+    "workloads",
+    "measurement",
+    "harness",
+    "launchers",
+    "reports",
+    "runner.py",
+    "pyproject.toml",
+)
 SILENCE = "8"  # seconds; more than a worker needs to start on a busy machine
 # The smallest cells there are.
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.1")

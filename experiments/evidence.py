@@ -1,0 +1,152 @@
+"""What a reproduction has found: records to be searched by shape, and profiles of explained cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from measurement.schema import MEASURED
+from measurement.statistics import Interval
+
+
+class Record:
+    """A record of a run. Columns and the workload's other parameters are read by name: `record["repeat"]`."""
+
+    def __init__(self, columns: dict):
+        self._columns = columns
+        texts = dict(part.partition("=")[::2] for part in (columns.get("parameters") or "").split(";") if part)
+        self._parameters = {name: int(text) if text.isdigit() else text for name, text in texts.items()}
+
+    def __getitem__(self, name: str):
+        return self._parameters[name] if name in self._parameters else self._columns.get(name)
+
+    @property
+    def measured(self) -> bool:
+        return self["status"] in MEASURED
+
+    @property
+    def device_kind(self) -> str:
+        """`cpu` or `gpu`."""
+        return self["device"].partition(":")[0]
+
+    @property
+    def tokens(self) -> int:
+        """Batch times sequence length."""
+        return self["batch_size"] * self["seq_len"]
+
+    @property
+    def shape(self) -> str:
+        """The batch and what else tells shapes of one workload apart, for texts."""
+        sizes = [f"{self['batch_size']}×{self['seq_len']}" if self["seq_len"] else f"batch {self['batch_size']}"]
+        return (sizes if self["batch_size"] else [f"{k} {v}" for k, v in self._parameters.items()])[-1]
+
+    @property
+    def latency_ms(self) -> Interval | None:
+        """Median latency with its 95 % interval; None where there is no interval."""
+        return self._interval("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+
+    @property
+    def speedup(self) -> Interval | None:
+        """Eager time over this mode's with its 95 % interval; None where there is none."""
+        return self._interval("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+
+    @property
+    def gain_pct(self) -> Interval | None:
+        """The share of eager's time that the graph saves, (eager − graph) / eager, in percent."""
+        return self.speedup.map(lambda ratio: 100 * (1 - 1 / ratio)) if self.speedup else None
+
+    def _interval(self, value: str, low: str, high: str) -> Interval | None:
+        found = [self[name] for name in (value, low, high)]
+        return None if None in found else Interval(*found)
+
+
+class Records:
+    """Records that can be searched: `records.where(threads=1, mode="eager")`."""
+
+    def __init__(self, records: Iterable[dict | Record]):
+        self._records = [record if isinstance(record, Record) else Record(record) for record in records]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def where(self, **wanted) -> Records:
+        """Those with these values; a tuple or list offers several."""
+
+        def fits(record: Record) -> bool:
+            return all(
+                record[name] in value if isinstance(value, (tuple, list)) else record[name] == value
+                for name, value in wanted.items()
+            )
+
+        return Records(record for record in self if fits(record))
+
+    def on(self, device_kind: str) -> Records:
+        """Those of `cpu` or `gpu`."""
+        return Records(record for record in self if record.device_kind == device_kind)
+
+    @property
+    def measured(self) -> Records:
+        """Those with figures that may be compared."""
+        return Records(record for record in self if record.measured)
+
+    @property
+    def eager(self) -> Records:
+        return self.where(mode="eager")
+
+    @property
+    def graph(self) -> Records:
+        """Those of any graph mode."""
+        return Records(record for record in self if record["mode"] != "eager")
+
+    def one(self, **wanted) -> Record | None:
+        """The only measured one with these values; None where there is none or more than one."""
+        found = list(self.where(**wanted).measured)
+        return found[0] if len(found) == 1 else None
+
+    def values(self, name: str) -> list:
+        """The different values of a column or parameter, sorted; those without one left out."""
+        return sorted({record[name] for record in self} - {None})
+
+    def sorted_by(self, name: str) -> list[Record]:
+        return sorted(self, key=lambda record: record[name])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The records of an experiment's sweeps, and the profiles of its explained cells (see `harness.explain`).
+
+    `references` are the records of frameworks without a graph mode, such as Python itself.
+    """
+
+    records: Records
+    profiles: tuple[dict, ...] = ()
+    references: Records = field(default_factory=lambda: Records(()))
+
+    @property
+    def device_kinds(self) -> set[str]:
+        """`cpu`, `gpu` or both."""
+        devices = [record["device"] for record in self.records] + [profile["device"] for profile in self.profiles]
+        return {device.partition(":")[0] for device in devices}
+
+    def sides(self) -> dict[str, Evidence]:
+        """Every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
+        pairs = dict.fromkeys((record["framework"], record["mode"]) for record in self.records.graph)
+        pairs |= dict.fromkeys((p["framework"], p["mode"]) for p in self.profiles if p["mode"] != "eager")
+        with_graphs = {framework for framework, _ in pairs}
+        alone = Records(record for record in self.records if record["framework"] not in with_graphs)
+        return {
+            f"{framework} {mode}": Evidence(
+                self.records.where(framework=framework, mode=("eager", mode)),
+                tuple(p for p in self.profiles if p["framework"] == framework and p["mode"] in ("eager", mode)),
+                alone,
+            )
+            for framework, mode in pairs
+        }
+
+    def profile(self, **wanted) -> dict | None:
+        """The only profile with these values of cell or workload parameters; None where there is none or more."""
+        found = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in wanted.items())]
+        return found[0] if len(found) == 1 else None

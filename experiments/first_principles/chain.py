@@ -1,0 +1,141 @@
+"""pointwise-chain and fused-cos: what fusing pointwise operators saves, and where arithmetic takes over from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from experiments import charts
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import above, below, between, ratio_of, untold
+from experiments.spec import Answer, Claim
+from measurement.statistics import Interval
+
+# "Flat" and "about one cosine" allow this much above the shortest chain's time.
+FLAT = 1.25
+# "Linear" and "twice" allow this factor either way.
+ABOUT = 1.25
+PUBLISHED_FLAT = 64
+
+
+def chain(evidence: Evidence, graph: bool) -> Records:
+    """The chain's records in eager mode, or in the side's graph mode."""
+    records = evidence.records.where(workload="pointwise-chain").measured
+    return records.graph if graph else records.eager
+
+
+def at_repeat(records: Records, repeat: int) -> Interval | None:
+    """The latency at so many multiplications or cosines."""
+    record = records.one(repeat=repeat)
+    return record.latency_ms if record else None
+
+
+def flat_when_fused(evidence: Evidence) -> Answer:
+    """That 64 multiplications take about as long as one."""
+    records = chain(evidence, graph=True)
+    ratio = ratio_of(at_repeat(records, PUBLISHED_FLAT), at_repeat(records, 1))
+    return below(f"{PUBLISHED_FLAT} multiplications take as long as", ratio, FLAT, " times one")
+
+
+def linear_at_the_end(evidence: Evidence) -> Answer:
+    """That four times the multiplications take four times as long at the long end."""
+    records = chain(evidence, graph=True)
+    repeats = records.values("repeat")
+    if not repeats or repeats[-1] // 4 not in repeats:
+        return untold("no chain and a quarter of it")
+    last, quarter = repeats[-1], repeats[-1] // 4
+    ratio = ratio_of(at_repeat(records, last), at_repeat(records, quarter))
+    name = f"{last} multiplications take"
+    return between(name, ratio, 4 / ABOUT, 4 * ABOUT, f" times as long as {quarter}")
+
+
+def unfused_pays_each(evidence: Evidence) -> Answer:
+    """That eager's time grows with every multiplication from the start."""
+    records = chain(evidence, graph=False)
+    ratio = ratio_of(at_repeat(records, PUBLISHED_FLAT), at_repeat(records, 1))
+    return above(f"{PUBLISHED_FLAT} multiplications take", ratio, PUBLISHED_FLAT / 2, " times as long as one")
+
+
+def _cosines(evidence: Evidence, graph: bool) -> Interval | None:
+    """Two cosines over one."""
+    records = evidence.records.where(workload="fused-cos").measured
+    records = records.graph if graph else records.eager
+    return ratio_of(at_repeat(records, 2), at_repeat(records, 1))
+
+
+def two_cosines_cost_one(evidence: Evidence) -> Answer:
+    """That a graph computes two cosines in about the time of one."""
+    return below("two cosines take", _cosines(evidence, graph=True), FLAT, " times one's time")
+
+
+def two_cosines_cost_two_in_eager(evidence: Evidence) -> Answer:
+    """That eager takes twice as long for two."""
+    ratio = _cosines(evidence, graph=False)
+    return between("two cosines take", ratio, 2 / ABOUT, 2 * ABOUT, " times one's time")
+
+
+CLAIMS = (
+    Claim(f"Fused, a chain's time is flat up to {PUBLISHED_FLAT} multiplications.", flat_when_fused),
+    Claim("Fused, a long chain's time is linear in its length.", linear_at_the_end),
+    Claim("Unfused, eager pays for every multiplication.", unfused_pays_each),
+    Claim("Fused, x.cos().cos() takes about as long as x.cos().", two_cosines_cost_one),
+    Claim("Unfused, it takes twice as long.", two_cosines_cost_two_in_eager),
+)
+
+
+def rates(record: Record) -> dict[str, float]:
+    """Compute intensity in FLOP/B, TFLOP/s and GB/s of a chain.
+
+    The intensity is that of the computation, compulsory bytes alone; the bandwidth counts what the mode moves, which
+    for eager is a read and a write for every multiplication.
+    """
+    seconds = record["latency_ms_median"] / 1e3
+    moved = record["unfused_bytes"] if record["mode"] == "eager" else record["bytes"]
+    return {
+        "intensity": record["flops"] / record["bytes"],
+        "tflops": record["flops"] / seconds / 1e12,
+        "gb_per_s": moved / seconds / 1e9,
+    }
+
+
+def make_charts(evidence: Evidence) -> dict:
+    """Time, arithmetic and bandwidth of the chain, log-log."""
+    rows = []
+    for record in evidence.records.where(workload="pointwise-chain").measured:
+        latency = record.latency_ms
+        ends = {"low": latency.low, "high": latency.high} if latency else {}
+        figures = {"repeat": record["repeat"], "ms": record["latency_ms_median"], **rates(record), **ends}
+        rows.append({"series": f"{record['framework']} {record['mode']}", **figures})
+    repeat, intensity = charts.Axis("repeat", "multiplications", log=True), "compute intensity, FLOP/B"
+    without_ends = [{name: value for name, value in row.items() if name not in ("low", "high")} for row in rows]
+
+    def against_intensity(field: str, title: str):
+        return charts.lines(without_ends, charts.Axis("intensity", intensity, True), charts.Axis(field, title, True))
+
+    return {
+        "chain-time": charts.lines(rows, repeat, charts.Axis("ms", "time, ms", log=True)),
+        "chain-flops": against_intensity("tflops", "achieved TFLOP/s"),
+        "chain-bandwidth": against_intensity("gb_per_s", "GB/s moved, eager unfused"),
+    }
+
+
+def flat_up_to(evidence: Evidence) -> str:
+    """The longest fused chain that takes at most `FLAT` times as long as the shortest."""
+    points = chain(evidence, graph=True).sorted_by("repeat")
+    flat = [p["repeat"] for p in points if p["latency_ms_median"] <= FLAT * points[0]["latency_ms_median"]]
+    return str(max(flat)) if len(points) > 1 else ""
+
+
+def rate_of_one(evidence: Evidence) -> str:
+    """TFLOP/s of a single multiplication."""
+    record = chain(evidence, graph=True).one(repeat=1)
+    return f"{rates(record)['tflops']:.3g}" if record else ""
+
+
+def highest(field: str) -> Callable[[Evidence], str]:
+    """The highest rate of any fused chain."""
+
+    def found(evidence: Evidence) -> str:
+        values = [rates(record)[field] for record in chain(evidence, graph=True)]
+        return f"{max(values):.3g}" if values else ""
+
+    return found

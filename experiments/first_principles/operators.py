@@ -1,0 +1,116 @@
+"""bert-operators: BERT's FLOPs by class of operator, against the time that a profile finds for each class."""
+
+from __future__ import annotations
+
+from experiments import charts
+from experiments.evidence import Evidence
+from experiments.judge import above, below, between, untold
+from experiments.spec import Answer, Claim, Table
+from measurement.statistics import Interval
+
+PRODUCTS = ("matmul", "attention")
+# A profile is one run of a few calls and has no interval; its times are taken to be good to this share.
+PROFILE_SPREAD = 0.2
+
+
+def profile_of(evidence: Evidence, eager: bool) -> dict | None:
+    """The profile of BERT in eager mode, or in the side's graph mode."""
+    found = [p for p in evidence.profiles if p["workload"].startswith("bert") and (p["mode"] == "eager") == eager]
+    return found[0] if len(found) == 1 else None
+
+
+def uncertain(value: float) -> Interval:
+    """A figure out of a profile, with the spread that profiles are given."""
+    return Interval(value, value * (1 - PROFILE_SPREAD), value * (1 + PROFILE_SPREAD))
+
+
+def flops_outside_products(profile: dict) -> float:
+    """The share of operations outside matrix products, analytic, in percent."""
+    flops = profile["flops"]
+    return 100 * (1 - sum(flops.get(kind, 0) for kind in PRODUCTS) / sum(flops.values()))
+
+
+def time_outside_products(profile: dict) -> float:
+    """The share of kernels' time outside matrix products, in percent; idle time is nobody's."""
+    times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
+    return 100 * (1 - sum(times[kind] for kind in PRODUCTS) / sum(times.values()))
+
+
+def few_flops(evidence: Evidence) -> Answer:
+    """That hardly any of BERT's operations are outside matrix products."""
+    profile = profile_of(evidence, eager=True)
+    if profile is None:
+        return untold("BERT's eager mode was not profiled")
+    share = flops_outside_products(profile)
+    return below("operations outside matrix products", Interval(share, share, share), 1, " %")
+
+
+def much_time(evidence: Evidence) -> Answer:
+    """That they take ten times their share of operations in time."""
+    profile = profile_of(evidence, eager=True)
+    if profile is None:
+        return untold("BERT's eager mode was not profiled")
+    share = uncertain(time_outside_products(profile) / flops_outside_products(profile))
+    return above("their share of the time is", share, 10, " times that of the operations")
+
+
+def slower(kind: str, times: float):
+    """A check that a class reaches so many times fewer operations a second than matrix products, within a factor of 2.
+
+    In eager mode: graphs fuse classes, and a fused kernel's time cannot be divided among what it holds.
+    """
+
+    def check(evidence: Evidence) -> Answer:
+        profile = profile_of(evidence, eager=True)
+        if profile is None or not profile["classes"][kind]:
+            return untold("BERT's eager mode was not profiled")
+        flops, seconds = profile["flops"], profile["classes"]
+        products = sum(flops[name] for name in PRODUCTS) / sum(seconds[name] for name in PRODUCTS)
+        ratio = uncertain(products / (flops[kind] / seconds[kind]))
+        return between(f"{kind} is", ratio, times / 2, 2 * times, " times slower")
+
+    return check
+
+
+CLAIMS = (
+    Claim("Less than 1 % of BERT's FLOPs lie outside matrix products (0.2 % in the source).", few_flops),
+    Claim("In eager mode they take more than ten times their share in time.", much_time),
+    Claim("Normalisation reaches 250 times fewer FLOP/s than matrix products.", slower("normalisation", 250)),
+    Claim("Pointwise operators reach 700 times fewer.", slower("pointwise", 700)),
+)
+
+
+def outside(evidence: Evidence) -> str:
+    """The share of operations outside matrix products, as text."""
+    profile = profile_of(evidence, eager=True)
+    return f"{flops_outside_products(profile):.2g}" if profile else ""
+
+
+def make_tables(evidence: Evidence) -> list[Table]:
+    """FLOPs and time by class, in percent, for every profiled mode."""
+    rows = []
+    for name, shares in shares_of(evidence).items():
+        rows.append((name, *(f"{shares[kind]:.2g}" if shares.get(kind) else "" for kind in _kinds(evidence))))
+    return [Table("bert-operators: share by class, %", ("", *_kinds(evidence)), tuple(rows))] if rows else []
+
+
+def shares_of(evidence: Evidence) -> dict[str, dict[str, float]]:
+    """Percent by class: of the operations, then of each profiled mode's time, idle time included."""
+    profiles = [p for p in evidence.profiles if p["workload"].startswith("bert")]
+    found = {"FLOPs": profiles[0]["flops"]} if profiles else {}
+    found |= {f"{p['framework']} {p['mode']}": p["classes"] for p in profiles}
+    return {name: {k: 100 * v / sum(parts.values()) for k, v in parts.items()} for name, parts in found.items()}
+
+
+def _kinds(evidence: Evidence) -> list[str]:
+    return list(evidence.profiles[0]["classes"])
+
+
+def make_charts(evidence: Evidence) -> dict:
+    """The same as stacked bars."""
+    rows = [
+        {"series": name, "part": kind, "share": parts.get(kind, 0.0)}
+        for name, parts in shares_of(evidence).items()
+        for kind in _kinds(evidence)
+    ]
+    return {"bert-operators": charts.shares(rows, "share of FLOPs, and of time")}

@@ -1,0 +1,95 @@
+"""op-overhead and the batch-doubling test: what an operator costs beside its arithmetic."""
+
+from __future__ import annotations
+
+from experiments import charts
+from experiments.evidence import Evidence, Records
+from experiments.judge import above, below, ratio_of, untold
+from experiments.spec import Answer, Claim
+from measurement.statistics import Interval
+
+# The source: twice the batch adds less than this where overhead is what takes the time.
+GROWTH = 0.10
+PYTHON = "python"
+
+
+def additions_per_s(records: Records) -> Interval | None:
+    """Additions a second, from the only record of op-overhead among `records` with an interval."""
+    record = records.one(workload="op-overhead")
+    latency = record.latency_ms if record else None
+    if latency is None:
+        return None
+    count = record["additions"] * 1e3
+    return Interval(count / latency.value, count / latency.high, count / latency.low)
+
+
+def python_is_faster(evidence: Evidence) -> Answer:
+    """That Python adds a hundred times as often in a second as the framework's eager mode."""
+    python, framework = additions_per_s(evidence.references), additions_per_s(evidence.records.eager)
+    return above("Python adds", ratio_of(python, framework), 100, " times as often as eager")
+
+
+def growth(records: Records, batch: int) -> Interval | None:
+    """What twice the batch adds to the time, as a share."""
+    once, twice = (records.one(batch_size=size) for size in (batch, 2 * batch))
+    ratio = ratio_of(twice.latency_ms, once.latency_ms) if once and twice else None
+    return ratio.map(lambda value: value - 1) if ratio else None
+
+
+def _mlp(evidence: Evidence, graph: bool) -> Records:
+    records = evidence.records.where(workload="mlp").measured
+    return records.graph if graph else records.eager
+
+
+def small_batches_are_overhead(evidence: Evidence) -> Answer:
+    """That in eager mode twice the smallest batch adds less than 10 %."""
+    records = _mlp(evidence, graph=False)
+    batches = records.values("batch_size")
+    if len(batches) < 2:
+        return untold("no batch and twice that batch")
+    return below(f"batch {batches[0]} doubled adds", growth(records, batches[0]), GROWTH, " of the time")
+
+
+def large_batches_are_not(evidence: Evidence) -> Answer:
+    """That twice the largest batch adds more."""
+    records = _mlp(evidence, graph=False)
+    batches = records.values("batch_size")
+    if len(batches) < 2:
+        return untold("no batch and twice that batch")
+    return above(f"batch {batches[-2]} doubled adds", growth(records, batches[-2]), GROWTH, " of the time")
+
+
+CLAIMS = (
+    Claim("Python adds a hundred times as often a second as eager mode does on tiny tensors.", python_is_faster),
+    Claim(
+        "At the smallest batch eager is bound by overhead: doubling it adds less than 10 %.", small_batches_are_overhead
+    ),
+    Claim("At the largest it is not.", large_batches_are_not),
+)
+
+
+def rate(evidence: Evidence) -> str:
+    """Additions a second in eager and in the graph mode."""
+    found = [additions_per_s(records) for records in (evidence.records.eager, evidence.records.graph)]
+    return ", ".join(
+        f"{name} {value.value:.3g}" for name, value in zip(("eager", "graph"), found, strict=True) if value
+    )
+
+
+def python_rate(evidence: Evidence) -> str:
+    """Python's own additions a second."""
+    found = additions_per_s(evidence.references)
+    return f"{found.value:.3g}" if found else ""
+
+
+def make_charts(evidence: Evidence) -> dict:
+    """Time against the batch, log-log: flat where overhead takes it."""
+    rows = []
+    for record in evidence.records.where(workload="mlp").measured:
+        latency = record.latency_ms
+        ends = {"low": latency.low, "high": latency.high} if latency else {}
+        figures = {"batch": record["batch_size"], "ms": record["latency_ms_median"], **ends}
+        rows.append({"series": f"{record['framework']} {record['mode']}", **figures})
+    return {
+        "batch-doubling": charts.lines(rows, charts.Axis("batch", "batch", True), charts.Axis("ms", "time, ms", True))
+    }

@@ -1,0 +1,106 @@
+"""Predicates that answer from intervals: a claim holds only where the interval says so.
+
+Every function takes estimates with their 95 % intervals and returns an answer with the numbers behind it. Intervals
+that overlap decide nothing, which is stricter than a test of the difference at 5 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from experiments.spec import Answer, Verdict, all_of
+from measurement.statistics import Interval
+
+# Process CPU time over wall time has no interval; between these a second thread was used by a part of the work.
+ONE_CORE, TWO_CORES = 1.25, 1.5
+
+
+def text(interval: Interval, unit: str = "") -> str:
+    """An estimate with its interval, to three digits: `12.3 % (11.9 to 12.8)`."""
+    value, low, high = (f"{number:.3g}" for number in (interval.value, interval.low, interval.high))
+    return f"{value}{unit}" if low == high else f"{value}{unit} ({low} to {high})"
+
+
+def untold(why: str) -> Answer:
+    """An answer for numbers that are not there."""
+    return Answer(Verdict.UNTOLD, why)
+
+
+def above(name: str, estimate: Interval | None, limit: float, unit: str = "") -> Answer:
+    """That `estimate` is above `limit`."""
+    if estimate is None:
+        return untold(f"{name}: no interval")
+    verdict = Verdict.HOLDS if estimate.low > limit else Verdict.FAILS if estimate.high <= limit else Verdict.UNTOLD
+    return Answer(verdict, f"{name} {text(estimate, unit)}")
+
+
+def below(name: str, estimate: Interval | None, limit: float, unit: str = "") -> Answer:
+    """That `estimate` is below `limit`."""
+    if estimate is None:
+        return untold(f"{name}: no interval")
+    verdict = Verdict.HOLDS if estimate.high < limit else Verdict.FAILS if estimate.low >= limit else Verdict.UNTOLD
+    return Answer(verdict, f"{name} {text(estimate, unit)}")
+
+
+def between(name: str, estimate: Interval | None, low: float, high: float, unit: str = "") -> Answer:
+    """That `estimate` lies from `low` to `high`: holds if its whole interval does, fails if nothing of it does."""
+    if estimate is None:
+        return untold(f"{name}: no interval")
+    outside = estimate.high < low or estimate.low > high
+    inside = low <= estimate.low and estimate.high <= high
+    verdict = Verdict.FAILS if outside else Verdict.HOLDS if inside else Verdict.UNTOLD
+    return Answer(verdict, f"{name} {text(estimate, unit)}")
+
+
+def greater(name: str, this: Interval | None, other_name: str, other: Interval | None, unit: str = "") -> Answer:
+    """That `this` is greater than `other`."""
+    if this is None or other is None:
+        return untold(f"{name} against {other_name}: no interval")
+    verdict = Verdict.HOLDS if this.low > other.high else Verdict.FAILS if this.high < other.low else Verdict.UNTOLD
+    return Answer(verdict, f"{name} {text(this, unit)} against {other_name} {text(other, unit)}")
+
+
+def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
+    """That a figure grows along `points`, (label, estimate) in order.
+
+    Holds if the last is above the first and no step goes down for certain; does not if a step goes down for certain.
+    """
+    known = [(label, estimate) for label, estimate in points if estimate is not None]
+    if len(known) < 2:
+        return untold(f"{name}: fewer than two points with an interval")
+    numbers = f"{name}: " + ", ".join(f"{label} {text(estimate, unit)}" for label, estimate in known)
+    estimates = [estimate for _, estimate in known]
+    if any(later.high < earlier.low for earlier, later in pairwise(estimates)):
+        return Answer(Verdict.FAILS, numbers)
+    return Answer(Verdict.HOLDS if estimates[-1].low > estimates[0].high else Verdict.UNTOLD, numbers)
+
+
+def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
+    """That a figure shrinks along `points`: the reverse of `grows`."""
+    turned = [
+        (label, estimate and Interval(-estimate.value, -estimate.high, -estimate.low)) for label, estimate in points
+    ]
+    return Answer(grows(name, turned, unit).verdict, grows(name, points, unit).numbers)
+
+
+def used_one_core(points: Iterable[tuple[str, float | None]]) -> Answer:
+    """That everything kept one core busy, by process CPU time over wall time."""
+    return all_of(_cores(label, cores, cores < ONE_CORE, cores > TWO_CORES) for label, cores in points if cores)
+
+
+def used_more_cores(points: Iterable[tuple[str, float | None]]) -> Answer:
+    """That everything kept more than one core busy."""
+    return all_of(_cores(label, cores, cores > TWO_CORES, cores < ONE_CORE) for label, cores in points if cores)
+
+
+def _cores(label: str, cores: float, holds: bool, fails: bool) -> Answer:
+    verdict = Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.UNTOLD
+    return Answer(verdict, f"{label} {cores:.2f} cores")
+
+
+def ratio_of(this: Interval | None, other: Interval | None) -> Interval | None:
+    """The ratio of two estimates that were not measured in pairs; its interval takes their ends at their worst."""
+    if this is None or other is None:
+        return None
+    return Interval(this.value / other.value, this.low / other.high, this.high / other.low)

@@ -1,0 +1,162 @@
+"""BERT under PaddleNLP: the dynamic graph against the exported one, and the same table for the other frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from experiments import charts, tables
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import above, grows, shrinks, untold, used_more_cores, used_one_core
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from measurement.statistics import Interval
+
+SHAPE = ("threads", "batch_size", "seq_len")
+
+
+def published_records(rows: list[dict]) -> list[dict]:
+    """The published rows as records: a dynamic and a static one of each. The source gives no intervals."""
+    records = []
+    for row in rows:
+        shared = {
+            "framework": "paddle",
+            "workload": "bert-base",
+            "device": "cpu" if row["device"] == "cpu" else "gpu:0",
+            "status": "ok",
+            "threads": int(row["threads_static"]),
+            "batch_size": int(row["batch_size"]),
+            "seq_len": int(row["seq_len"]),
+        }
+        dynamic, static = float(row["dynamic_ms"]), float(row["static_ms"])
+        ratio = {name: dynamic / static for name in ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")}
+        records.append(shared | {"mode": "eager", "latency_ms_median": dynamic})
+        records.append(shared | {"mode": "inference", "latency_ms_median": static} | ratio)
+    return records
+
+
+def series(records: Records, along: str) -> Iterator[tuple[str, list[tuple[str, Interval | None]]]]:
+    """The gains of a graph mode along one axis of the shape, all others fixed: a title and its points."""
+    fixed = [axis for axis in SHAPE if axis != along]
+    for key in sorted({tuple(record[axis] for axis in fixed) for record in records.graph}):
+        wanted = dict(zip(fixed, key, strict=True))
+        points = records.graph.where(**wanted).measured.sorted_by(along)
+        title = ", ".join(f"{name.split('_')[0]} {value}" for name, value in wanted.items())
+        if len(points) > 1:
+            yield title, [(f"{along.split('_')[0]} {point[along]}", point.gain_pct) for point in points]
+
+
+def trend(judge: Callable, along: str, device: str, **wanted) -> Callable[[Evidence], Answer]:
+    """A check that the gain in percent follows `judge` along an axis, in every series of the device."""
+
+    def check(evidence: Evidence) -> Answer:
+        return all_of(
+            judge(title, points, " %") for title, points in series(evidence.records.on(device).where(**wanted), along)
+        )
+
+    return check
+
+
+def always_faster(evidence: Evidence) -> Answer:
+    """That the graph is faster at every shape."""
+    return all_of(above(_label(record), record.gain_pct, 0, " %") for record in evidence.records.graph.measured)
+
+
+def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
+    """A check of the cores kept busy by one side where two threads were asked for."""
+
+    def check(evidence: Evidence) -> Answer:
+        asked = evidence.records.on("cpu").where(threads=2).measured
+        chosen = asked.eager if eager else asked.graph
+        answer = judge([(_label(record), record["cpu_per_wall"]) for record in chosen])
+        return answer if len(chosen) else untold("nothing with two threads was measured")
+
+    return check
+
+
+def _label(record: Record) -> str:
+    return f"{record.shape}, {_threads(record)}" if record["threads"] else record.shape
+
+
+def _threads(record: Record) -> str:
+    return f"{record['threads']} thread{'s' if record['threads'] > 1 else ''}"
+
+
+CLAIMS = (
+    Claim("The static graph is faster at every shape.", always_faster),
+    Claim(
+        "On the CPU the gain grows with the sequence length, at equal batch (one thread).",
+        trend(grows, "seq_len", "cpu", threads=1),
+        devices=("cpu",),
+    ),
+    Claim(
+        "On the CPU the gain grows with the batch, at equal sequence length (one thread).",
+        trend(grows, "batch_size", "cpu", threads=1),
+        devices=("cpu",),
+    ),
+    Claim(
+        "With two threads the dynamic graph uses one core only.",
+        two_threads(used_one_core, eager=True),
+        devices=("cpu",),
+    ),
+    Claim("With two threads the static graph uses both.", two_threads(used_more_cores, eager=False), devices=("cpu",)),
+    Claim(
+        "On the GPU the gain shrinks as sequences grow, at equal batch.",
+        trend(shrinks, "seq_len", "gpu"),
+        devices=("gpu",),
+    ),
+    Claim(
+        "On the GPU the gain shrinks as the batch grows, at equal sequence length.",
+        trend(shrinks, "batch_size", "gpu"),
+        devices=("gpu",),
+    ),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """Latencies, gains, and cores kept busy, the published ones first."""
+    theirs, found = Records(published_records(published)), []
+    for device in dict.fromkeys(record.device_kind for record in evidence.records):
+        ours = Evidence(evidence.records.on(device))
+        groups = {PUBLISHED: theirs.on(device), **tables.by_framework(ours)}
+        # On a GPU the threads are the host's; the source's four are not ours.
+        axes = SHAPE if device == "cpu" else SHAPE[1:]
+        gains = {heading: records.graph for heading, records in groups.items()}
+        found.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
+        found.append(tables.by_shape(f"Gain in %, (eager - graph) / eager, {device}", axes, gains, tables.gain))
+        if device == "cpu":
+            cores = tables.by_framework(ours)
+            found.append(tables.by_shape("Cores kept busy, CPU time over wall time", axes, cores, _cores))
+    return found
+
+
+def _cores(record: Record) -> str:
+    return tables.number(record["cpu_per_wall"]) if record.measured else record["status"]
+
+
+def make_charts(evidence: Evidence, published: list[dict]) -> dict:
+    """The gain against the tokens of a call."""
+    rows = []
+    devices = {record.device_kind for record in evidence.records}
+    groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
+    for heading, records in groups.items():
+        for record in records.graph.measured:
+            gain = record.gain_pct
+            if gain is None or record.device_kind not in devices:
+                continue
+            where = _threads(record) if record.device_kind == "cpu" else "GPU"
+            name = heading if heading == PUBLISHED else f"{heading} {record['mode']}"
+            figures = {"gain": gain.value, "low": gain.low, "high": gain.high, "tokens": record.tokens}
+            rows.append({"series": name, "panel": where, "batch": record["batch_size"], **figures})
+    x, y = charts.Axis("tokens", "batch × sequence length", log=True), charts.Axis("gain", "gain over eager, %")
+    return {"gain": charts.lines(rows, x, y, panel="panel", dash="batch")}
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="PaddleNLP's BERT-base: dynamic graph against exported static graph",
+    source="static-vs-dynamic-graph blog, 2022-11-05",
+    claims=CLAIMS,
+    tables=make_tables,
+    charts=make_charts,
+    published_records=published_records,
+)

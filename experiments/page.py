@@ -1,0 +1,75 @@
+"""The page of a reproduction: tables beside the published figures, charts, and the claims with their answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from experiments import charts
+from experiments.evidence import Evidence
+from experiments.spec import Experiment, Sweep, Table, Verdict
+
+STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
+
+
+def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folder: Path) -> list[Path]:
+    """Write `table.md` and one SVG a chart into `folder`; returns their paths, the page first."""
+    pictures = []
+    for name, chart in experiment.charts(evidence, experiment.published()).items():
+        if chart is not None:
+            pictures.append(folder / f"{experiment.name}-{name}.svg")
+            pictures[-1].write_text(charts.svg(chart))
+    page = folder / "table.md"
+    page.write_text(markdown(experiment, sweeps, evidence, [path.name for path in pictures]))
+    return [page, *pictures]
+
+
+def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pictures: list[str]) -> str:
+    """The page as Markdown."""
+    parts = [f"# {experiment.title}", f"Source: {experiment.source}. Measured here: {setting(evidence)}."]
+    parts += [
+        f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
+    ]
+    parts.append("## Claims\n\nIntervals are 95 %; a claim holds only where the interval says so.")
+    for claim in experiment.claims:
+        lines = [
+            f"- {side}: **{answer.verdict}**: {answer.numbers}"
+            for side, answer in experiment.answers(claim, evidence).items()
+        ]
+        parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- not asked of this device"])]))
+    parts += [f"![{name}]({name})" for name in pictures]
+    parts += [table_text(table) for table in experiment.tables(evidence, experiment.published())]
+    return "\n\n".join(parts) + "\n"
+
+
+def setting(evidence: Evidence) -> str:
+    """Devices and versions of what was measured."""
+    records = list(evidence.records)
+    devices = dict.fromkeys(record["device_name"] for record in records if record["device_name"])
+    versions = {r["framework"]: r["framework_version"] for r in records if r["framework_version"]}
+    return "; ".join(
+        [", ".join(devices) or "nothing", ", ".join(f"{name} {version}" for name, version in versions.items())]
+    )
+
+
+def table_text(table: Table) -> str:
+    """A table as Markdown."""
+    rows = ["| " + " | ".join(row) + " |" for row in (table.columns, ("---",) * len(table.columns), *table.rows)]
+    return "\n".join([f"## {table.title}", "", *rows])
+
+
+def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
+    """Print the tables and the answers."""
+    for table in experiment.tables(evidence, experiment.published()):
+        grid = Grid(*table.columns, title=table.title, title_justify="left")
+        for row in table.rows:
+            grid.add_row(*row)
+        console.print(grid)
+    answers = Grid("claim", "of", "answer", "numbers", title="Claims", title_justify="left", show_lines=True)
+    for claim in experiment.claims:
+        for index, (side, answer) in enumerate(experiment.answers(claim, evidence).items()):
+            sentence = "" if index else claim.sentence
+            answers.add_row(sentence, side, f"[{STYLES[answer.verdict]}]{answer.verdict}[/]", answer.numbers)
+    console.print(answers)

@@ -1,0 +1,147 @@
+"""What an experiment is: its sweeps, the published figures, and the claims that are put to the records."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from experiments.evidence import Evidence, Records
+
+# The side under which a claim's answer from the published figures stands.
+PUBLISHED = "as published"
+# The side of a claim that is not about one framework's mode.
+ALL = "all"
+
+
+class Verdict(StrEnum):
+    """What the numbers say of a claim."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNTOLD = "cannot be told here"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A verdict with the numbers behind it, or with what is missing."""
+
+    verdict: Verdict
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the source's as a predicate.
+
+    `check` sees the records of one framework's eager mode and one of its graph modes, once for each such side, and,
+    where the experiment can turn its published figures into records, those as well. With `overall` it is called once,
+    with everything. `devices` are the kinds the sentence is about.
+    """
+
+    sentence: str
+    check: Callable[[Evidence], Answer]
+    overall: bool = False
+    devices: tuple[str, ...] = ("cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a title; the first columns name the row."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep file `<device>[-part].toml`: flags as for bench, and a table `about`.
+
+    `about` may hold `scaled_down` (what is smaller than in the source, a sentence), `minutes` (what it took, and `on`
+    which machine) and `measure`, which is `bench` or `explain`.
+    """
+
+    path: Path
+    flags: dict
+    about: dict
+
+    @classmethod
+    def read(cls, path: Path) -> Sweep:
+        """Read a sweep file."""
+        flags = tomllib.loads(path.read_text())
+        return cls(path, flags, flags.pop("about", {}))
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def device(self) -> str:
+        """`cpu` or `gpu`."""
+        return self.name.partition("-")[0]
+
+    @property
+    def profiles(self) -> bool:
+        """Whether its cells are profiled (`explain`) and not timed."""
+        return self.about.get("measure", "bench") == "explain"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published table. `folder` holds `published.csv`, the sweep files, and `__init__.py` with the rest.
+
+    `tables` and `charts` take the evidence and the published rows. `published_records` makes records of those rows, so
+    that the claims can be put to the source's own figures.
+    """
+
+    folder: Path
+    title: str
+    source: str
+    claims: tuple[Claim, ...]
+    tables: Callable[[Evidence, list[dict]], list[Table]]
+    charts: Callable[[Evidence, list[dict]], dict[str, Any]] = field(default=lambda evidence, published: {})
+    published_records: Callable[[list[dict]], list[dict]] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.folder.name.replace("_", "-")
+
+    def published(self) -> list[dict]:
+        """The published figures, a dictionary of texts for every row."""
+        with open(self.folder / "published.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+    def sweeps(self, device: str | None = None) -> list[Sweep]:
+        """The sweeps for `cpu` or `gpu`, or all of them."""
+        found = [Sweep.read(path) for path in sorted(self.folder.glob("*.toml"))]
+        return [sweep for sweep in found if device in (None, sweep.device)]
+
+    def answers(self, claim: Claim, evidence: Evidence) -> dict[str, Answer]:
+        """The claim's answers by side: the published figures, and each framework's graph modes (or all together)."""
+        found = {}
+        if self.published_records is not None:
+            theirs = Evidence(Records(self.published_records(self.published())))
+            sides = {PUBLISHED: theirs} if claim.overall else theirs.sides()
+            for name, side in sides.items():
+                mode = name.rpartition(" ")[2]
+                found[PUBLISHED if len(sides) == 1 else f"{PUBLISHED}: {mode}"] = claim.check(side)
+        if evidence.device_kinds and not evidence.device_kinds & set(claim.devices):
+            return found
+        return found | {
+            n: claim.check(side) for n, side in ({ALL: evidence} if claim.overall else evidence.sides()).items()
+        }
+
+
+def all_of(answers: Iterable[Answer]) -> Answer:
+    """Holds if every answer does, does not if any does not; without answers it cannot be told."""
+    answers = list(answers)
+    numbers = "; ".join(answer.numbers for answer in answers) or "nothing of this was measured"
+    verdicts = {answer.verdict for answer in answers}
+    if Verdict.FAILS in verdicts:
+        return Answer(Verdict.FAILS, numbers)
+    return Answer(Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.UNTOLD, numbers)

@@ -1,0 +1,71 @@
+"""Tables of an experiment: shapes down, frameworks and modes across, the published figures beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from experiments.evidence import Evidence, Record, Records
+from experiments.spec import Table
+from measurement.statistics import Interval
+
+
+def number(value: float | None) -> str:
+    """Three digits; a missing value is empty."""
+    if value is None:
+        return ""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def percent(interval: Interval | None) -> str:
+    """A percentage with its interval, to a tenth."""
+    if interval is None:
+        return ""
+    if interval.low == interval.high:
+        return f"{interval.value:.1f}"
+    return f"{interval.value:.1f} ({interval.low:.1f} to {interval.high:.1f})"
+
+
+def latency(record: Record) -> str:
+    """The median latency in milliseconds, `~` where the interval is wider than the profile promises; or the status."""
+    if not record.measured:
+        return str(record["status"])
+    return number(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")
+
+
+def gain(record: Record) -> str:
+    """The gain over eager in percent with its interval, or the status."""
+    return percent(record.gain_pct) if record.measured else str(record["status"])
+
+
+def by_shape(
+    title: str,
+    axes: Sequence[str],
+    groups: dict[str, Records],
+    show: Callable[[Record], str],
+) -> Table:
+    """One row for each combination of `axes` that any of `groups` has; a column for each mode of each group.
+
+    `groups` maps a heading (`as published`, a framework's name) to records that differ in `axes` and mode only.
+    """
+    columns = [
+        (heading, mode)
+        for heading, records in groups.items()
+        for mode in dict.fromkeys(record["mode"] for record in records)
+    ]
+    keys = sorted({tuple(record[axis] for axis in axes) for records in groups.values() for record in records}, key=_key)
+    rows = []
+    for key in keys:
+        wanted = dict(zip(axes, key, strict=True))
+        found = [list(groups[heading].where(mode=mode, **wanted)) for heading, mode in columns]
+        rows.append((*("" if part is None else str(part) for part in key), *(show(f[0]) if f else "" for f in found)))
+    return Table(title, (*axes, *(f"{heading} {mode}" for heading, mode in columns)), tuple(rows))
+
+
+def _key(key: tuple) -> tuple:
+    return tuple((part is None, part) for part in key)
+
+
+def by_framework(evidence: Evidence) -> dict[str, Records]:
+    """The records of each framework, in the order of first appearance."""
+    names = dict.fromkeys(record["framework"] for record in evidence.records)
+    return {name: evidence.records.where(framework=name) for name in names}

@@ -1,0 +1,99 @@
+"""An MLP of matmul, layer norm and ReLU with TF32 off and on: what is left to win once matrix products are fast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments import charts, tables
+from experiments.evidence import Evidence
+from experiments.judge import above, below, greater, untold
+from experiments.spec import Answer, Claim, Experiment, Table
+from measurement.statistics import Interval
+
+# A profile has no interval; a share of the time is taken to be good to so many percentage points.
+PROFILE_POINTS = 3.0
+DTYPES = {"off": "fp32", "on": "tf32"}
+
+
+def matmul_share(profile: dict | None) -> Interval | None:
+    """The percentage of kernels' time that matrix products take; idle time is nobody's."""
+    if profile is None:
+        return None
+    times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
+    share = 100 * times["matmul"] / sum(times.values())
+    return Interval(share, share - PROFILE_POINTS, share + PROFILE_POINTS)
+
+
+def eager_share(evidence: Evidence, tf32: str) -> Interval | None:
+    """The share in eager mode."""
+    return matmul_share(evidence.profile(mode="eager", dtype=DTYPES[tf32]))
+
+
+def share_falls(evidence: Evidence) -> Answer:
+    """That matrix products take a smaller share of the time with TF32."""
+    return greater("matmul with TF32 off", eager_share(evidence, "off"), "on", eager_share(evidence, "on"), " %")
+
+
+def most_without(evidence: Evidence) -> Answer:
+    """That without TF32 they take more than three quarters."""
+    return above("matmul with TF32 off", eager_share(evidence, "off"), 75, " %")
+
+
+def less_than_half_with(evidence: Evidence) -> Answer:
+    """That with TF32 they take less than half."""
+    return below("matmul with TF32 on", eager_share(evidence, "on"), 50, " %")
+
+
+def graph_gains_more(evidence: Evidence) -> Answer:
+    """That the graph's speedup is larger with TF32."""
+    found = {name: evidence.records.graph.one(dtype=dtype) for name, dtype in DTYPES.items()}
+    if None in found.values():
+        return untold("no speedup with TF32 off and on")
+    return greater("speedup with TF32 on", found["on"].speedup, "off", found["off"].speedup, "x")
+
+
+CLAIMS = (
+    Claim("With TF32 on, matrix products take a smaller share of the time.", share_falls),
+    Claim("With TF32 off they take most of it (85 % in the source).", most_without),
+    Claim("With TF32 on they take less than half (40 % in the source).", less_than_half_with),
+    Claim("So graph mode gains more with TF32 on than off.", graph_gains_more),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """The share of matrix products beside the published one, and the speedups."""
+    profiled = dict.fromkeys((p["framework"], p["mode"]) for p in evidence.profiles)
+    rows = []
+    for row in published:
+        found = (evidence.profile(framework=f, mode=m, dtype=DTYPES[row["tf32"]]) for f, m in profiled)
+        shares = (matmul_share(profile) for profile in found)
+        rows.append((row["tf32"], row["matmul_time_pct"], *(f"{s.value:.0f}" if s else "" for s in shares)))
+    columns = ("TF32", "published", *(f"{framework} {mode}" for framework, mode in profiled))
+    found = [Table("Matrix products, % of kernels' time", columns, tuple(rows))]
+    groups = tables.by_framework(evidence)
+    if groups:
+        axes = ("dtype", "width", "batch_size")
+        found.append(tables.by_shape("Latency in ms (median)", axes, groups, tables.latency))
+        graphs = {name: records.graph for name, records in groups.items()}
+        found.append(tables.by_shape("Gain in %, (eager - graph) / eager", axes, graphs, tables.gain))
+    return found
+
+
+def make_charts(evidence: Evidence, published: list[dict]) -> dict:
+    """Time by class, with TF32 off and on."""
+    rows = [
+        {"series": f"{p['framework']} {p['mode']} {p['dtype']}", "part": kind, "share": seconds}
+        for p in evidence.profiles
+        for kind, seconds in p["classes"].items()
+    ]
+    return {"shares": charts.shares(rows, "share of the time")}
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="MLP with layer norm and ReLU: TF32 off and on",
+    source="eager-mode thread, 2022-12",
+    claims=CLAIMS,
+    tables=make_tables,
+    charts=make_charts,
+)

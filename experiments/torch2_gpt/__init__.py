@@ -1,0 +1,162 @@
+"""Training two GPTs: what the compiler saves of an iteration, what CUDA graphs alone do, and MFU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments import charts, tables
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import between, greater, untold
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, Verdict, all_of
+from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
+
+# The published models and what they are called here.
+MODELS = {"gpt2": "gpt2-124m", "shakespeare": "gpt-10m"}
+MEDIUM, SMALL = MODELS["gpt2"], MODELS["shakespeare"]
+# "About" a percentage: within so many points of it.
+POINTS = 5.0
+# "Steady" and "noisy": the standard deviation of iterations over their mean, in percent.
+STEADY, NOISY = 1.0, 5.0
+
+
+def published_records(rows: list[dict]) -> list[dict]:
+    """The published rows as records; speedups are ratios of means, for which the source gives no interval."""
+    eager = {row["model"]: float(row["iteration_ms_mean"]) for row in rows if row["mode"] == "eager"}
+    records = []
+    for row in rows:
+        mean = float(row["iteration_ms_mean"])
+        record = {
+            "framework": "torch",
+            "workload": MODELS[row["model"]],
+            "mode": row["mode"],
+            "device": "gpu:0",
+            "status": "ok",
+            "pass": "training",
+            "latency_ms_median": mean,
+            "latency_ms_mean": mean,
+            "latency_ms_std": float(row["iteration_ms_std"]),
+            "datasheet_tflops": A100_TFLOPS,
+            "tokens_per_s": tokens_of(MODELS[row["model"]]) / mean * 1e3,
+        }
+        if row["mode"] != "eager":
+            names = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+            record |= dict.fromkeys(names, eager[row["model"]] / mean)
+        records.append(record)
+    return records
+
+
+def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
+    """A check that a graph mode cuts the iteration time by about so much; CUDA graphs alone are another claim's."""
+
+    def check(evidence: Evidence) -> Answer:
+        record = compiled(evidence).one(workload=model)
+        if record is None:
+            return untold(f"no compiled {model} was measured")
+        return between(f"{model} saves", record.gain_pct, percent - POINTS, percent + POINTS, " % of the time")
+
+    return check
+
+
+def compiled(evidence: Evidence) -> Records:
+    """The graph modes that compile, which replaying eager's kernels from a CUDA graph does not."""
+    return Records(record for record in evidence.records.graph if record["mode"] != "cudagraphs")
+
+
+def more_on_the_small_one(evidence: Evidence) -> Answer:
+    """That the small model gains more."""
+    small, medium = (compiled(evidence).one(workload=model) for model in (SMALL, MEDIUM))
+    if small is None or medium is None:
+        return untold("both models, compiled, were not measured")
+    return greater(SMALL, small.gain_pct, MEDIUM, medium.gain_pct, " %")
+
+
+def cuda_graphs_bring_nothing(evidence: Evidence) -> Answer:
+    """That replaying eager's kernels from a CUDA graph changes the time by less than 5 %."""
+    replayed = evidence.records.where(mode="cudagraphs").measured
+    return all_of(between(f"{r['workload']} saves", r.gain_pct, -POINTS, POINTS, " % of the time") for r in replayed)
+
+
+def steady_when_large(evidence: Evidence) -> Answer:
+    """That iterations vary little on the medium model and much on the small one."""
+    known = {}
+    for model in (MEDIUM, SMALL):
+        spreads = [spread_pct(record) for record in evidence.records.where(workload=model).measured]
+        known[model] = [spread for spread in spreads if spread is not None]
+    if not all(known.values()):
+        return untold("both models' spread was not measured")
+    medium, small = max(known[MEDIUM]), min(known[SMALL])
+    numbers = f"{MEDIUM} varies by up to {medium:.2g} %, {SMALL} by {small:.2g} % and more"
+    if medium < STEADY and small > NOISY:
+        return Answer(Verdict.HOLDS, numbers)
+    return Answer(Verdict.FAILS if medium > NOISY or small < STEADY else Verdict.UNTOLD, numbers)
+
+
+def spread_pct(record: Record) -> float | None:
+    """The standard deviation between iterations over their mean, in percent."""
+    mean, deviation = record["latency_ms_mean"], record["latency_ms_std"]
+    return 100 * deviation / mean if mean and deviation is not None else None
+
+
+CLAIMS = (
+    Claim(
+        "The compiler saves about 15 % of the medium model's iteration (its table; its text says 16.25 %).",
+        saves_about(MEDIUM, 15),
+    ),
+    Claim("It saves about 24 % of the small model's (its text says 27.2 %).", saves_about(SMALL, 24)),
+    Claim("It saves more on the small model.", more_on_the_small_one),
+    Claim("CUDA graphs alone bring nothing.", cuda_graphs_bring_nothing, overall=True, devices=("gpu",)),
+    Claim("Iterations are steady on the medium model and noisy on the small one.", steady_when_large),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """Iteration times and their spread, what the graph saves in both conventions, and MFU."""
+    groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
+    graphs = {name: records.graph for name, records in groups.items()}
+    axes = ("workload",)
+    return [
+        tables.by_shape("Iteration in ms, mean ± standard deviation", axes, groups, _iteration),
+        tables.by_shape("Less time in %, (eager - graph) / eager", axes, graphs, tables.gain),
+        tables.by_shape("More speed in %, eager / graph - 1", axes, graphs, _speed),
+        tables.by_shape("MFU in %, of the datasheet's dense peak (measured peak on a CPU)", axes, groups, _mfu),
+    ]
+
+
+def _iteration(record: Record) -> str:
+    if not record.measured:
+        return record["status"]
+    deviation = record["latency_ms_std"]
+    spread = "" if deviation is None else f" ± {tables.number(deviation)}"
+    return tables.number(record["latency_ms_mean"]) + spread
+
+
+def _speed(record: Record) -> str:
+    faster = record.speedup.map(lambda ratio: 100 * (ratio - 1)) if record.measured and record.speedup else None
+    return tables.percent(faster) if record.measured else record["status"]
+
+
+def _mfu(record: Record) -> str:
+    return tables.number(mfu_pct(record)) if record.measured else record["status"]
+
+
+def make_charts(evidence: Evidence, published: list[dict]) -> dict:
+    """MFU of every mode on both models."""
+    groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
+    rows = [
+        {"series": f"{name} {record['mode']}", "panel": record["workload"], "value": mfu_pct(record)}
+        for name, records in groups.items()
+        for record in records.measured
+    ]
+    return {"mfu": charts.bars([row for row in rows if row["value"] is not None], "MFU, %", panel="panel")}
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="Training GPT-2 (124M) and a 10.65M GPT: eager, CUDA graphs, compiled",
+    source="PyTorch 2.0 slides, 2024; an A100, bf16, 1000 iterations",
+    claims=CLAIMS,
+    tables=make_tables,
+    charts=make_charts,
+    published_records=published_records,
+)

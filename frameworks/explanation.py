@@ -1,0 +1,82 @@
+"""One group under the profiler in a worker: prepare each mode, warm it up, time it, and profile a few calls."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import frameworks
+import workloads
+from frameworks.adapter import Unsupported
+from frameworks.contest import load_inputs
+from frameworks.profile import Profiler
+from measurement.cells import Cell
+from measurement.sampling import Contender, first_call, time_calls
+
+if TYPE_CHECKING:
+    from frameworks.worker import Worker
+
+WARM_CALLS = 5
+# Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
+PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
+
+
+class Explanation:
+    """The modes of one group, profiled one after the other. `group` is an entry of the worker's job."""
+
+    def __init__(self, worker: Worker, profiler: Profiler | None, group: dict):
+        self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
+        self.profiler, self.group = profiler, group
+        self.cells = [Cell.from_json(cell) for cell in group["cells"]]
+        self.workload = workloads.get(self.cells[0].workload)
+
+    def run(self) -> None:
+        """Profile every cell; each ends in one message. Frees what the group held."""
+        weights = {p.stem: np.load(p, mmap_mode="r") for p in sorted(Path(self.group["weights"]).glob("*.npy"))}
+        inputs = load_inputs(self.group["inputs"])
+        for cell in self.cells:
+            with self.worker.reporting([cell]):
+                self.explain(cell, weights, inputs)
+        self.adapter.release()
+
+    def explain(self, cell: Cell, weights, inputs) -> None:
+        """Profile one mode and report it. Raises Unsupported where the framework has no profiler here."""
+        if self.profiler is None:
+            raise Unsupported(f"{self.worker.description.title} has no profiler here.")
+        self.channel.phase(cell, "prepare")
+        step = self.adapter.prepare(self.workload, cell, weights, inputs)
+        contender = Contender(
+            cell.id,
+            step,
+            self.adapter.synchronize,
+            lambda: step.capture().compilations,
+            synchronize_each_call=cell.device_kind == "cpu",
+        )
+        self.channel.phase(cell, "first call")
+        first_call(contender, self.worker.clocks)
+        captured = step.capture()
+        if self.worker.description.mode(cell.mode).graph and not captured.whole:
+            raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        self.channel.phase(cell, "warm-up")
+        time_calls(contender, WARM_CALLS, self.worker.clocks)
+        latency = time_calls(contender, WARM_CALLS, self.worker.clocks)
+        calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
+        self.channel.phase(cell, "profile")
+        folder = Path(self.group["traces"]) / cell.mode
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        profile = self.profiler.profile(step, self.adapter.synchronize, calls, folder)
+        self.channel.send(
+            "cell", cell=cell.id, status="explained", latency_s=latency, calls=calls, profile=profile.to_json(),
+            backend=captured.backend, detail=captured.detail,
+        )  # fmt: skip
+
+
+def load_profiler(framework: str, dumps: str) -> Profiler | None:
+    """The framework's profiler, made before anything is compiled; None where it has none."""
+    Path(dumps).mkdir(parents=True, exist_ok=True)
+    return frameworks.load_profiler(framework, Path(dumps))

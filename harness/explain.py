@@ -1,0 +1,149 @@
+"""The `explain` command: profile a call in each mode, and say by class of kernel where the time goes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import frameworks
+import workloads
+from harness import bench, plan, runs, sweep
+from harness.assemble import BYTES_PER_VALUE
+from harness.execute import Executor
+from harness.materials import MaterialsError, Store
+from harness.outcomes import Failure
+from harness.plan import Bundle
+from harness.sweep import UsageError
+from launchers import local
+from measurement import kernels
+from measurement.cells import Cell
+from reports import explanation, terminal
+
+FILE, ENTRIES = "explanation.json", "explained.jsonl"
+INTERRUPTED = 130
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Profile every cell asked for; returns the exit code. Raises UsageError before anything is started."""
+    console = terminal.console()
+    given = bench.asked_for(arguments)
+    wanted = sweep.resolve(given)
+    planned = plan.plan(wanted)
+    if arguments.dry_run:
+        return bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)
+    folder = folder_for(arguments)
+    done = {entry["cell"] for entry in entries_in(folder)}
+    interpreters = bench.prepare_environments(planned, arguments.python, console)
+    store = Store(wanted.weights, wanted.seed)
+    try:
+        groups = [group for bundle in planned.bundles for group in bundle.groups]
+        store.prepare(groups, lambda text: console.print(text, highlight=False))
+    except MaterialsError as error:
+        raise UsageError(str(error)) from None
+    run = runs.Run(folder)
+    (folder / "launches").mkdir(parents=True, exist_ok=True)
+    run.write(FILE, {"given": given, "command": sys.argv, "started_at": runs.utc_now()})
+    executor = Executor(
+        run=run, sweep=wanted, profile=plan.profile_of(wanted), context=None, display=None, interpreters=interpreters,
+        materials=store, timeout_s=arguments.timeout, with_peaks=False,
+    )  # fmt: skip
+    for cell_id, reason in planned.impossible.items():
+        console.print(f"{cell_id}: unsupported: {reason}", highlight=False, markup=False, soft_wrap=True)
+    try:
+        for bundle in planned.bundles:
+            for entry in profiled(executor, bundle, done):
+                runs.append_line(folder / ENTRIES, entry)
+                console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
+    except KeyboardInterrupt:
+        console.print(f"Stopped. What is profiled is kept in {folder}.", soft_wrap=True)
+        return INTERRUPTED
+    entries = entries_in(folder)
+    explanation.show(entries, console)
+    (folder / "explanation.md").write_text(explanation.markdown(entries))
+    console.print(f"Written: {folder / 'explanation.md'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def folder_for(arguments: argparse.Namespace) -> Path:
+    """Where the profiles go: OUT, or a new folder. Raises UsageError for one that holds a run already."""
+    if arguments.out is None:
+        return runs.new_folder(runs.RUNS)
+    folder = Path(arguments.out).absolute()
+    if not arguments.resume and any((folder / name).exists() for name in (FILE, "plan.json")):
+        raise UsageError(f"OUT={arguments.out} already holds a run; name another folder.")
+    bench.check_writable(arguments.out)
+    return folder
+
+
+def entries_in(folder: Path) -> list[dict]:
+    """What has been profiled so far, an entry a cell."""
+    return list(runs.read_lines(folder / ENTRIES))
+
+
+def profiled(executor: Executor, bundle: Bundle, done: set[str]):
+    """One entry for every cell of a bundle that has none: its profile by class, or why there is none."""
+    groups = [group for group in bundle.groups if any(cell.id not in done for cell in group.cells)]
+    left = {cell.id: cell for group in groups for cell in group.cells if cell.id not in done}
+    if not left:
+        return
+    broken = executor.interpreters[bundle.first.framework, bundle.first.device_kind]
+    failure = broken if isinstance(broken, Failure) else None
+    if failure is None:
+        folder = executor.new_folder()
+        launch = launch_for(executor, bundle.first, folder)
+        try:
+            for message in local.run(launch, job_for(executor, groups, folder)):
+                if message["type"] == "cell" and message["cell"] in left:
+                    yield entry_of(left.pop(message["cell"]), message)
+        except local.WorkerFailure as error:
+            failure = Failure(error.status, str(error), local.log_tail(launch.log))
+        finally:
+            shutil.rmtree(folder / "dumps", ignore_errors=True)  # many files, and read already
+    for cell in left.values():
+        status, reason = (failure.status, failure.reason) if failure else ("crash", "The worker ended without a word.")
+        yield entry_of(cell, {"status": status, "reason": reason})
+
+
+def launch_for(executor: Executor, cell: Cell, folder: Path) -> local.Launch:
+    """As for a measurement, with compilers told to write down what they make."""
+    launch = executor.local_launch(cell, folder, folder / "cache")
+    for name, text in frameworks.describe(cell.framework).dumps.items():
+        added = text.format(folder=folder / "dumps")
+        launch.environment[name] = f"{os.environ.get(name, '')} {added}".strip()
+    return launch
+
+
+def job_for(executor: Executor, groups: list, folder: Path) -> dict:
+    """A measuring job, with folders for what profilers and compilers write."""
+    job = executor.job(groups, (), folder, 0) | {"dumps": str(folder / "dumps")}
+    for index, group in enumerate(job["groups"]):
+        group["traces"] = str(folder / "traces" / str(index))
+    return job
+
+
+def entry_of(cell: Cell, message: dict) -> dict:
+    """The cell with its profile reduced to classes, or with the reason why it has none."""
+    entry = {**cell.to_json(), "cell": cell.id, "status": message["status"], "reason": message.get("reason")}
+    if message["status"] != "explained":
+        return entry
+    profile = message["profile"]
+    # On a GPU the profiler slows the host down and not the kernels, so idle time is what the call takes without it.
+    # On a CPU it slows both alike.
+    whole = message["latency_s"] if cell.device_kind == "gpu" else profile["wall_s"]
+    idle = max(whole - profile["busy_s"], 0.0)
+    cost = workloads.get(cell.workload).cost(dict(cell.parameters), BYTES_PER_VALUE[cell.dtype])
+    return entry | {
+        "flops": {operator.operator_class: operator.flops for operator in cost.operators},
+        "latency_s": message["latency_s"],
+        "profiled_s": profile["wall_s"],
+        "busy_s": profile["busy_s"],
+        "calls": message["calls"],
+        "backend": message["backend"],
+        "detail": message["detail"],
+        "classes": kernels.by_class(profile["kernels"], idle),
+        "kernels": profile["kernels"],
+        "trace": profile["trace"],
+    }

@@ -1,0 +1,188 @@
+"""The `reproduce` command: measure a published table again, print it beside the figures, and answer its claims."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+import experiments
+from experiments.evidence import Evidence, Records
+from experiments.spec import Experiment, Sweep
+from harness import bench, explain, plan, runs, sweep
+from harness.progress import duration
+from harness.sweep import UsageError
+from reports import explanation, terminal
+
+FILE = "reproduction.json"
+# The flags of bench that change how a table is reproduced, or how much of it, and not what it is.
+OVERRIDES = ("framework", "mode", "threads", "profile", "budget", "isolate", "force", "compile-cache")
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """List the tables, or reproduce one; returns the exit code. Raises UsageError before anything is started."""
+    console = terminal.console()
+    if arguments.table is None and arguments.resume is None and arguments.from_run is None:
+        return show_all(console)
+    existing = arguments.resume if arguments.resume is not None else arguments.from_run
+    folder = open_folder(existing) if existing is not None else None
+    asked = json.loads((folder / FILE).read_text()) if folder else given_by(arguments)
+    if asked["table"] is None:
+        raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
+    experiment = experiments.get(sweep.choose(asked["table"], experiments.names(), "table"))
+    chosen = chosen_sweeps(experiment, asked)
+    if arguments.from_run is None:
+        check(chosen)
+        folder = folder or new_folder(arguments, asked)
+        for part in chosen:
+            code = measure(part, folder, arguments, console)
+            if code:
+                return code
+    if not arguments.dry_run:
+        report(experiment, chosen, folder, console)
+    return 0
+
+
+def show_all(console: Console) -> int:
+    """The tables with what they measure and about how long it takes."""
+    grid = Grid(
+        "table", "what it measures again", "device", "cells", "time", title="Published tables", title_justify="left"
+    )
+    for name in experiments.names():
+        experiment = experiments.get(name)
+        for kind in ("cpu", "gpu"):
+            chosen = experiment.sweeps(kind)
+            if chosen:
+                grid.add_row(name, experiment.title, kind, *size_text(chosen))
+        grid.add_section()
+    console.print(grid)
+    console.print("make reproduce TABLE=… DEVICE=cpu|gpu [OUT=…] [RESUME=…] [FROM=…]", highlight=False, markup=False)
+    return 0
+
+
+def size_text(chosen: list[Sweep]) -> tuple[str, str]:
+    """How many cells the sweeps hold and how long they take, or why they cannot be planned."""
+    try:
+        cells, seconds = size(chosen)
+    except UsageError as error:
+        return "", str(error)
+    return str(cells), f"about {duration(seconds)}"
+
+
+def size(chosen: list[Sweep]) -> tuple[int, float]:
+    """How many cells the sweeps hold, and about how many seconds they take: as noted in their files, or estimated."""
+    cells, seconds = 0, 0.0
+    for part in chosen:
+        wanted = sweep.resolve(part.flags)
+        planned = plan.plan(wanted)
+        cells += len(planned.cells)
+        noted = part.about.get("minutes")
+        seconds += 60 * noted if noted else sum(bench.estimate(planned, wanted).values())
+    return cells, seconds
+
+
+def given_by(arguments: argparse.Namespace) -> dict:
+    """What the command line asks for, as it stands in the run's folder."""
+    flags = {name: value for name in OVERRIDES if (value := getattr(arguments, name.replace("-", "_"))) is not None}
+    return {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags, "command": sys.argv}
+
+
+def chosen_sweeps(experiment: Experiment, asked: dict) -> list[Sweep]:
+    """The experiment's sweeps for the device, with the flags of the command line in them. Raises UsageError.
+
+    FRAMEWORK chooses among a sweep's frameworks; a sweep with none of them is left out. Other flags replace.
+    """
+    device = asked["device"]
+    kind = sweep.choose(device.partition(":")[0], ("cpu", "gpu"), "device")
+    found = []
+    for part in experiment.sweeps(kind):
+        flags = part.flags | asked["flags"]
+        if ":" in device and part.flags.get("device") == "gpu":
+            flags["device"] = device
+        if "framework" in asked["flags"]:
+            own = sweep.resolve({"framework": part.flags.get("framework")}).axes["framework"]
+            wanted = sweep.resolve({"framework": asked["flags"]["framework"]}).axes["framework"]
+            flags["framework"] = [name for name in own if name in wanted]
+        if flags.get("framework", True):
+            found.append(replace(part, flags=flags))
+    if not found:
+        raise UsageError(f"{experiment.name} measures nothing of that on {kind}; `make reproduce` lists what there is.")
+    return found
+
+
+def check(chosen: list[Sweep]) -> None:
+    """Raise UsageError for flags that make no sense, before anything is written."""
+    for part in chosen:
+        plan.plan(sweep.resolve(part.flags))
+
+
+def new_folder(arguments: argparse.Namespace, asked: dict) -> Path | None:
+    """The folder of a new reproduction, with what was asked for in it; None for a dry run."""
+    if arguments.dry_run:
+        return None
+    if arguments.out and any((Path(arguments.out) / name).exists() for name in (FILE, "plan.json")):
+        raise UsageError(f"OUT={arguments.out} already holds a run; name another folder, or go on with it by RESUME.")
+    bench.check_writable(arguments.out)
+    folder = Path(arguments.out) if arguments.out else runs.new_folder(runs.RUNS)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(json.dumps(asked | {"started_at": runs.utc_now()}, indent=2) + "\n")
+    return folder.resolve()
+
+
+def open_folder(name: str) -> Path:
+    """The folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
+    if name in ("", "newest"):
+        found = sorted(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
+        if not found:
+            raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
+        return found[-1]
+    for candidate in (Path(name), runs.RUNS / name):
+        if (candidate / FILE).exists():
+            return candidate.resolve()
+    raise UsageError(f"{name} holds no reproduction (no {FILE} in it).")
+
+
+def measure(part: Sweep, folder: Path | None, arguments: argparse.Namespace, console: Console) -> int:
+    """Run one sweep with bench's own command, or go on with it; the exit code."""
+    out = folder / part.name if folder else None
+    console.print(f"[bold]{part.name}[/bold]: {part.path.relative_to(runs.ROOT)}", highlight=False)
+    if part.about.get("scaled_down"):
+        console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
+    known = [axis.flag for axis in sweep.AXES.values()] + list(sweep.OPTIONS) + list(sweep.parameter_flags())
+    words = {flag.replace("-", "_"): part.flags.get(flag) for flag in known}
+    exists = out is not None and any((out / name).exists() for name in ("plan.json", explain.FILE))
+    words |= {
+        "sweep": None,
+        "out": str(out) if out else None,
+        "resume": str(out) if exists else None,
+        "timeout": arguments.timeout,
+        "python": arguments.python,
+        "dry_run": arguments.dry_run,
+        "again": f"make reproduce RESUME={folder}",
+    }
+    return (explain.explain if part.profiles else bench.bench)(argparse.Namespace(**words))
+
+
+def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
+    """What the sweeps of a reproduction have left in its folder."""
+    records = [record for part in chosen for record in runs.read_lines(folder / part.name / "records.jsonl")]
+    profiles = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
+    return Evidence(Records(records), tuple(explanation.explained(profiles)))
+
+
+def report(experiment: Experiment, chosen: list[Sweep], folder: Path, console: Console) -> None:
+    """Print tables and answers, and write `table.md` and the charts into the folder."""
+    from experiments import page
+
+    evidence = evidence_in(chosen, folder)
+    if not evidence.device_kinds:
+        raise UsageError(f"{folder} holds no records of {experiment.name} yet; RESUME={folder} goes on with it.")
+    written = page.write(experiment, chosen, evidence, folder)
+    page.show(experiment, evidence, console)
+    for path in written:
+        console.print(f"Written: {path}", highlight=False, soft_wrap=True)

@@ -1,0 +1,150 @@
+"""Profiles of a shape's modes side by side: time by class of kernel, the longest kernels, and what differs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from rich.console import Console
+from rich.table import Table
+
+from measurement.kernels import CLASSES, classify
+
+TOP_KERNELS = 8
+# A class is said to differ when it does by this share of eager's time.
+DIFFERS = 0.03
+NAME_LENGTH = 90
+
+
+def explained(entries: list[dict]) -> list[dict]:
+    """Those with a profile."""
+    return [entry for entry in entries if entry["status"] == "explained"]
+
+
+def line(entry: dict) -> str:
+    """One line on a profiled cell."""
+    if entry["status"] != "explained":
+        return f"{entry['cell']}: {entry['status']}: {entry['reason']}"
+    whole = total_s(entry)
+    shares = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in entry["classes"].items() if seconds)
+    return f"{entry['cell']}: {entry['latency_s'] * 1e3:.4g} ms: {shares}"
+
+
+def total_s(entry: dict) -> float:
+    """The time that the classes share, idle time included."""
+    return sum(entry["classes"].values())
+
+
+def by_shape(entries: list[dict]) -> dict[str, list[dict]]:
+    """Profiled entries by what they share apart from their mode, eager first."""
+    groups = defaultdict(list)
+    for entry in explained(entries):
+        groups[entry["cell"].removesuffix("/" + entry["mode"])].append(entry)
+    return {name: sorted(group, key=lambda entry: entry["mode"] != "eager") for name, group in groups.items()}
+
+
+def rows(group: list[dict]) -> list[tuple[str, ...]]:
+    """A row a class: its share of FLOPs, then milliseconds and share of the time in each mode. Sums come last."""
+    found = []
+    for name in CLASSES:
+        if any(entry["classes"][name] for entry in group):
+            times = (_milliseconds(entry["classes"][name], total_s(entry)) for entry in group)
+            found.append((name, _flops(group[0].get("flops", {}), name), *times))
+    found.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
+    found.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
+    unknown = [sum(classify(name) == "other" for name, *_ in entry["kernels"]) for entry in group]
+    if any(unknown):
+        found.append(("unknown kernels, in number", "", *map(str, unknown)))
+    return found
+
+
+def _flops(flops: dict[str, int], name: str) -> str:
+    """The class's share of the workload's operations, with as many digits as a small one needs."""
+    share = 100 * flops[name] / sum(flops.values()) if flops.get(name) else 0
+    return f"{share:.{3 if share > 10 else 2}g} %" if share else ""
+
+
+def _milliseconds(seconds: float, whole: float) -> str:
+    return f"{seconds * 1e3:.3g} ({seconds / whole:.0%})" if seconds else ""
+
+
+def top_kernels(entry: dict) -> list[tuple[str, ...]]:
+    """The longest kernels: milliseconds a call, occurrences, class and name."""
+    return [
+        (f"{seconds * 1e3:.3g}", f"{count:.3g}", classify(name), shortened(name))
+        for name, seconds, count in entry["kernels"][:TOP_KERNELS]
+    ]
+
+
+def shortened(name: str) -> str:
+    """A kernel's name without a C++ name's `void` and arguments, cut to a line."""
+    text = name.removeprefix("void ")
+    return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"
+
+
+def differences(group: list[dict]) -> list[str]:
+    """Sentences on the classes in which a graph mode differs from eager, with the kernels that only one has."""
+    if not group or group[0]["mode"] != "eager":
+        return []
+    eager, found = group[0], []
+    for graph in group[1:]:
+        gains = {name: graph["classes"][name] - eager["classes"][name] for name in CLASSES}
+        for name in sorted(CLASSES, key=lambda kind: -abs(gains[kind])):
+            if abs(gains[name]) >= DIFFERS * total_s(eager):
+                found.append(_difference(name, gains[name], eager, graph))
+    return found
+
+
+def _difference(kind: str, gain_s: float, eager: dict, graph: dict) -> str:
+    before, after = eager["classes"][kind] * 1e3, graph["classes"][kind] * 1e3
+    sentence = f"{graph['mode']}: {kind} {before:.3g} → {after:.3g} ms ({gain_s * 1e3:+.3g})"
+    parts = []
+    for entry, other in ((eager, graph), (graph, eager)):
+        theirs = {name for name, *_ in other["kernels"]}
+        own = [k for k in entry["kernels"] if classify(k[0]) == kind and k[0] not in theirs]
+        if own:
+            names = ", ".join(f"{shortened(name)} ({seconds * 1e3:.3g} ms)" for name, seconds, _ in own[:2])
+            parts.append(f"only in {entry['mode']}: {names}")
+    counts = [sum(count for name, _, count in e["kernels"] if classify(name) == kind) for e in (eager, graph)]
+    if counts[0] != counts[1]:
+        parts.append(f"{counts[0]:.3g} → {counts[1]:.3g} kernels")
+    return "; ".join([sentence, *parts]) + "."
+
+
+def show(entries: list[dict], console: Console) -> None:
+    """Print every shape's table, its longest kernels and what differs."""
+    for name, group in by_shape(entries).items():
+        modes = [entry["mode"] for entry in group]
+        console.print(f"\n{name}", highlight=False, markup=False, soft_wrap=True)
+        table = Table("ms per call", "FLOPs", *modes)
+        for row in rows(group):
+            table.add_row(*row)
+        console.print(table)
+        for entry in group:
+            kernels = Table("ms", "times", "class", f"longest kernels of {entry['mode']}")
+            for row in top_kernels(entry):
+                kernels.add_row(*row)
+            console.print(kernels)
+        for sentence in differences(group):
+            console.print(sentence, highlight=False, markup=False)
+    for entry in entries:
+        if entry["status"] != "explained":
+            console.print(line(entry), highlight=False, markup=False)
+
+
+def markdown(entries: list[dict]) -> str:
+    """The same as Markdown."""
+    parts = ["# Where the time goes"]
+    for name, group in by_shape(entries).items():
+        parts.append(f"## {name}")
+        parts.append(_table(("ms per call", "FLOPs", *(entry["mode"] for entry in group)), rows(group)))
+        parts.append("\n".join(f"- {sentence}" for sentence in differences(group)))
+        for entry in group:
+            parts.append(f"Longest kernels of {entry['mode']} (trace: `{entry['trace']}`):")
+            parts.append(_table(("ms", "times", "class", "kernel"), top_kernels(entry)))
+    parts += [f"- {line(entry)}" for entry in entries if entry["status"] != "explained"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+    cells = [head, ("---",) * len(head), *body]
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in cells)

@@ -1,0 +1,47 @@
+"""Records of experiments, as they would be if a claim held, did not, or could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from experiments.evidence import Evidence, Records
+
+
+def timed(
+    milliseconds: float,
+    gain_pct: float | None = None,
+    spread: float = 0.01,
+    framework: str = "alpha",
+    mode: str | None = None,
+    parameters: dict | None = None,
+    **columns,
+) -> dict:
+    """A record with a latency, and a gain over eager if it is a graph's; `spread` is the relative half-width of both.
+
+    A spread of 0 stands for a cell without an interval.
+    """
+    mode = mode or ("eager" if gain_pct is None else "graph")
+    found = {"framework": framework, "mode": mode, "device": "cpu", "status": "ok", "latency_ms_median": milliseconds}
+    found["parameters"] = ";".join(f"{name}={value}" for name, value in (parameters or {}).items()) or None
+    if spread:
+        found |= {"latency_ms_ci_low": milliseconds * (1 - spread), "latency_ms_ci_high": milliseconds * (1 + spread)}
+    if gain_pct is not None:
+        ratio = 1 / (1 - gain_pct / 100)
+        found["speedup_vs_eager"] = ratio
+        if spread:
+            found |= {"speedup_ci_low": ratio * (1 - spread), "speedup_ci_high": ratio * (1 + spread)}
+    return found | columns
+
+
+def bert_table(
+    gain: Callable[[int, int], float], device: str = "cpu", threads: int = 1, cores: float = 1.0, **options
+) -> Evidence:
+    """BERT at six shapes; `gain(batch, length)` in percent."""
+    shared = {"device": device, "threads": threads, "cpu_per_wall": cores, "workload": "bert-base"}
+    records = []
+    for batch in (1, 4):
+        for length in (32, 128, 512):
+            shape = {"batch_size": batch, "seq_len": length}
+            records.append(timed(10.0, **shape, **shared, **options))
+            records.append(timed(5.0, gain(batch, length), **shape, **shared, **options))
+    return Evidence(Records(records))

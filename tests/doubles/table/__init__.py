@@ -1,0 +1,37 @@
+"""An experiment of the fake framework's, which tests add to a copy of the suite by copying this folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments import charts, tables
+from experiments.judge import above
+from experiments.spec import Claim, Experiment
+
+
+def measured(evidence):
+    """That the eager cell took any time."""
+    (record,) = evidence.records.eager
+    return above("eager took", record.latency_ms, 0, " ms")
+
+
+def make_charts(evidence, published):
+    """A point."""
+    rows = [{"series": r["mode"], "x": r["batch_size"], "y": r["latency_ms_median"]} for r in evidence.records.measured]
+    return {"times": charts.lines(rows, charts.Axis("x", "batch", log=True), charts.Axis("y", "ms"))}
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="A table of the fake's",
+    source="a double",
+    claims=(
+        Claim("It takes time.", measured),
+        Claim("It takes time, all in all.", measured, overall=True),
+        Claim("It takes time on a GPU.", measured, devices=("gpu",)),
+    ),
+    tables=lambda evidence, published: [
+        tables.by_shape("Times", ("batch_size",), tables.by_framework(evidence), tables.latency)
+    ],
+    charts=make_charts,
+)

@@ -1,0 +1,121 @@
+"""Profiles side by side, and the command end to end in every framework at a tiny shape."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import frameworks
+import runner
+from harness import environments
+from harness.explain import entries_in
+from measurement.kernels import CLASSES, by_class
+from reports import explanation
+
+REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
+FLASH = "pytorch_flash::flash_fwd_kernel"
+
+
+def entry(mode: str, kernels: list[tuple[str, float, float]], idle_ms: float = 0.0, **changes) -> dict:
+    """A profiled cell; kernels in milliseconds."""
+    seconds = [(name, took / 1e3, count) for name, took, count in kernels]
+    return {
+        "cell": f"alpha/bert/{mode}", "mode": mode, "status": "explained", "latency_s": 0.015, "trace": None,
+        "classes": by_class(seconds, idle_ms / 1e3), "kernels": seconds, **changes,
+    }  # fmt: skip
+
+
+EAGER = entry("eager", [("nvjet_a", 9.0, 72), (FLASH, 3.0, 12), ("vectorized_elementwise_kernel", 2.0, 60)])
+GRAPH = entry("graph", [("nvjet_a", 9.0, 72), ("nvjet_b", 8.0, 24), ("triton_poi_fused_gelu", 1.9, 24)], idle_ms=0.4)
+
+
+def test_what_differs_names_class_kernels_and_counts():
+    attention, matmul = sorted(explanation.differences([EAGER, GRAPH]))
+    assert attention == f"graph: attention 3 → 0 ms (-3); only in eager: {FLASH} (3 ms); 12 → 0 kernels."
+    assert matmul == "graph: matmul 9 → 17 ms (+8); only in graph: nvjet_b (8 ms); 72 → 96 kernels."
+
+
+def test_the_largest_difference_comes_first():
+    assert explanation.differences([EAGER, GRAPH])[0].startswith("graph: matmul")
+
+
+def test_nothing_differs_from_itself_or_without_eager():
+    assert explanation.differences([EAGER, {**EAGER, "mode": "graph"}]) == []
+    assert explanation.differences([GRAPH]) == []
+
+
+def test_rows_hold_milliseconds_shares_and_unknown_kernels():
+    odd = entry("graph", [("nvjet_a", 3.0, 1), ("spectre_7", 1.0, 1)])
+    flops = {"flops": {"matmul": 998, "normalisation": 2}}
+    assert explanation.rows([EAGER | flops])[0][:2] == ("matmul", "99.8 %")
+    rows = {name: values for name, _, *values in explanation.rows([EAGER, odd])}
+    assert rows["matmul"] == ["9 (64%)", "3 (75%)"]
+    assert rows["attention"] == ["3 (21%)", ""]
+    assert rows["other"] == ["", "1 (25%)"]
+    assert rows["together"] == ["14", "4"]
+    assert rows["unknown kernels, in number"] == ["0", "1"]
+    assert "idle" not in rows
+
+
+def test_shapes_are_kept_apart_and_failures_told():
+    other = entry("eager", [("nvjet_a", 1.0, 1)], cell="alpha/mlp/eager")
+    failed = {"cell": "alpha/mlp/graph", "mode": "graph", "status": "unsupported", "reason": "No profiler."}
+    assert list(explanation.by_shape([EAGER, GRAPH, other, failed])) == ["alpha/bert", "alpha/mlp"]
+    assert "alpha/mlp/graph: unsupported: No profiler." in explanation.markdown([other, failed])
+
+
+def explain(out: Path, *words: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "runner.py", "explain", "--out", str(out), "--threads", "1", *words]
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", REAL)
+def test_every_framework_is_explained(name, tmp_path):
+    assert (environments.path(name, "cpu") / "bin" / "python").exists(), f"make setup FRAMEWORK={name}"
+    words = [
+        "--framework",
+        name,
+        "--workload",
+        "mlp",
+        "--batch",
+        "16",
+        "--width",
+        "64",
+        "--depth",
+        "2",
+        "--mode",
+        "all",
+    ]
+    done = explain(tmp_path / "run", *words)
+    assert done.returncode == 0, done.stdout
+    entries = entries_in(tmp_path / "run")
+    assert {e["mode"] for e in explanation.explained(entries)} >= {"eager", frameworks.describe(name).default_graph}
+    for found in explanation.explained(entries):
+        assert tuple(found["classes"]) == CLASSES
+        assert found["classes"]["matmul"] > 0, found["mode"]
+        assert found["classes"]["normalisation"] > 0, found["mode"]
+        assert found["classes"]["other"] < 0.1 * sum(found["classes"].values()), found["kernels"]
+        assert 0 < found["busy_s"] <= found["profiled_s"]
+        assert sum(found["classes"].values()) == pytest.approx(found["profiled_s"], rel=0.05)
+        assert Path(found["trace"]).stat().st_size > 0
+    page = (tmp_path / "run/explanation.md").read_text()
+    assert "| ms per call | FLOPs | eager |" in page
+    assert not list((tmp_path / "run/launches").glob("*/dumps"))
+
+
+def test_what_has_no_profiler_says_so(tmp_path):
+    done = explain(tmp_path / "run", "--framework", "numpy", "--workload", "mlp", "--width", "8", "--depth", "1")
+    assert done.returncode == 0, done.stdout
+    (found,) = entries_in(tmp_path / "run")
+    assert (found["status"], found["reason"]) == ("unsupported", "NumPy has no profiler here.")
+
+
+def test_a_run_is_not_overwritten(tmp_path, capsys):
+    (tmp_path / "plan.json").write_text("{}")
+    assert runner.main(["explain", "--framework", "numpy", "--workload", "mlp", "--out", str(tmp_path)]) == 2
+    assert "already holds a run" in capsys.readouterr().err

@@ -1,0 +1,115 @@
+"""Predicates of claims: they hold only where intervals say so, fail only where intervals say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments import judge
+from experiments.spec import Answer, Verdict, all_of
+from measurement.statistics import Interval
+
+HOLDS, FAILS, UNTOLD = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTOLD
+
+
+def near(value: float, half: float = 1.0) -> Interval:
+    return Interval(value, value - half, value + half)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "is_above", "is_below"),
+    [
+        (near(13), HOLDS, FAILS),
+        (near(7), FAILS, HOLDS),
+        (near(10.5), UNTOLD, UNTOLD),
+        (near(13, half=5), UNTOLD, UNTOLD),  # the value alone decides nothing
+        (None, UNTOLD, UNTOLD),
+    ],
+)
+def test_above_and_below(estimate, is_above, is_below):
+    assert judge.above("x", estimate, 10).verdict == is_above
+    assert judge.below("x", estimate, 10).verdict == is_below
+
+
+@pytest.mark.parametrize(
+    ("estimate", "verdict"),
+    [
+        (near(5), HOLDS),
+        (near(20), FAILS),
+        (near(-3), FAILS),
+        (near(10), UNTOLD),
+        (near(5, half=9), UNTOLD),
+        (None, UNTOLD),
+    ],
+)
+def test_between(estimate, verdict):
+    assert judge.between("x", estimate, 0, 10).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("this", "other", "verdict"),
+    [(near(5), near(2), HOLDS), (near(2), near(5), FAILS), (near(2), near(3), UNTOLD), (None, near(1), UNTOLD)],
+)
+def test_greater(this, other, verdict):
+    assert judge.greater("this", this, "other", other).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ((1, 5, 9), HOLDS),
+        ((1, 9, 8.5), HOLDS),  # a step within the intervals is no fall
+        ((1, 9, 5), FAILS),  # up in all, and yet down in the last step
+        ((9, 5, 1), FAILS),
+        ((5, 5.5, 6), UNTOLD),
+        ((5,), UNTOLD),
+        ((), UNTOLD),
+    ],
+)
+def test_grows_and_its_reverse(values, verdict):
+    points = [(str(index), near(value)) for index, value in enumerate(values)]
+    mirrored = [(label, near(-estimate.value)) for label, estimate in points]
+    assert judge.grows("x", points).verdict == verdict
+    assert judge.shrinks("x", mirrored).verdict == verdict
+
+
+def test_points_without_an_interval_are_left_out_of_a_trend():
+    answer = judge.grows("x", [("a", near(1)), ("b", None), ("c", near(9))])
+    assert answer.verdict == HOLDS
+    assert "b" not in answer.numbers.replace("by", "")
+
+
+@pytest.mark.parametrize(
+    ("cores", "one", "more"),
+    [((1.0, 1.2), HOLDS, FAILS), ((1.9, 1.6), FAILS, HOLDS), ((1.3, 1.4), UNTOLD, UNTOLD), ((1.0, 1.9), FAILS, FAILS)],
+)
+def test_cores(cores, one, more):
+    points = [("a", cores[0]), ("b", cores[1])]
+    assert judge.used_one_core(points).verdict == one
+    assert judge.used_more_cores(points).verdict == more
+
+
+def test_cores_that_nothing_tells():
+    assert judge.used_one_core([("a", None)]).verdict == UNTOLD
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "together"),
+    [
+        ((HOLDS, HOLDS), HOLDS),
+        ((HOLDS, UNTOLD), UNTOLD),
+        ((HOLDS, UNTOLD, FAILS), FAILS),
+        ((), UNTOLD),
+    ],
+)
+def test_several_answers(verdicts, together):
+    assert all_of(Answer(verdict, "numbers") for verdict in verdicts).verdict == together
+
+
+def test_a_ratio_of_two_measurements_takes_their_ends_at_their_worst():
+    assert judge.ratio_of(near(10), near(5)) == Interval(2.0, 9 / 6, 11 / 4)
+    assert judge.ratio_of(None, near(5)) is None
+
+
+def test_an_estimate_as_text():
+    assert judge.text(Interval(12.345, 11.9, 12.8), " %") == "12.3 % (11.9 to 12.8)"
+    assert judge.text(Interval(12.345, 12.345, 12.345), " %") == "12.3 %"
