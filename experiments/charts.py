@@ -52,6 +52,7 @@ def shares(rows: list[dict], title: str) -> Any:
     import altair as alt
 
     parts = list(dict.fromkeys(row["part"] for row in rows))
+    rows = [row | {"rank": parts.index(row["part"])} for row in rows]
     return (
         alt.Chart(alt.Data(values=rows), width=2 * WIDTH)
         .mark_bar()
@@ -59,6 +60,7 @@ def shares(rows: list[dict], title: str) -> Any:
             x=alt.X("share", type="quantitative", title=title, stack="normalize", axis=alt.Axis(format="%")),
             y=alt.Y("series", type="nominal", title=None, sort=list(dict.fromkeys(row["series"] for row in rows))),
             color=alt.Color("part", type="nominal", title=None, sort=parts),
+            order=alt.Order("rank", type="quantitative"),  # of the stack, which follows the names otherwise
         )
     )
 

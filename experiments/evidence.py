@@ -133,17 +133,29 @@ class Evidence:
 
     def sides(self) -> dict[str, Evidence]:
         """Every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
-        pairs = dict.fromkeys((record["framework"], record["mode"]) for record in self.records.graph)
-        pairs |= dict.fromkeys((p["framework"], p["mode"]) for p in self.profiles if p["mode"] != "eager")
-        with_graphs = {framework for framework, _ in pairs}
-        alone = Records(record for record in self.records if record["framework"] not in with_graphs)
+        found = {}
+        for framework, side in self.frameworks().items():
+            modes = [record["mode"] for record in side.records] + [profile["mode"] for profile in side.profiles]
+            for mode in dict.fromkeys(modes):
+                if mode != "eager":
+                    chosen = ("eager", mode)
+                    profiles = tuple(profile for profile in side.profiles if profile["mode"] in chosen)
+                    found[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
+        return found
+
+    def frameworks(self) -> dict[str, Evidence]:
+        """Every framework that has graph modes, with all its modes."""
+        pairs = [(record["framework"], record["mode"]) for record in self.records]
+        pairs += [(profile["framework"], profile["mode"]) for profile in self.profiles]
+        names = dict.fromkeys(framework for framework, mode in pairs if mode != "eager")
+        references = Records(record for record in self.records if record["framework"] not in names)
         return {
-            f"{framework} {mode}": Evidence(
-                self.records.where(framework=framework, mode=("eager", mode)),
-                tuple(p for p in self.profiles if p["framework"] == framework and p["mode"] in ("eager", mode)),
-                alone,
+            name: Evidence(
+                self.records.where(framework=name),
+                tuple(profile for profile in self.profiles if profile["framework"] == name),
+                references,
             )
-            for framework, mode in pairs
+            for name in names
         }
 
     def profile(self, **wanted) -> dict | None:

@@ -16,9 +16,14 @@ from measurement.statistics import Interval
 ONE_CORE, TWO_CORES = 1.25, 1.5
 
 
+def number(value: float) -> str:
+    """Three digits, and all of a whole number's."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
 def text(interval: Interval, unit: str = "") -> str:
     """An estimate with its interval, to three digits: `12.3 % (11.9 to 12.8)`."""
-    value, low, high = (f"{number:.3g}" for number in (interval.value, interval.low, interval.high))
+    value, low, high = (number(figure) for figure in (interval.value, interval.low, interval.high))
     return f"{value}{unit}" if low == high else f"{value}{unit} ({low} to {high})"
 
 

@@ -38,14 +38,14 @@ class Answer:
 class Claim:
     """A sentence of the source's as a predicate.
 
-    `check` sees the records of one framework's eager mode and one of its graph modes, once for each such side, and,
-    where the experiment can turn its published figures into records, those as well. With `overall` it is called once,
-    with everything. `devices` are the kinds the sentence is about.
+    `of` says whom the sentence is about, and so what `check` sees: each `graph` mode, with its framework's eager mode
+    beside it; the `eager` mode of each framework, its graph modes included; or `all` together. Where the experiment can
+    turn its published figures into records, it is put to those as well. `devices` are the kinds it is about.
     """
 
     sentence: str
     check: Callable[[Evidence], Answer]
-    overall: bool = False
+    of: str = "graph"
     devices: tuple[str, ...] = ("cpu", "gpu")
 
 
@@ -122,19 +122,21 @@ class Experiment:
         return [sweep for sweep in found if device in (None, sweep.device)]
 
     def answers(self, claim: Claim, evidence: Evidence) -> dict[str, Answer]:
-        """The claim's answers by side: the published figures, and each framework's graph modes (or all together)."""
+        """The claim's answers by side, the published figures first."""
         found = {}
         if self.published_records is not None:
-            theirs = Evidence(Records(self.published_records(self.published())))
-            sides = {PUBLISHED: theirs} if claim.overall else theirs.sides()
-            for name, side in sides.items():
+            theirs = sides_of(claim, Evidence(Records(self.published_records(self.published()))))
+            for name, side in theirs.items():
                 mode = name.rpartition(" ")[2]
-                found[PUBLISHED if len(sides) == 1 else f"{PUBLISHED}: {mode}"] = claim.check(side)
+                found[PUBLISHED if len(theirs) == 1 else f"{PUBLISHED}: {mode}"] = claim.check(side)
         if evidence.device_kinds and not evidence.device_kinds & set(claim.devices):
             return found
-        return found | {
-            n: claim.check(side) for n, side in ({ALL: evidence} if claim.overall else evidence.sides()).items()
-        }
+        return found | {name: claim.check(side) for name, side in sides_of(claim, evidence).items()}
+
+
+def sides_of(claim: Claim, evidence: Evidence) -> dict[str, Evidence]:
+    """Whom a claim is put to, by name."""
+    return {"graph": evidence.sides, "eager": evidence.frameworks, ALL: lambda: {ALL: evidence}}[claim.of]()
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from experiments.evidence import Evidence, Record, Records
+from experiments.judge import number
 from experiments.spec import Table
 from measurement.statistics import Interval
 
 
-def number(value: float | None) -> str:
-    """Three digits; a missing value is empty."""
-    if value is None:
-        return ""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+def figure(value: float | None) -> str:
+    """A number to three digits; a missing one is empty."""
+    return "" if value is None else number(value)
 
 
 def percent(interval: Interval | None) -> str:
@@ -29,7 +28,7 @@ def latency(record: Record) -> str:
     """The median latency in milliseconds, `~` where the interval is wider than the profile promises; or the status."""
     if not record.measured:
         return str(record["status"])
-    return number(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")
+    return figure(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")
 
 
 def gain(record: Record) -> str:

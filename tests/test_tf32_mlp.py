@@ -29,7 +29,7 @@ def profile(mode: str, times: dict[str, float], **changes) -> dict:
 
 def verdict(experiment, text: str, evidence: Evidence) -> Verdict:
     (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
-    return experiment.answers(claim, evidence)["alpha graph"].verdict
+    return experiment.answers(claim, evidence)["alpha graph" if claim.of == "graph" else "alpha"].verdict
 
 
 def shares(off: float, on: float) -> Evidence:

@@ -96,6 +96,7 @@ CLAIMS = (
     Claim(
         "With two threads the dynamic graph uses one core only.",
         two_threads(used_one_core, eager=True),
+        of="eager",
         devices=("cpu",),
     ),
     Claim("With two threads the static graph uses both.", two_threads(used_more_cores, eager=False), devices=("cpu",)),
@@ -130,7 +131,7 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
 
 
 def _cores(record: Record) -> str:
-    return tables.number(record["cpu_per_wall"]) if record.measured else record["status"]
+    return tables.figure(record["cpu_per_wall"]) if record.measured else record["status"]
 
 
 def make_charts(evidence: Evidence, published: list[dict]) -> dict:

@@ -105,7 +105,7 @@ CLAIMS = (
     ),
     Claim("It saves about 24 % of the small model's (its text says 27.2 %).", saves_about(SMALL, 24)),
     Claim("It saves more on the small model.", more_on_the_small_one),
-    Claim("CUDA graphs alone bring nothing.", cuda_graphs_bring_nothing, overall=True, devices=("gpu",)),
+    Claim("CUDA graphs alone bring nothing.", cuda_graphs_bring_nothing, of="all", devices=("gpu",)),
     Claim("Iterations are steady on the medium model and noisy on the small one.", steady_when_large),
 )
 
@@ -127,8 +127,8 @@ def _iteration(record: Record) -> str:
     if not record.measured:
         return record["status"]
     deviation = record["latency_ms_std"]
-    spread = "" if deviation is None else f" ± {tables.number(deviation)}"
-    return tables.number(record["latency_ms_mean"]) + spread
+    spread = "" if deviation is None else f" ± {tables.figure(deviation)}"
+    return tables.figure(record["latency_ms_mean"]) + spread
 
 
 def _speed(record: Record) -> str:
@@ -137,7 +137,7 @@ def _speed(record: Record) -> str:
 
 
 def _mfu(record: Record) -> str:
-    return tables.number(mfu_pct(record)) if record.measured else record["status"]
+    return tables.figure(mfu_pct(record)) if record.measured else record["status"]
 
 
 def make_charts(evidence: Evidence, published: list[dict]) -> dict:

@@ -27,7 +27,7 @@ EXPERIMENT = Experiment(
     source="a double",
     claims=(
         Claim("It takes time.", measured),
-        Claim("It takes time, all in all.", measured, overall=True),
+        Claim("It takes time, all in all.", measured, of="all"),
         Claim("It takes time on a GPU.", measured, devices=("gpu",)),
     ),
     tables=lambda evidence, published: [
