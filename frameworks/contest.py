@@ -78,7 +78,9 @@ class Contest:
         noise = self.sample(members)
         self.send_reports(members, noise)
         members.clear()
-        self.adapter.release()
+        if self.position:  # after the yardsticks the process ends
+            self.channel.phase(self.cells[0], "release")
+            self.adapter.release()
 
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import traceback
 from collections.abc import Iterator
@@ -111,6 +112,10 @@ def main() -> None:
     job_path, results = sys.argv[1:3]
     job = json.loads(Path(job_path).read_text())
     Worker(job, Channel(results, job["marker"])).run()
+    # All is written; taking a framework down in good order can last for seconds.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
