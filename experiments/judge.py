@@ -7,6 +7,7 @@ that overlap decide nothing, which is stricter than a test of the difference at 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from experiments.spec import Answer, Verdict, all_of
@@ -14,6 +15,8 @@ from measurement.statistics import Interval
 
 # Process CPU time over wall time has no interval; between these a second thread was used by a part of the work.
 ONE_CORE, TWO_CORES = 1.25, 1.5
+# Where other processes kept more than this busy, a second core may not have been there to be used.
+OTHERS = 0.25
 
 
 def number(value: float) -> str:
@@ -89,19 +92,33 @@ def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str 
     return Answer(grows(name, turned, unit).verdict, grows(name, points, unit).numbers)
 
 
-def used_one_core(points: Iterable[tuple[str, float | None]]) -> Answer:
+@dataclass(frozen=True)
+class Cores:
+    """How many cores a cell kept busy, and how many other processes did meanwhile: what they took, it could not have."""
+
+    label: str
+    busy: float
+    others: float = 0.0
+
+    def answer(self, holds: bool, fails: bool) -> Answer:
+        verdict = Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.UNTOLD
+        note = f" (others {self.others:.2f})" if self.others > OTHERS else ""
+        return Answer(verdict, f"{self.label} {self.busy:.2f} cores{note}")
+
+    @property
+    def one(self) -> bool:
+        """Whether it used one core although it could have had another."""
+        return self.busy < ONE_CORE and self.others <= OTHERS
+
+
+def used_one_core(points: Iterable[Cores]) -> Answer:
     """That everything kept one core busy, by process CPU time over wall time."""
-    return all_of(_cores(label, cores, cores < ONE_CORE, cores > TWO_CORES) for label, cores in points if cores)
+    return all_of(point.answer(holds=point.one, fails=point.busy > TWO_CORES) for point in points)
 
 
-def used_more_cores(points: Iterable[tuple[str, float | None]]) -> Answer:
+def used_more_cores(points: Iterable[Cores]) -> Answer:
     """That everything kept more than one core busy."""
-    return all_of(_cores(label, cores, cores > TWO_CORES, cores < ONE_CORE) for label, cores in points if cores)
-
-
-def _cores(label: str, cores: float, holds: bool, fails: bool) -> Answer:
-    verdict = Verdict.HOLDS if holds else Verdict.FAILS if fails else Verdict.UNTOLD
-    return Answer(verdict, f"{label} {cores:.2f} cores")
+    return all_of(point.answer(holds=point.busy > TWO_CORES, fails=point.one) for point in points)
 
 
 def ratio_of(this: Interval | None, other: Interval | None) -> Interval | None:

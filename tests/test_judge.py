@@ -83,13 +83,21 @@ def test_points_without_an_interval_are_left_out_of_a_trend():
     [((1.0, 1.2), HOLDS, FAILS), ((1.9, 1.6), FAILS, HOLDS), ((1.3, 1.4), UNTOLD, UNTOLD), ((1.0, 1.9), FAILS, FAILS)],
 )
 def test_cores(cores, one, more):
-    points = [("a", cores[0]), ("b", cores[1])]
+    points = [judge.Cores("a", cores[0]), judge.Cores("b", cores[1])]
     assert judge.used_one_core(points).verdict == one
     assert judge.used_more_cores(points).verdict == more
 
 
+def test_a_core_that_others_kept_busy_could_not_be_used():
+    crowded = [judge.Cores("a", 0.95, others=1.0)]
+    assert judge.used_one_core(crowded).verdict == UNTOLD
+    assert judge.used_more_cores(crowded).verdict == UNTOLD
+    assert judge.used_more_cores([judge.Cores("a", 1.9, others=1.0)]).verdict == HOLDS
+    assert "(others 1.00)" in judge.used_one_core(crowded).numbers
+
+
 def test_cores_that_nothing_tells():
-    assert judge.used_one_core([("a", None)]).verdict == UNTOLD
+    assert judge.used_one_core([]).verdict == UNTOLD
 
 
 @pytest.mark.parametrize(

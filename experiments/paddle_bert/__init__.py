@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments import charts, tables
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import above, grows, shrinks, untold, used_more_cores, used_one_core
+from experiments.judge import Cores, above, grows, shrinks, untold, used_more_cores, used_one_core
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
 
@@ -67,8 +67,12 @@ def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
     def check(evidence: Evidence) -> Answer:
         asked = evidence.records.on("cpu").where(threads=2).measured
         chosen = asked.eager if eager else asked.graph
-        answer = judge([(_label(record), record["cpu_per_wall"]) for record in chosen])
-        return answer if len(chosen) else untold("nothing with two threads was measured")
+        points = [
+            Cores(_label(record), record["cpu_per_wall"], record["other_load_cores"] or 0.0)
+            for record in chosen
+            if record["cpu_per_wall"] is not None
+        ]
+        return judge(points) if points else untold("no cores with two threads were measured")
 
     return check
 
