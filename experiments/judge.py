@@ -94,7 +94,7 @@ def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str 
 
 @dataclass(frozen=True)
 class Cores:
-    """How many cores a cell kept busy, and how many other processes did meanwhile: what they took, it could not have."""
+    """How many cores a cell kept busy, and how many other processes did meanwhile, which it could not have."""
 
     label: str
     busy: float

@@ -39,7 +39,7 @@ def section(experiment: Experiment) -> str:
 
 
 def _row(part: Sweep) -> str:
-    took = f", {part.about['minutes']} min" if "minutes" in part.about else ""
+    took = f", about {part.about['minutes']} min" if "minutes" in part.about else ""
     where = f" on {part.about['on']}" if "on" in part.about else ""
     what = "profiled" if part.profiles else "timed"
     return f"| `{part.path.name}` | {what}{took}{where} | {part.about.get('scaled_down', '')} |"
