@@ -94,7 +94,10 @@ class Adapter(ABC):
         """Set threads, device and precision for `cell`, once per process, and read them back."""
 
     def start_compiler(self, cell: Cell) -> None:
-        """What the framework does once per process before it compiles anything in this mode: imports, tool checks."""
+        """What the framework does once per process before it compiles anything in this mode: imports, tool checks.
+
+        Comes before each `prepare`. Raises `Unsupported` where the tools are missing.
+        """
         return None
 
     @abstractmethod

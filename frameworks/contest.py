@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-import workloads
 from frameworks import gpu_figures
-from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.adapter import Capture, Step
 from frameworks.channel import Untrustworthy
-from frameworks.gpu_figures import MemoryMeter
+from frameworks.group import GroupWork, Member, load_inputs
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.gpu import GpuMeter
@@ -29,37 +27,19 @@ if TYPE_CHECKING:
 
 PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
-CALLS_TO_CAPTURE = 2
 UNSEEN_CALLS = 5  # after the first one at a new shape, for its steady latency
 
 
-@dataclass
-class Member:
-    """A cell of the group under measurement, with its step."""
-
-    cell: Cell
-    step: Step
-    contender: Contender
-    prepare_s: float
-    compilations: Callable[[], int | None]
-    peak_bytes: int | None = None
-
-
-class Contest:
-    """The modes of one group, measured against each other. `group` is an entry of the worker's job."""
+class Contest(GroupWork):
+    """The modes of one group, measured against each other."""
 
     def __init__(self, worker: Worker, group: dict, profile: Profile, position: int):
-        self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
-        self.group, self.profile, self.position = group, profile, position
-        self.cells = [Cell.from_json(cell) for cell in group["cells"]]
-        self.workload = workloads.get(self.cells[0].workload)
+        super().__init__(worker, group)
+        self.profile, self.position = profile, position
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
-        weights = {
-            path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group["weights"]).glob("*.npy"))
-        }
-        inputs = load_inputs(self.group["inputs"])
+        weights, inputs = self.weights(), load_inputs(self.group["inputs"])
         members = []
         for cell in self.cells:
             with self.worker.reporting([cell]):
@@ -83,36 +63,10 @@ class Contest:
             self.adapter.release()
 
     def prepare(self, cell: Cell, weights, inputs) -> Member:
-        """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
-        start = time.perf_counter()
-        self.channel.phase(cell, "compiler start")
-        self.adapter.start_compiler(cell)
-        self.channel.phase(cell, "prepare")
-        memory = MemoryMeter(self.adapter, self.adapter.shared_bytes(cell))
-        step = self.adapter.prepare(self.workload, cell, weights, inputs)
-
-        def compilations() -> int | None:
-            return step.capture().compilations
-
-        contender = Contender(
-            name=cell.id,
-            step=step,
-            synchronize=self.adapter.synchronize,
-            compilations=compilations,
-            synchronize_each_call=cell.device_kind == "cpu",
-        )
-        member = Member(cell, step, contender, time.perf_counter() - start, compilations)
-        self.channel.phase(cell, "first call")
-        first_call(contender, self.worker.clocks)
-        graph = self.worker.description.mode(cell.mode).graph
-        for _ in range(CALLS_TO_CAPTURE):  # a CUDA graph is recorded after the first call
-            if graph and not step.capture().whole:
-                self.adapter.synchronize(step())
-        captured = step.capture()
-        if graph and not captured.whole:
-            raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        """Build one mode, make its first call, and see to what must be known before it is timed."""
+        member = self.first_called(cell, weights, inputs)
         self.channel.phase(cell, "checks")
-        member.peak_bytes = memory.peak_bytes(step)  # before another mode takes memory
+        member.peak_bytes = member.memory.peak_bytes(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
@@ -240,11 +194,11 @@ class Contest:
         path, length = asked["inputs"], asked["seq_len"]
         self.channel.phase(member.cell, "unseen shape")
         step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(path)])
-        before = member.compilations()
+        before = member.contender.compilations()
         contender = replace(member.contender, step=step)
         try:
             first_call(contender, self.worker.clocks)
-            compiled = None if before is None else member.compilations() - before
+            compiled = None if before is None else member.contender.compilations() - before
             steady = time_calls(contender, UNSEEN_CALLS, self.worker.clocks)
             outputs = self.save_outputs(step)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
@@ -261,13 +215,3 @@ class Contest:
 def _state(gpu: GpuMeter | None) -> dict | None:
     state = gpu.state() if gpu else None
     return state.to_json() if state else None
-
-
-def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
-    """The input sets of a file, in order; its keys are `<set>.<name>`."""
-    sets: dict[int, dict[str, np.ndarray]] = {}
-    with np.load(path) as stored:
-        for key in stored.files:
-            index, _, name = key.partition(".")
-            sets.setdefault(int(index), {})[name] = stored[key]
-    return [sets[index] for index in sorted(sets)]

@@ -7,15 +7,12 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 import frameworks
-import workloads
 from frameworks.adapter import Unsupported
-from frameworks.contest import load_inputs
+from frameworks.group import GroupWork, load_inputs
 from frameworks.profile import Profiler
 from measurement.cells import Cell
-from measurement.sampling import Contender, first_call, time_calls
+from measurement.sampling import time_calls
 
 if TYPE_CHECKING:
     from frameworks.worker import Worker
@@ -25,19 +22,16 @@ WARM_CALLS = 5
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
 
 
-class Explanation:
-    """The modes of one group, profiled one after the other. `group` is an entry of the worker's job."""
+class Explanation(GroupWork):
+    """The modes of one group, profiled one after the other."""
 
     def __init__(self, worker: Worker, profiler: Profiler | None, group: dict):
-        self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
-        self.profiler, self.group = profiler, group
-        self.cells = [Cell.from_json(cell) for cell in group["cells"]]
-        self.workload = workloads.get(self.cells[0].workload)
+        super().__init__(worker, group)
+        self.profiler = profiler
 
     def run(self) -> None:
         """Profile every cell; each ends in one message. Frees what the group held."""
-        weights = {p.stem: np.load(p, mmap_mode="r") for p in sorted(Path(self.group["weights"]).glob("*.npy"))}
-        inputs = load_inputs(self.group["inputs"])
+        weights, inputs = self.weights(), load_inputs(self.group["inputs"])
         for cell in self.cells:
             with self.worker.reporting([cell]):
                 self.explain(cell, weights, inputs)
@@ -47,20 +41,8 @@ class Explanation:
         """Profile one mode and report it. Raises Unsupported where the framework has no profiler here."""
         if self.profiler is None:
             raise Unsupported(f"{self.worker.description.title} has no profiler here.")
-        self.channel.phase(cell, "prepare")
-        step = self.adapter.prepare(self.workload, cell, weights, inputs)
-        contender = Contender(
-            cell.id,
-            step,
-            self.adapter.synchronize,
-            lambda: step.capture().compilations,
-            synchronize_each_call=cell.device_kind == "cpu",
-        )
-        self.channel.phase(cell, "first call")
-        first_call(contender, self.worker.clocks)
-        captured = step.capture()
-        if self.worker.description.mode(cell.mode).graph and not captured.whole:
-            raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        member = self.first_called(cell, weights, inputs)
+        contender, captured = member.contender, member.captured
         self.channel.phase(cell, "warm-up")
         time_calls(contender, WARM_CALLS, self.worker.clocks)
         latency = time_calls(contender, WARM_CALLS, self.worker.clocks)
@@ -69,7 +51,7 @@ class Explanation:
         folder = Path(self.group["traces"]) / cell.mode
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        profile = self.profiler.profile(step, self.adapter.synchronize, calls, folder)
+        profile = self.profiler.profile(member.step, self.adapter.synchronize, calls, folder)
         self.channel.send(
             "cell", cell=cell.id, status="explained", latency_s=latency, calls=calls, profile=profile.to_json(),
             backend=captured.backend, detail=captured.detail,

@@ -159,11 +159,8 @@ class Executor:
 
     def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
         """Keep the peaks that a launch measured, also for a resumed run."""
-        found = (
-            yardsticks.peaks_from(outcomes[YARDSTICK_PREFIX + group.cells[0].id] for group in groups)
-            if groups
-            else None
-        )
+        measured = [outcomes[YARDSTICK_PREFIX + group.cells[0].id] for group in groups]
+        found = yardsticks.peaks_from(measured) if measured else None
         if found:
             self.peaks[yardsticks.key(cell)] = found
             self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import median
 
 from harness.outcomes import Outcome
@@ -15,14 +16,10 @@ def noise(outcome: Outcome) -> dict:
     """The columns on threads and disturbances: the worst of any launch."""
     seen = [report["noise"] for report in outcome.reports]
 
-    def worst(name: str) -> float | None:
-        values = [noise[name] for noise in seen if noise[name] is not None]
-        return max(values) if values else None
+    gpu = [entry["gpu"] for entry in seen if entry.get("gpu")]
 
-    gpu = [noise["gpu"] for noise in seen if noise.get("gpu")]
-
-    def over_launches(name: str, combine) -> float | None:
-        values = [state[name] for state in gpu if state[name] is not None]
+    def over_launches(states: list[dict], name: str, combine: Callable = max) -> float | None:
+        values = [state[name] for state in states if state[name] is not None]
         return combine(values) if values else None
 
     throttles = {name for state in gpu for name in (state["throttles"] or "").split(";") if name}
@@ -31,14 +28,14 @@ def noise(outcome: Outcome) -> dict:
     return {
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
-        "load_average": worst("load_average"),
-        "other_load_cores": worst("other_load_cores"),
-        "steal_share": worst("steal_share"),
-        "involuntary_switches_per_s": worst("involuntary_switches_per_s"),
-        "gpu_sm_mhz": over_launches("sm_mhz", median),
-        "gpu_memory_mhz": over_launches("memory_mhz", median),
-        "gpu_power_w": over_launches("power_w", median),
-        "gpu_temperature_c": over_launches("temperature_c", max),
+        "load_average": over_launches(seen, "load_average"),
+        "other_load_cores": over_launches(seen, "other_load_cores"),
+        "steal_share": over_launches(seen, "steal_share"),
+        "involuntary_switches_per_s": over_launches(seen, "involuntary_switches_per_s"),
+        "gpu_sm_mhz": over_launches(gpu, "sm_mhz", median),
+        "gpu_memory_mhz": over_launches(gpu, "memory_mhz", median),
+        "gpu_power_w": over_launches(gpu, "power_w", median),
+        "gpu_temperature_c": over_launches(gpu, "temperature_c"),
         "gpu_throttles": ";".join(sorted(throttles)) or None,
     }
 

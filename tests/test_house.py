@@ -80,7 +80,13 @@ def allowed_to(path: Path) -> set[str] | None:
         return own | boundary | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
-        boundary |= {"frameworks.worker", "frameworks.contest", "frameworks.channel", "frameworks.gpu_figures"}
+        boundary |= {
+            "frameworks.worker",
+            "frameworks.contest",
+            "frameworks.channel",
+            "frameworks.gpu_figures",
+            "frameworks.group",
+        }
         boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo"}
         return {
             "description.py": set(),

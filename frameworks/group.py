@@ -1,0 +1,85 @@
+"""What every kind of work on a group begins with: its weights and inputs, and each mode built, called and captured."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import workloads
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.gpu_figures import MemoryMeter
+from measurement.cells import Cell
+from measurement.sampling import Contender, first_call
+
+if TYPE_CHECKING:
+    from frameworks.worker import Worker
+
+CALLS_TO_CAPTURE = 2
+
+
+@dataclass
+class Member:
+    """A cell of the group whose mode has made its first call, with its step."""
+
+    cell: Cell
+    step: Step
+    contender: Contender
+    captured: Capture
+    prepare_s: float
+    memory: MemoryMeter
+    peak_bytes: int | None = None
+
+
+class GroupWork:
+    """The modes of one group in a worker. `group` is an entry of the worker's job."""
+
+    def __init__(self, worker: Worker, group: dict):
+        self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
+        self.group = group
+        self.cells = [Cell.from_json(cell) for cell in group["cells"]]
+        self.workload = workloads.get(self.cells[0].workload)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The canonical weights by name, mapped from their files."""
+        return {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group["weights"]).glob("*.npy"))}
+
+    def first_called(self, cell: Cell, weights, inputs) -> Member:
+        """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
+        start = time.perf_counter()
+        self.channel.phase(cell, "compiler start")
+        self.adapter.start_compiler(cell)
+        self.channel.phase(cell, "prepare")
+        memory = MemoryMeter(self.adapter, self.adapter.shared_bytes(cell))
+        step = self.adapter.prepare(self.workload, cell, weights, inputs)
+        contender = Contender(
+            name=cell.id,
+            step=step,
+            synchronize=self.adapter.synchronize,
+            compilations=lambda: step.capture().compilations,
+            synchronize_each_call=cell.device_kind == "cpu",
+        )
+        prepare_s = time.perf_counter() - start
+        self.channel.phase(cell, "first call")
+        first_call(contender, self.worker.clocks)
+        graph = self.worker.description.mode(cell.mode).graph
+        for _ in range(CALLS_TO_CAPTURE):  # a CUDA graph is recorded after the first call
+            if graph and not step.capture().whole:
+                self.adapter.synchronize(step())
+        captured = step.capture()
+        if graph and not captured.whole:
+            raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        return Member(cell, step, contender, captured, prepare_s, memory)
+
+
+def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
+    """The input sets of a file, in order; its keys are `<set>.<name>`."""
+    sets: dict[int, dict[str, np.ndarray]] = {}
+    with np.load(path) as stored:
+        for key in stored.files:
+            index, _, name = key.partition(".")
+            sets.setdefault(int(index), {})[name] = stored[key]
+    return [sets[index] for index in sorted(sets)]
