@@ -45,7 +45,8 @@ class Step:
     """One mode of one cell, ready to be called: `step()` runs the model on the next of its device-resident inputs.
 
     `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture;
-    the default is that of an eager mode, which captures nothing.
+    the default is that of an eager mode, which captures nothing. `restore` undoes what calls left behind, where they
+    leave anything: it puts a model under training back to its first weights.
     """
 
     def __init__(
@@ -53,13 +54,14 @@ class Step:
         call: Callable[..., Any],
         inputs: Sequence[tuple],
         capture: Callable[[], Capture] = lambda: Capture(whole=False, graphs=0),
+        restore: Callable[[], None] = lambda: None,
     ):
-        self._call, self._inputs, self.capture = call, tuple(inputs), capture
+        self._call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
         self._next = 0
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """The same mode, compiled code included, on other inputs."""
-        return Step(self._call, inputs, self.capture)
+        return Step(self._call, inputs, self.capture, self._restore)
 
     def __call__(self) -> Any:
         inputs = self._inputs[self._next]
@@ -67,8 +69,9 @@ class Step:
         return self._call(*inputs)
 
     def rewind(self) -> None:
-        """Make the next call use the first input set."""
+        """Make the next call what the first one was: on the first input set, from the first weights."""
         self._next = 0
+        self._restore()
 
 
 class Adapter(ABC):

@@ -171,10 +171,10 @@ class Contest(GroupWork):
         return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.worker.clocks)
 
     def save_outputs(self, step: Step) -> str:
-        """Outputs for the first input sets, as the steady mode computes them; returns the file's path."""
+        """Outputs of the first calls, as the steady mode computes them; returns the file's path."""
         step.rewind()
         values = {}
-        for index in range(self.worker.job["parity_inputs"]):
+        for index in range(self.workload.parity_calls):
             output = step()
             self.adapter.synchronize(output)
             values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}

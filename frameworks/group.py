@@ -41,7 +41,7 @@ class GroupWork:
         self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
         self.group = group
         self.cells = [Cell.from_json(cell) for cell in group["cells"]]
-        self.workload = workloads.get(self.cells[0].workload)
+        self.workload = workloads.get(self.cells[0].workload, self.cells[0].pass_name)
 
     def weights(self) -> dict[str, np.ndarray]:
         """The canonical weights by name, mapped from their files."""

@@ -14,7 +14,7 @@ import workloads
 from harness import assemble, doubling, yardsticks
 from harness.attempt import Attempt, Display
 from harness.ledger import Ledger
-from harness.materials import PARITY_INPUTS, Materials
+from harness.materials import Materials
 from harness.outcomes import Context, Failure, Outcome, Parity
 from harness.plan import Bundle, Group, Plan, at_unseen_length
 from harness.runs import Run, utc_now
@@ -228,13 +228,12 @@ class Executor:
             "seed": self.sweep.seed,
             "marker": str(folder / "marker"),
             "outputs": str(folder / "outputs"),
-            "parity_inputs": PARITY_INPUTS,
             "force": self.sweep.force,
         }
 
     def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:
         """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape."""
-        workload = workloads.get(group.cells[0].workload)
+        workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
         oracle = self.materials(group).reference
         if oracle:
@@ -264,7 +263,7 @@ class Executor:
             baseline = outcomes.get(f"{outcome.cell.group_id}/eager")
             if baseline is not None and not (baseline.comparable and outcome.comparable):
                 baseline = None
-            workload = workloads.get(outcome.cell.workload)
+            workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
             peaks = self.peaks.get(yardsticks.key(outcome.cell))
             self.latencies |= assemble.latency_of(outcome)
             growth = doubling.growth(outcome.cell, self.latencies)

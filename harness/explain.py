@@ -134,7 +134,7 @@ def entry_of(cell: Cell, message: dict) -> dict:
     # On a CPU it slows both alike.
     whole = message["latency_s"] if cell.device_kind == "gpu" else profile["wall_s"]
     idle = max(whole - profile["busy_s"], 0.0)
-    cost = workloads.get(cell.workload).cost(dict(cell.parameters), BYTES_PER_VALUE[cell.dtype])
+    cost = workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), BYTES_PER_VALUE[cell.dtype])
     return entry | {
         "flops": {operator.operator_class: operator.flops for operator in cost.operators},
         "latency_s": message["latency_s"],

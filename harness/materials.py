@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "materials"
-PARITY_INPUTS = 2
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
 ORACLE_FLOPS = 2e12
 
@@ -42,12 +41,12 @@ class Materials:
     weights_name: str
 
 
-def ensure(workload: str, parameters: dict, source: str | None, seed: int) -> Materials:
+def ensure(workload: str, pass_name: str, parameters: dict, source: str | None, seed: int) -> Materials:
     """The materials of one workload at these parameters, made where they are not in the cache yet.
 
     `source` is a checkpoint (folder or hub name), or None for seeded weights. Raises MaterialsError.
     """
-    request = {"workload": workload, "parameters": parameters, "source": source, "seed": seed}
+    request = {"workload": workload, "pass": pass_name, "parameters": parameters, "source": source, "seed": seed}
     done = subprocess.run(
         [sys.executable, "-m", "harness.materials"],
         input=json.dumps(request), capture_output=True, text=True, cwd=ROOT,
@@ -74,9 +73,10 @@ class Store:
         """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError."""
         wanted = {self._key(group): group for group in groups}
         for number, (key, group) in enumerate(wanted.items(), start=1):
-            workload = group.cells[0].workload
+            workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
-            self._made[key] = ensure(workload, group.parameters, None if seeded else self._source, self._seed)
+            source = None if seeded else self._source
+            self._made[key] = ensure(workload, pass_name, group.parameters, source, self._seed)
 
     def __call__(self, group: Group) -> Materials:
         return self._made[self._key(group)]
@@ -84,7 +84,7 @@ class Store:
     @staticmethod
     def _key(group: Group) -> tuple:
         cell = group.cells[0]
-        return cell.workload, cell.parameters
+        return cell.workload, cell.pass_name, cell.parameters
 
 
 def _digest(*parts) -> str:
@@ -103,10 +103,10 @@ def _make(request: dict) -> dict:
     import workloads
     from workloads.spec import sampled
 
-    workload, parameters = workloads.get(request["workload"]), request["parameters"]
+    workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     wanted = workload.weight_parameters(parameters)
     name, load = _weights_source(workload, wanted, request["source"], request["seed"])
-    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, wanted, name)}"
+    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, request["pass"], wanted, name)}"
     if not weights.exists():
         with _temporary() as folder:
             for tensor, value in load().items():
@@ -114,19 +114,18 @@ def _make(request: dict) -> dict:
             _publish(folder, weights)
 
     oracle = workload.oracle_parameters(parameters)
-    key = _digest(_code_digest(), workload.name, oracle, request["seed"])
+    key = _digest(_code_digest(), workload.name, request["pass"], oracle, request["seed"])
     inputs = CACHE / f"{workload.name}-inputs-{key}.npz"
     sets = [workload.inputs(parameters, request["seed"] + 1 + index) for index in range(workload.input_sets)]
     _save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
     reference = CACHE / f"{workload.name}-reference-{_digest(key, weights.name)}.npz"
-    if workload.cost(parameters, 4).flops * PARITY_INPUTS > ORACLE_FLOPS:
+    if workload.cost(parameters, 4).flops * workload.parity_calls > ORACLE_FLOPS:
         reference = None
     elif not reference.exists():
         loaded = {path.stem: np.load(path, mmap_mode="r") for path in weights.glob("*.npy")}
         outputs = {}
-        for index, arrays in enumerate(sets[:PARITY_INPUTS]):
-            values = workload.reference(parameters, loaded, arrays)
+        for index, values in enumerate(workload.references(parameters, loaded, sets[: workload.parity_calls])):
             outputs |= {f"{index}.{name}": sampled(value) for name, value in values.items()}
         _save(reference, outputs)
     return {"weights": weights, "inputs": inputs, "reference": reference, "weights_name": name}
@@ -139,7 +138,7 @@ def _weights_source(workload, parameters: dict, source: str | None, seed: int):
     from harness.checkpoints import open_checkpoint
 
     checkpoint = open_checkpoint(source)
-    return checkpoint.name, lambda: checkpoint.tensors(workload, parameters)
+    return checkpoint.name, lambda: workload.from_checkpoint(checkpoint.tensors, parameters, seed)
 
 
 class _temporary:

@@ -72,17 +72,18 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         for framework, device, dtype, threads, shapes in itertools.product(
             *(sweep.axes[name] for name in ("framework", "device", "dtype", "threads", "shapes"))
         )
-        for workload in map(workloads.get, sweep.axes["workload"])
+        for name, pass_name in itertools.product(sweep.axes["workload"], sweep.axes["pass"])
+        for workload in [workloads.get(name, pass_name)]
+        if pass_name in workload.passes
         for implementation in sweep.axes["implementation"] or workload.implementations[:1]
         if implementation in workload.implementations
-        for pass_name in sweep.axes["pass"]
-        if pass_name in workload.passes
         for shape in shapes_of(workload, implementation, sweep)
         for mode in modes_of(framework, sweep.axes["mode"])
     ]
     if not cells:
-        wanted = ", ".join(sweep.axes["workload"])
-        raise UsageError(f"Nothing to measure: {wanted} has no {' or '.join(sweep.axes['implementation'])} model.")
+        wanted, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
+        model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
+        raise UsageError(f"Nothing to measure: {wanted} has no {model} for the {passes} pass.")
     kept = [cell for cell in cells if matches(cell, sweep.filter)]
     if not kept:
         raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `--dry-run` lists the names.")
@@ -91,7 +92,8 @@ def cells_of(sweep: Sweep) -> list[Cell]:
 
 def shapes_of(workload, implementation: str, sweep: Sweep) -> list[tuple]:
     """Every combination of the workload's parameters that the sweep asks for."""
-    declared = {parameter.flag for name in sweep.axes["workload"] for parameter in workloads.get(name).parameters}
+    asked = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
+    declared = {parameter.flag for name, kind in asked for parameter in workloads.get(name, kind).parameters}
     for flag in sweep.parameters:
         if flag not in declared:
             raise UsageError(f"{flag.upper()} means nothing to {', '.join(sweep.axes['workload'])}.")
@@ -173,7 +175,8 @@ def at_unseen_length(group: Group, length: int | None) -> Group | None:
     """The group at the sequence length of `--unseen-seq`; None where there is none to meet. Raises UsageError."""
     if length is None or "seq_len" not in group.parameters:
         return None
-    (parameter,) = (p for p in workloads.get(group.cells[0].workload).parameters if p.name == "seq_len")
+    cell = group.cells[0]
+    (parameter,) = (p for p in workloads.get(cell.workload, cell.pass_name).parameters if p.name == "seq_len")
     if problem := parameter.problem(length):
         raise UsageError(f"UNSEEN_SEQ: {problem}")
     if length == group.parameters["seq_len"]:

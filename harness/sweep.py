@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from measurement.profiles import PROFILES
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
-PASSES = ("inference",)
+PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
 
 
@@ -96,7 +97,7 @@ AXES = {
         "mode", "eager, graph (each framework's default), all, or a mode's own name", "eager,graph",
         lambda word: choose(word, ["eager", "graph", "all", *_modes()], "mode"),
     ),
-    "pass": Axis("pass", "inference", "inference", lambda word: choose(word, PASSES, "pass")),
+    "pass": Axis("pass", "inference, training", "inference", lambda word: choose(word, PASSES, "pass")),
     "device": Axis("device", "cpu, gpu, gpu:<index>", "cpu", _device),
     "dtype": Axis("dtype", ", ".join(DTYPES), "fp32", lambda word: choose(word, DTYPES, "dtype")),
     "shapes": Axis(
@@ -110,8 +111,8 @@ AXES = {
 def parameter_flags() -> dict[str, str]:
     """Flag -> help of every workload parameter, in the order in which workloads declare them."""
     flags: dict[str, str] = {}
-    for name in workloads.names():
-        for parameter in workloads.get(name).parameters:
+    for name, pass_name in itertools.product(workloads.names(), PASSES):
+        for parameter in workloads.get(name, pass_name).parameters:
             flags.setdefault(parameter.flag, parameter.help)
     return flags
 

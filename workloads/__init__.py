@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 
+PASSES = ("inference", "training")
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
+_MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
 _MODULES |= {"fused-cos": "pointwise", "op-overhead": "overhead"}
 
 
@@ -14,6 +16,11 @@ def names() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
-def get(name: str):
-    """The workload `name`, which is one of `names()`."""
-    return importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
+def get(name: str, pass_name: str = "inference"):
+    """The workload `name`, which is one of `names()`, in one of its passes."""
+    workload = importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
+    if pass_name == "inference":
+        return workload
+    from workloads.training import training_of
+
+    return training_of(workload)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.reference import gelu, layer_norm, linear, softmax
+from workloads.reference import cross_entropy, gelu, layer_norm, linear, softmax
 from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
 
 LAYER_NORM_EPSILON = 1e-12
 POSITIONS = 512
+CLASSES = 2  # that training tells apart
 # Outputs, in this order, of every implementation.
 OUTPUTS = ("last_hidden_state", "pooler_output")
 
@@ -150,6 +151,23 @@ class Bert(Workload):
             compulsory_bytes=w * (weights - unused_rows * h + states + batch * h) + 8 * rows,
         )
 
+    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """Sequences (B, S), their mask where there is one, and the class of each (B,)."""
+        labels = np.random.default_rng([seed, 1]).integers(0, CLASSES, int(parameters["batch_size"]), dtype=np.int64)
+        return self.inputs(parameters, seed) | {"labels": labels}
+
+    def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return _linear("classifier", CLASSES, self.hidden)
+
+    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+        """The mean cross-entropy of the sequences' classes, as fine-tuning a classifier minimises it."""
+        pooled = self.reference(parameters, weights, inputs)["pooler_output"]  # (B, H)
+        return cross_entropy(linear(pooled, weights, "classifier"), inputs["labels"])
+
+    def training_forward_cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        values = int(parameters["batch_size"]) * CLASSES  # the classifier's product is as small as that
+        return self.cost(parameters, bytes_per_value).with_loss(values, bytes_per_value)
+
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
 
@@ -181,6 +199,7 @@ def _named_norm(x: np.ndarray, weights: Arrays, name: str) -> np.ndarray:
 # Absolute, on hidden states of order 1: rounding of the dtype through 12 layers.
 _TOLERANCE = {"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2}
 _COMMON = dict(family="bert", implementations=("library", "plain"), parameters=_PARAMETERS, tolerance=_TOLERANCE)
+_COMMON |= dict(passes=("inference", "training"))
 
 WORKLOADS = {
     "bert-base": Bert(name="bert-base", **_COMMON),  # the bert-base-uncased configuration, 110M parameters

@@ -66,6 +66,20 @@ class Mlp(Workload):
             compulsory_bytes=w * (depth * (width * width + 3 * width) + 2 * states),
         )
 
+    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """Rows (B, W) and what the output should be (B, W)."""
+        inputs = self.inputs(parameters, seed)
+        target = np.random.default_rng([seed, 1]).standard_normal(inputs["x"].shape, dtype=np.float32)
+        return inputs | {"target": target}
+
+    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+        """The mean squared error."""
+        return np.square(self.reference(parameters, weights, inputs)["output"] - inputs["target"]).mean()
+
+    def training_forward_cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        values = int(parameters["batch_size"]) * int(parameters["width"])
+        return self.cost(parameters, bytes_per_value).with_loss(values, bytes_per_value)
+
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
 
@@ -83,6 +97,7 @@ WORKLOADS = {
             Parameter("width", "width", 1024, "values per row", implementations=("plain",)),
             Parameter("depth", "depth", 8, "blocks", implementations=("plain",)),
         ),
+        passes=("inference", "training"),
         tolerance={"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2},
     )
 }

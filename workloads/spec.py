@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -69,6 +70,19 @@ class Cost:
     def unfused_bytes(self) -> int:
         return sum(o.bytes for o in self.operators)
 
+    def with_loss(self, values: int, bytes_per_value: int) -> Cost:
+        """With a loss on `values` outputs: four operations each, as softmax's log-likelihood takes; read once."""
+        loss = OperatorCost("normalisation", 4 * values, bytes_per_value * values)
+        return replace(
+            self,
+            operators=tuple(
+                replace(o, flops=o.flops + loss.flops, bytes=o.bytes + loss.bytes)
+                if o.operator_class == loss.operator_class
+                else o
+                for o in self.operators
+            ),
+        )
+
 
 @dataclass(frozen=True)
 class Workload(ABC):
@@ -85,6 +99,7 @@ class Workload(ABC):
     tolerance: dict[str, float] = field(hash=False)
     passes: tuple[str, ...] = ("inference",)
     input_sets: int = 4  # same-shape inputs that calls take in turn; fewer where one already exceeds every cache
+    parity_calls: int = 2  # how many consecutive calls' outputs are compared
 
     @abstractmethod
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -114,9 +129,35 @@ class Workload(ABC):
         """How many tokens one call handles, or None where the workload has no tokens."""
         return None
 
+    def references(self, parameters: Parameters, weights: Arrays, sets: list[Arrays]) -> list[Arrays]:
+        """The oracle's outputs of consecutive calls, one per input set."""
+        return [self.reference(parameters, weights, inputs) for inputs in sets]
+
+    # What the training pass asks of a workload that has one.
+
+    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """One seeded micro-batch: the model's inputs, and last what the loss compares with."""
+        raise NotImplementedError(f"{self.name} has no training pass")
+
+    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+        """The oracle's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
+        raise NotImplementedError(f"{self.name} has no training pass")
+
+    def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights that the loss needs besides the model's."""
+        return {}
+
+    def training_forward_cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        """Analytic cost of the forward pass on a micro-batch, loss included."""
+        raise NotImplementedError(f"{self.name} has no training pass")
+
     def canonical_name(self, checkpoint_name: str) -> str:
         """The canonical name of a tensor found in a checkpoint (undoes prefixes and historical spellings)."""
         return checkpoint_name
+
+    def from_checkpoint(self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int) -> Arrays:
+        """The weights, as `tensors` finds them in a checkpoint; what no checkpoint holds is seeded."""
+        return tensors(self, parameters)
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
         """The parameters on which the weights depend (width, depth; not batch or sequence length)."""

@@ -32,13 +32,13 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="jax",
     title="JAX",
-    distributions=("jax", "jaxlib", "flax", "transformers", "numpy"),
+    distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
     modes=(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable"),
         Mode("jit", graph=True, summary="one jax.jit of the whole model"),
     ),
     default_graph="jit",
-    models={"library": ("bert",), "plain": ("bert", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
+    models={"library": ("bert",), "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
     environment=_environment,
     dumps=hlo.DUMPS,
     pinned=True,

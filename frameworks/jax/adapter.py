@@ -75,6 +75,10 @@ class Adapter(boundary.Adapter):
         jax.config.update("jax_default_matmul_precision", precision)
         settings = {name: jax.config.values.get(name) for name in READ_BACK}
         settings |= {name: os.environ.get(name) for name in ENVIRONMENT}
+        if cell.pass_name == "training":
+            from frameworks.jax.training import SETTINGS
+
+            settings |= SETTINGS
         settings |= {
             "jaxlib": jaxlib.__version__,
             "parameters_and_inputs": f"cast to {jnp.dtype(dtype).name} on the host; token ids are int32",
@@ -92,8 +96,8 @@ class Adapter(boundary.Adapter):
         )
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-        if cell.pass_name != "inference":
-            raise Unsupported(f"the {cell.pass_name} pass is not written for JAX")
+        if cell.pass_name == "training" and cell.dtype == "fp16":
+            raise Unsupported("fp16 would need its losses scaled to train; bf16 does not")
         if cell.dtype == "tf32" and cell.device_kind != "gpu":
             raise Unsupported("TF32 is a format of NVIDIA's GPUs; the CPU has no such matrix products")
         if jax.config.jax_disable_jit:
@@ -104,28 +108,46 @@ class Adapter(boundary.Adapter):
             from frameworks.jax import library as models  # transformers takes seconds to import
         else:
             from frameworks.jax import plain as models
-        dtype = jnp.dtype(PRECISION[cell.dtype][0])
-
-        load = functools.partial(self._load, dtype)
-        params, forward, detail = models.MODELS[workload.family](workload, cell, weights, load, dtype)
+        dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
+        load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
+        model = workload.model if trains else workload
+        params, forward, detail = models.MODELS[workload.family](model, cell, weights, load, dtype)
         device_inputs = [self.place(cell, arrays) for arrays in inputs]
         jax.block_until_ready((params, device_inputs))
+        if trains:
+            from frameworks.jax import training
+
+            iterate = training.iteration(
+                workload.family, forward, dtype, int(cell.parameter("accumulate")), scanned=cell.mode != "eager"
+            )
+            trainer = training.Trainer(params, self._device)
+            call, capture = self._callable(cell, iterate, (trainer.state, *device_inputs[0]), detail, donated=(0,))
+            trainer.iterate = call
+            return Step(trainer, device_inputs, capture, trainer.restore)
+        call, capture = self._callable(cell, forward, (params, *device_inputs[0]), detail)
+        return Step(functools.partial(call, params), device_inputs, capture)
+
+    def _callable(
+        self, cell: Cell, function: Callable, arguments: tuple, detail: str, donated: tuple[int, ...] = ()
+    ) -> tuple[Callable, Callable[[], Capture]]:
+        """`function` as the cell's mode calls it, and what tells of its capture."""
         backend = f"xla:{cell.device_kind}"
         if cell.mode == "eager":
-            return Step(functools.partial(forward, params), device_inputs, self._eager_capture(backend, detail))
+            return function, self._eager_capture(backend, detail)
 
-        def whole_model(params, *inputs):
-            return forward(params, *inputs)
+        def whole_model(*arguments):
+            return function(*arguments)
 
         # Compilation events tell this graph from others by its name. The name is part of the key of JAX's compile
         # cache too, so it must be the same in every process.
         whole_model.__name__ = whole_model.__qualname__ = f"{WHOLE_MODEL}{zlib.crc32(cell.id.encode()):08x}"
-        graph = jax.jit(whole_model)
-        capture = self._graph_capture(graph, (params, *device_inputs[0]), backend, detail)
-        return Step(functools.partial(graph, params), device_inputs, capture)
+        graph = jax.jit(whole_model, donate_argnums=donated)
+        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), arguments)
+        return graph, self._graph_capture(graph, shapes, backend, detail)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        dtype = jnp.dtype(PRECISION[cell.dtype][0])
+        # Under training everything stays in float32, and the loss casts it.
+        dtype = jnp.dtype(jnp.float32 if cell.pass_name == "training" else PRECISION[cell.dtype][0])
         return tuple(self._load(dtype, array) for array in arrays.values())
 
     def _load(self, dtype: jnp.dtype, array: np.ndarray) -> jax.Array:
@@ -163,7 +185,8 @@ class Adapter(boundary.Adapter):
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
 
     def to_numpy(self, output: Any) -> Arrays:
-        return {name: np.asarray(array).astype(np.float32) for name, array in output.items()}
+        arrays = {name: leaf for name, leaf in output.items() if isinstance(leaf, jax.Array)}
+        return {name: np.asarray(array).astype(np.float32) for name, array in arrays.items()}
 
     def release(self) -> None:
         jax.clear_caches()

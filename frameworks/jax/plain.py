@@ -15,26 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from frameworks.adapter import Unsupported
+from frameworks.jax import gpt as gpt_model
 from frameworks.jax import probes
+from frameworks.jax.layers import embedding, layer_norm, linear, tree
 from measurement.cells import Cell
 from workloads import bert as bert_workload
 from workloads import mlp as mlp_workload
 from workloads.spec import Arrays, Workload
-
-
-def linear(p: dict, x: jax.Array) -> jax.Array:
-    return x @ p["weight"] + p["bias"]  # (..., in) -> (..., out)
-
-
-def layer_norm(p: dict, x: jax.Array, epsilon: float) -> jax.Array:
-    wide = x.astype(jnp.float32)  # statistics in fp32 whatever the dtype, as the other frameworks' operators do
-    centred = wide - wide.mean(axis=-1, keepdims=True)
-    y = centred * jax.lax.rsqrt(wide.var(axis=-1, keepdims=True) + epsilon)
-    return y.astype(x.dtype) * p["weight"] + p["bias"]
-
-
-def embedding(p: dict, ids: jax.Array) -> jax.Array:
-    return jnp.take(p["weight"], ids, axis=0)
 
 
 def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None) -> jax.Array:
@@ -86,18 +73,6 @@ def mlp_forward(params: dict, x: jax.Array) -> dict:
     return {"output": x}
 
 
-def tree(weights: Arrays, load: Callable[[np.ndarray], jax.Array]) -> dict:
-    """The weights nested by the parts of their names; linear kernels become (in, out), as JAX users keep them."""
-    root: dict = {}
-    for name, array in weights.items():
-        *path, leaf = name.split(".")
-        node = root
-        for part in path:
-            node = node.setdefault(part, {})
-        node[leaf] = load(array.T if array.ndim == 2 and "embeddings" not in path else array)
-    return root
-
-
 def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     attend, detail = explicit_attention, ""
     if cell.parameter("attention") == "fused":
@@ -127,6 +102,12 @@ def chain_forward(repeat: int, params: dict, x: jax.Array) -> dict:
     return {"output": x}
 
 
+def gpt(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
+    attend, detail = gpt_model.attention(cell.parameter("attention") == "fused", cell.device_kind, np.dtype(dtype))
+    forward = partial(gpt_model.forward, workload.heads, attend, cell.pass_name == "training")
+    return tree(weights, load), forward, detail
+
+
 def matmul(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     return tree(weights, load), matmul_forward, ""
 
@@ -143,5 +124,5 @@ def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: 
     return tree(weights, load), mlp_forward, ""
 
 
-MODELS = {"bert": bert, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
+MODELS = {"bert": bert, "gpt": gpt, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
 MODELS |= {name: partial(probe, forward) for name, forward in probes.FORWARD.items()}

@@ -13,7 +13,7 @@ from torch.utils.benchmark import Timer
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.torch import device as gpu
-from frameworks.torch import graphs, plain
+from frameworks.torch import graphs, plain, training
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -57,7 +57,7 @@ class Adapter(adapter.Adapter):
             threads=torch.get_num_threads(),
             device_name=torch.cuda.get_device_name(self._device) if on_gpu else None,
             tf32=torch.backends.cuda.matmul.allow_tf32 if on_gpu else False,
-            settings=settings(self._device),
+            settings=settings(self._device) | (training.SETTINGS if cell.pass_name == "training" else {}),
         )
 
     def start_compiler(self, cell: Cell) -> None:
@@ -66,6 +66,8 @@ class Adapter(adapter.Adapter):
             graphs.start(graphs.BACKENDS[cell.mode][0], self._device)
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        if cell.pass_name == "training":
+            return self._prepare_training(workload, cell, weights, inputs)
         if cell.group_id not in self._models:
             tensors = {name: self._tensor(array, cell.dtype) for name, array in weights.items()}
             self._models[cell.group_id] = _build(workload, cell, tensors)
@@ -76,8 +78,22 @@ class Adapter(adapter.Adapter):
         compiled, capture = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
         return Step(_inference(compiled), resident, capture)
 
+    def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        """Every mode has parameters of its own, for each changes them; they stay in float32."""
+        tensors = {name: self._tensor(array, "fp32") for name, array in weights.items()}
+        model = plain.build(workload.model, dict(cell.parameters), tensors).train()
+        objective = loss = training.Objective(model, workload.family, self._device, cell.dtype == "bf16")
+        capture = {}
+        if cell.mode != "eager":
+            loss, count = graphs.compile_model(objective, cell.mode, self._device, cell.shapes == "dynamic")
+            capture = {"capture": count}
+        accumulate = int(cell.parameter("accumulate"))
+        trainer = training.Trainer(objective, loss, accumulate, keep_gradients=cell.mode in CUDA_GRAPH_MODES)
+        return Step(trainer, [self.place(cell, arrays) for arrays in inputs], restore=trainer.restore, **capture)
+
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        return tuple(self._tensor(array, cell.dtype) for array in arrays.values())
+        dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # autocast casts there
+        return tuple(self._tensor(array, dtype) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
         if self._device.type == "cuda":
@@ -146,8 +162,8 @@ def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> 
 
 def _refuse(cell: Cell, device: torch.device) -> None:
     """Raise `Unsupported` where the cell cannot be what it says."""
-    if cell.pass_name != "inference":
-        raise Unsupported(f"the {cell.pass_name} pass is not written for torch.")
+    if cell.pass_name == "training" and cell.dtype == "fp16":
+        raise Unsupported("fp16 would need its losses scaled to train; bf16 does not.")
     if device.type == "cpu":
         if cell.mode in CUDA_GRAPH_MODES:
             raise Unsupported(f"{cell.mode} is made of CUDA graphs, which need a GPU.")

@@ -1,4 +1,4 @@
-"""BERT and the MLP as `torch.nn` modules, operator for operator as in the other frameworks' plain files."""
+"""BERT and small models as `torch.nn` modules, operator for operator as in the other frameworks' plain files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from frameworks.torch import probes
+from frameworks.torch import gpt, probes
 from workloads import bert, mlp
 from workloads.spec import Parameters, Workload
 
@@ -62,7 +62,7 @@ class EncoderLayer(nn.Module):
 class Bert(nn.Module):
     """A BERT encoder with its pooler, for sequences of one segment."""
 
-    def __init__(self, workload: bert.Bert, fused: bool):
+    def __init__(self, workload: bert.Bert, fused: bool, classifies: bool):
         super().__init__()
         hidden = workload.hidden
         self.word_embeddings = nn.Embedding(workload.vocabulary, hidden)
@@ -73,6 +73,8 @@ class Bert(nn.Module):
             EncoderLayer(hidden, workload.heads, workload.intermediate, fused) for _ in range(workload.layers)
         )
         self.pooler = nn.Linear(hidden, hidden)
+        if classifies:
+            self.classifier = nn.Linear(hidden, bert.CLASSES)  # for the training pass, which applies it
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
         """`input_ids` and `attention_mask` (B, S), int64 -> hidden states (B, S, H) and pooled output (B, H)."""
@@ -154,9 +156,12 @@ def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.T
 
     A missing or left-over tensor is a RuntimeError.
     """
+    fused = parameters.get("attention") == "fused"
     with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
         if workload.family == "bert":
-            model = Bert(workload, fused=parameters["attention"] == "fused")
+            model = Bert(workload, fused, classifies="classifier.weight" in weights)
+        elif workload.family == "gpt":
+            model = gpt.Gpt(workload, fused)
         else:
             model = SMALL_MODELS[workload.family](parameters)
     if workload.family == "bert":

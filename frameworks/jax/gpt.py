@@ -1,0 +1,67 @@
+"""GPT as pure functions over a tree of parameters, operator for operator as in the other frameworks' files."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frameworks.jax.layers import embedding, layer_norm
+from workloads.gpt import LAYER_NORM_EPSILON
+
+
+def norm(p: dict, x: jax.Array) -> jax.Array:
+    return layer_norm(p, x, LAYER_NORM_EPSILON)
+
+
+def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    q, k, v = (y.transpose(0, 2, 1, 3) for y in (q, k, v))  # (B, nh, T, hs)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (B, nh, T, T)
+    future = jnp.triu(jnp.ones(scores.shape[-2:], bool), 1)  # (T, T)
+    scores = jnp.where(future, -jnp.inf, scores)
+    return (jax.nn.softmax(scores) @ v).transpose(0, 2, 1, 3)  # (B, T, nh, hs)
+
+
+def fused_attention(kernel: str, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    return jax.nn.dot_product_attention(q, k, v, is_causal=True, implementation=kernel)  # (B, T, nh, hs)
+
+
+def block(p: dict, x: jax.Array, heads: int, attend) -> jax.Array:
+    batch, length, hidden = x.shape
+    qkv = norm(p["ln_1"], x) @ p["attn"]["c_attn"]["weight"]  # (B, T, 3H)
+    q, k, v = (y.reshape(batch, length, heads, -1) for y in jnp.split(qkv, 3, axis=-1))  # (B, T, nh, hs)
+    context = attend(q, k, v).reshape(batch, length, hidden)  # (B, T, H)
+    x = x + context @ p["attn"]["c_proj"]["weight"]
+    y = jax.nn.gelu(norm(p["ln_2"], x) @ p["mlp"]["c_fc"]["weight"], approximate=False)  # (B, T, 4H)
+    return x + y @ p["mlp"]["c_proj"]["weight"]  # (B, T, H)
+
+
+def states(heads: int, attend, params: dict, input_ids: jax.Array) -> jax.Array:
+    """`input_ids` (B, T), int32 -> (B, T, H) after the last norm."""
+    x = embedding(params["wte"], input_ids) + embedding(params["wpe"], jnp.arange(input_ids.shape[1]))  # (B, T, H)
+    for index in range(len(params["h"])):
+        x = block(params["h"][str(index)], x, heads, attend)
+    return norm(params["ln_f"], x)
+
+
+def logits(params: dict, x: jax.Array) -> jax.Array:
+    """States (..., H) -> logits (..., V): the output layer is the table of words."""
+    return x @ params["wte"]["weight"].T
+
+
+def forward(heads: int, attend, every_token: bool, params: dict, input_ids: jax.Array) -> dict:
+    """`input_ids` (B, T), int32 -> logits of the next token (B, V), or (B, T, V) of every token's."""
+    x = states(heads, attend, params, input_ids)
+    return {"logits": logits(params, x if every_token else x[:, -1])}
+
+
+def attention(fused: bool, device_kind: str, dtype: np.dtype) -> tuple:
+    """(the attention, what it is)."""
+    if not fused:
+        return explicit_attention, ""
+    # cuDNN's kernel takes 16-bit types only; `xla` is the same operator composed of XLA's own.
+    kernel = "cudnn" if device_kind == "gpu" and dtype.itemsize == 2 else "xla"
+    return partial(fused_attention, kernel), f"jax.nn.dot_product_attention implementation={kernel}"

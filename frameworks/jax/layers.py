@@ -1,0 +1,42 @@
+"""Layers as functions of their parameters, and the tree that holds a model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from workloads.spec import Arrays
+
+# Parts of names under which matrices are looked up by row and not multiplied with.
+TABLES = {"embeddings", "wte", "wpe"}
+
+
+def linear(p: dict, x: jax.Array) -> jax.Array:
+    return x @ p["weight"] + p["bias"]  # (..., in) -> (..., out)
+
+
+def layer_norm(p: dict, x: jax.Array, epsilon: float) -> jax.Array:
+    wide = x.astype(jnp.float32)  # statistics in fp32 whatever the dtype, as the other frameworks' operators do
+    centred = wide - wide.mean(axis=-1, keepdims=True)
+    y = centred * jax.lax.rsqrt(wide.var(axis=-1, keepdims=True) + epsilon)
+    y = y.astype(x.dtype) * p["weight"]
+    return y + p["bias"] if "bias" in p else y
+
+
+def embedding(p: dict, ids: jax.Array) -> jax.Array:
+    return jnp.take(p["weight"], ids, axis=0)
+
+
+def tree(weights: Arrays, load: Callable[[np.ndarray], jax.Array]) -> dict:
+    """The weights nested by the parts of their names; linear kernels become (in, out), as JAX users keep them."""
+    root: dict = {}
+    for name, array in weights.items():
+        *path, leaf = name.split(".")
+        node = root
+        for part in path:
+            node = node.setdefault(part, {})
+        node[leaf] = load(array.T if array.ndim == 2 and TABLES.isdisjoint(path) else array)
+    return root

@@ -1,0 +1,113 @@
+"""The training pass: loss, gradients and optax's AdamW as one function from state to state, called eagerly or jitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from frameworks.jax.layers import linear
+from workloads import training
+
+SETTINGS = {
+    "optimizer": "optax.adamw; jit holds forward, backward and update, and reuses the old state's memory (donation)",
+    "mixed_precision": "bf16 by casting parameters and inputs inside the loss, parameters and moments in fp32",
+}
+
+
+def _mlp(params: dict, outputs: dict, target: jax.Array) -> jax.Array:
+    return jnp.mean(jnp.square(outputs["output"].astype(jnp.float32) - target))
+
+
+def _bert(params: dict, outputs: dict, labels: jax.Array) -> jax.Array:
+    return _cross_entropy(linear(params["classifier"], outputs["pooler_output"]), labels)
+
+
+def _gpt(params: dict, outputs: dict, targets: jax.Array) -> jax.Array:
+    return _cross_entropy(outputs["logits"], targets)
+
+
+def _cross_entropy(logits: jax.Array, classes: jax.Array) -> jax.Array:
+    return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), classes).mean()
+
+
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt}
+
+
+def optimizer() -> optax.GradientTransformation:
+    """AdamW as every framework runs it here."""
+    first, second = training.BETAS
+    return optax.adamw(
+        training.LEARNING_RATE, b1=first, b2=second, eps=training.EPSILON, weight_decay=training.WEIGHT_DECAY
+    )
+
+
+def iteration(family: str, forward: Callable, dtype: np.dtype, accumulate: int, scanned: bool) -> Callable:
+    """A function from (state, *inputs) to (new state, loss).
+
+    Micro-batches lie along the first axis of every input; `scanned` runs them as one XLA loop, otherwise Python's.
+    """
+
+    def cast(x: jax.Array) -> jax.Array:
+        return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+    def objective(params: dict, *inputs: jax.Array) -> jax.Array:
+        *given, target = inputs
+        params = jax.tree.map(cast, params)
+        return LOSSES[family](params, forward(params, *map(cast, given)), target)
+
+    gradients_of = jax.value_and_grad(objective)
+
+    def summed(params: dict, inputs: tuple) -> tuple:
+        if accumulate == 1:
+            return gradients_of(params, *inputs)
+
+        def add(total: tuple, batch: tuple) -> tuple:
+            return jax.tree.map(jnp.add, total, gradients_of(params, *batch)), None
+
+        total = jax.tree.map(jnp.zeros_like, (jnp.float32(0), params))
+        if scanned:
+            total, _ = jax.lax.scan(add, total, inputs)
+        else:
+            for index in range(accumulate):
+                total, _ = add(total, tuple(x[index] for x in inputs))
+        return jax.tree.map(lambda x: x / accumulate, total)
+
+    def iterate(state: tuple, *inputs: jax.Array) -> tuple:
+        params, moments = state
+        loss, gradients = summed(params, inputs)
+        updates, moments = optimizer().update(gradients, moments, params)
+        return (optax.apply_updates(params, updates), moments), loss
+
+    return iterate
+
+
+class Trainer:
+    """Calling it runs one optimizer iteration on the state it holds."""
+
+    def __init__(self, params: dict, device: jax.Device):
+        self._device = device
+        self.iterate: Callable | None = None  # set once it is built, for which the state's shapes must be known
+        self._first = jax.device_get(params)
+        self.restore()
+
+    def __call__(self, *inputs: jax.Array) -> dict[str, Any]:
+        self.state, loss = self.iterate(self.state, *inputs)
+        return {"loss": loss, "state": self}  # itself, so that outputs kept for long do not keep every state
+
+    def block_until_ready(self) -> Trainer:
+        """What `jax.block_until_ready` calls: return when the newest state is there."""
+        jax.block_until_ready(self.state)
+        return self
+
+    def restore(self) -> None:
+        """Begin again with the first weights."""
+        put = partial(jax.device_put, device=self._device)  # committed, as a jitted function's results are
+        params = jax.tree.map(put, self._first)
+        self.state = jax.tree.map(put, (params, optimizer().init(params)))
+        jax.block_until_ready(self.state)

@@ -1,0 +1,84 @@
+"""The training pass: loss and gradients from eager or compiled code, and torch's own AdamW."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from workloads import training
+
+SETTINGS = {
+    "optimizer": "torch.optim.AdamW(fused=True), outside the compiled graph",
+    "mixed_precision": "bf16 by torch.autocast, parameters and moments in fp32",
+}
+
+
+def _mlp(model: nn.Module, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return F.mse_loss(model(x)["output"], target)
+
+
+def _bert(model: nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
+    *given, labels = inputs
+    return F.cross_entropy(model.classifier(model(*given)["pooler_output"]), labels)
+
+
+def _gpt(model: nn.Module, input_ids: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(model.logits(input_ids, last=False).flatten(0, 1), targets.flatten())
+
+
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt}
+
+
+class Objective(nn.Module):
+    """A model and its loss: what is captured."""
+
+    def __init__(self, model: nn.Module, family: str, device: torch.device, bf16: bool):
+        super().__init__()
+        self.model, self.family = model, family
+        self.device_type, self.bf16 = device.type, bf16
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        """The model's inputs and last what the loss compares with -> the loss, a scalar."""
+        with torch.autocast(self.device_type, torch.bfloat16, enabled=self.bf16):
+            return LOSSES[self.family](self.model, *inputs)
+
+
+class Trainer:
+    """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or compiled.
+
+    With CUDA graphs (`keep_gradients`) gradients are summed into memory of their own: those that backward returns lie
+    in a graph's memory, which the next replay overwrites.
+    """
+
+    def __init__(self, objective: Objective, loss: nn.Module, accumulate: int, keep_gradients: bool):
+        self._objective, self._loss = objective, loss
+        self._accumulate, self._keep_gradients = accumulate, keep_gradients
+        self._first = {name: tensor.detach().cpu().clone() for name, tensor in objective.named_parameters()}
+        self._optimizer = self._new_optimizer()
+
+    def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        count, total = self._accumulate, 0.0
+        for index in range(count):
+            loss = self._loss(*inputs) if count == 1 else self._loss(*(x[index] for x in inputs)) / count
+            loss.backward()
+            total = loss.detach() if count == 1 else total + loss.detach()
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=not self._keep_gradients)
+        return {"loss": total.reshape(1)}
+
+    def restore(self) -> None:
+        """Put the first weights back, in place, and forget the moments."""
+        with torch.no_grad():
+            for name, parameter in self._objective.named_parameters():
+                parameter.copy_(self._first[name])
+        self._optimizer = self._new_optimizer()
+
+    def _new_optimizer(self) -> torch.optim.AdamW:
+        if self._keep_gradients:
+            for parameter in self._objective.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+        return torch.optim.AdamW(
+            self._objective.parameters(), lr=training.LEARNING_RATE, betas=training.BETAS, eps=training.EPSILON,
+            weight_decay=training.WEIGHT_DECAY, fused=True,
+        )  # fmt: skip

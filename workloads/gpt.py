@@ -1,0 +1,188 @@
+"""GPTs (Radford et al. 2019) as nanoGPT trains them: pre-norm blocks without biases, a tied output layer, no dropout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workloads.reference import cross_entropy, gelu, layer_norm, softmax
+from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+
+LAYER_NORM_EPSILON = 1e-5
+OUTPUTS = ("logits",)
+_NORMS = ("ln_1.weight", "ln_2.weight", "ln_f.weight")
+
+
+@dataclass(frozen=True)
+class Gpt(Workload):
+    """A GPT of a given size. An inference call reads a prompt and gives the logits of its next token."""
+
+    layers: int = 12
+    hidden: int = 768
+    heads: int = 12
+    vocabulary: int = 50304
+    positions: int = 1024
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        h = self.hidden
+        shapes = {"wte.weight": (self.vocabulary, h), "wpe.weight": (self.positions, h)}
+        for layer in range(self.layers):
+            prefix = f"h.{layer}"
+            shapes[f"{prefix}.ln_1.weight"] = (h,)
+            shapes[f"{prefix}.attn.c_attn.weight"] = (3 * h, h)  # query, key and value
+            shapes[f"{prefix}.attn.c_proj.weight"] = (h, h)
+            shapes[f"{prefix}.ln_2.weight"] = (h,)
+            shapes[f"{prefix}.mlp.c_fc.weight"] = (4 * h, h)
+            shapes[f"{prefix}.mlp.c_proj.weight"] = (h, 4 * h)
+        return shapes | {"ln_f.weight": (h,)}
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """Normal weights of standard deviation 0.02, smaller where a block adds to the residual (Radford et al. 2019).
+
+        Norms are drawn around 1, for all ones would hide a forgotten one.
+        """
+        rng = np.random.default_rng(seed)
+        residual = np.float32(1 / math.sqrt(2 * self.layers))
+        weights = {}
+        for name, shape in self.weight_shapes(parameters).items():
+            draw = rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
+            weights[name] = draw + 1 if name.endswith(_NORMS) else draw * residual if "c_proj" in name else draw
+        return weights
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        return {"input_ids": self._tokens(parameters, seed, 0)}
+
+    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """Token ids (B, T) and the ids that follow them (B, T)."""
+        tokens = self._tokens(parameters, seed, 1)  # (B, T + 1)
+        return {"input_ids": tokens[:, :-1].copy(), "targets": tokens[:, 1:].copy()}
+
+    def _tokens(self, parameters: Parameters, seed: int, more: int) -> np.ndarray:
+        shape = (int(parameters["batch_size"]), int(parameters["seq_len"]) + more)
+        return np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)
+
+    def _states(self, weights: Arrays, ids: np.ndarray) -> np.ndarray:
+        """(B, T) token ids -> (B, T, H) after the last norm."""
+        batch, length = ids.shape
+        causal = np.triu(np.full((length, length), -np.inf, np.float32), 1)  # (T, T), 0 where attended
+
+        def norm(x: np.ndarray, name: str) -> np.ndarray:
+            return layer_norm(x, weights[f"{name}.weight"], np.float32(0), LAYER_NORM_EPSILON)
+
+        def heads(y: np.ndarray) -> np.ndarray:  # (B, T, H) -> (B, nh, T, hs)
+            return y.reshape(batch, length, self.heads, -1).transpose(0, 2, 1, 3)
+
+        x = weights["wte.weight"][ids] + weights["wpe.weight"][:length]  # (B, T, H)
+        for layer in range(self.layers):
+            prefix = f"h.{layer}"
+            qkv = norm(x, f"{prefix}.ln_1") @ weights[f"{prefix}.attn.c_attn.weight"].T  # (B, T, 3H)
+            q, k, v = (heads(qkv[:, :, i * self.hidden : (i + 1) * self.hidden]) for i in range(3))
+            scores = q @ k.transpose(0, 1, 3, 2) / np.float32(math.sqrt(self.hidden // self.heads))  # (B, nh, T, T)
+            context = (softmax(scores + causal) @ v).transpose(0, 2, 1, 3).reshape(batch, length, self.hidden)
+            x = x + context @ weights[f"{prefix}.attn.c_proj.weight"].T  # (B, T, H)
+            y = gelu(norm(x, f"{prefix}.ln_2") @ weights[f"{prefix}.mlp.c_fc.weight"].T)  # (B, T, 4H)
+            x = x + y @ weights[f"{prefix}.mlp.c_proj.weight"].T  # (B, T, H)
+        return norm(x, "ln_f")
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        last = self._states(weights, inputs["input_ids"])[:, -1]  # (B, H)
+        return {"logits": last @ weights["wte.weight"].T}  # (B, V)
+
+    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+        """The mean cross-entropy of every token's successor."""
+        logits = self._states(weights, inputs["input_ids"]) @ weights["wte.weight"].T  # (B, T, V)
+        return cross_entropy(logits.reshape(-1, self.vocabulary), inputs["targets"].reshape(-1))
+
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        """FLOPs of a forward pass that gives the last token's logits. Attention is counted whole, as if not causal."""
+        return self._cost(parameters, bytes_per_value, int(parameters["batch_size"]))
+
+    def training_forward_cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        """The same with logits, and their loss, for every token."""
+        rows = int(parameters["batch_size"]) * int(parameters["seq_len"])
+        return self._cost(parameters, bytes_per_value, rows).with_loss(rows * self.vocabulary, bytes_per_value)
+
+    def _cost(self, parameters: Parameters, w: int, logit_rows: int) -> Cost:
+        batch, length = int(parameters["batch_size"]), int(parameters["seq_len"])
+        rows, h = batch * length, self.hidden
+        states, scores = rows * h, batch * self.heads * length * length
+        products = [(h, 3 * h), (h, h), (h, 4 * h), (4 * h, h)]
+        matmuls = [linear_cost(rows, inputs, outputs, w) for inputs, outputs in products]
+        head = linear_cost(logit_rows, h, self.vocabulary, w)
+        attention = (2 * 2 * rows * length * h, 2 * w * (2 * states + scores))
+        norms = 2 * self.layers + 1
+        # Layer norm: 6 operations a value without a bias, softmax 5, GELU 5; scaling and masking of the scores, two
+        # residual sums.
+        pointwise_flops = 5 * 4 * states + 2 * scores + 2 * states
+        pointwise_bytes = 2 * w * 4 * states + 4 * w * scores + 2 * 3 * w * states
+        copies = 4 * 2 * w * states * self.layers + 3 * w * states + 8 * rows  # head transposes, embedding gathers
+        weights = sum(math.prod(shape) for shape in self.weight_shapes(parameters).values())
+        return Cost(
+            operators=(
+                OperatorCost(
+                    "matmul",
+                    self.layers * sum(m[0] for m in matmuls) + head[0],
+                    self.layers * sum(m[1] for m in matmuls) + head[1],
+                ),
+                OperatorCost("attention", self.layers * attention[0], self.layers * attention[1]),
+                OperatorCost(
+                    "normalisation",
+                    norms * 6 * states + self.layers * 5 * scores,
+                    2 * w * (norms * states + self.layers * scores),
+                ),
+                OperatorCost("pointwise", self.layers * pointwise_flops, self.layers * pointwise_bytes),
+                OperatorCost("copy", 0, copies),
+            ),
+            # The output layer reads the whole table of words, of positions only those in use.
+            compulsory_bytes=w * (weights - (self.positions - length) * h + logit_rows * self.vocabulary) + 8 * rows,
+        )
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def tokens_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"]) * int(parameters["seq_len"])
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        """nanoGPT's checkpoints prefix the body with `transformer.`."""
+        return checkpoint_name.removeprefix("transformer.")
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        # How attention is written does not change what it computes.
+        return {name: value for name, value in parameters.items() if name != "attention"}
+
+
+def _gpt(name: str, **sizes: int) -> Gpt:
+    positions = sizes["positions"]
+    parameters = (
+        Parameter("batch_size", "batch", 1, "sequences per call"),
+        Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions),
+        Parameter(
+            "attention", "attention", "explicit", "attention of the plain implementation: written out, or fused operator",
+            choices=("explicit", "fused"), implementations=("plain",),
+        ),
+    )  # fmt: skip
+    return Gpt(
+        name=name,
+        family="gpt",
+        implementations=("plain",),
+        parameters=parameters,
+        # Absolute, on logits of order 1/2.
+        tolerance={"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2},
+        passes=("inference", "training"),
+        **sizes,
+    )
+
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        # GPT-2's smallest, its vocabulary rounded up to a multiple of 64: 123.6M parameters besides the positions.
+        _gpt("gpt2-124m", layers=12, hidden=768, heads=12, vocabulary=50304, positions=1024),
+        # A character model of Shakespeare: 10.65M parameters besides the positions.
+        _gpt("gpt-10m", layers=6, hidden=384, heads=6, vocabulary=65, positions=256),
+        _gpt("gpt-tiny", layers=2, hidden=64, heads=2, vocabulary=65, positions=64),
+    )
+}

@@ -1,0 +1,137 @@
+"""The training pass of a workload: forward, loss, backward and an AdamW step, and the oracle that does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workloads.autograd import Variable
+from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
+
+# AdamW as nanoGPT sets it; every weight decays.
+LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 6e-4, (0.9, 0.95), 1e-8, 0.1
+STEPS_COMPARED = 3
+# Absolute, on mean losses of order 1 to 10, through two updates.
+_TOLERANCE = {"fp32": 1e-3, "tf32": 2e-2, "bf16": 1e-1}
+_ACCUMULATE = Parameter(
+    "accumulate", "accumulate", 1, "micro-batches whose gradients are summed before an optimizer step (training)",
+    implementations=("plain",),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Training(Workload):
+    """One call is one optimizer iteration on `model`: its output is the loss before the update.
+
+    An iteration takes `accumulate` micro-batches and averages their gradients. With more than one, every input has a
+    leading axis of that length.
+    """
+
+    model: Workload = None
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return self.model.weight_shapes(parameters) | self.model.head_shapes(parameters)
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return self.model.seeded_weights(parameters, seed) | self.seeded_head(parameters, seed)
+
+    def seeded_head(self, parameters: Parameters, seed: int) -> Arrays:
+        """What training adds to the model, normal of standard deviation 0.02; no checkpoint of the model has it."""
+        rng = np.random.default_rng([seed, 1])
+        shapes = self.model.head_shapes(parameters)
+        return {name: rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02) for name, shape in shapes.items()}
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        count = int(parameters["accumulate"])
+        if count == 1:
+            return self.model.training_inputs(parameters, seed)
+        sets = [self.model.training_inputs(parameters, seed * 1000 + index) for index in range(count)]
+        return {name: np.stack([arrays[name] for arrays in sets]) for name in sets[0]}
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        return self.references(parameters, weights, [inputs])[0]
+
+    def references(self, parameters: Parameters, weights: Arrays, sets: list[Arrays]) -> list[Arrays]:
+        """The losses of consecutive iterations, in float64, each on the next set."""
+        variables = {name: Variable(np.array(value, np.float64)) for name, value in weights.items()}
+        moments = {name: (np.zeros(v.shape), np.zeros(v.shape)) for name, v in variables.items()}
+        count, losses = int(parameters["accumulate"]), []
+        for step, inputs in enumerate(sets, start=1):
+            total = 0.0
+            for index in range(count):
+                batch = inputs if count == 1 else {name: value[index] for name, value in inputs.items()}
+                loss = self.model.loss(parameters, variables, batch) * (1 / count)
+                loss.backward()
+                total += float(loss.value)
+            losses.append({"loss": np.float32(total).reshape(1)})
+            for name, variable in variables.items():
+                adamw(variable.value, variable.gradient, moments[name], step)
+                variable.gradient = None
+        return losses
+
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        """Forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.
+
+        An AdamW step takes 14 operations a weight, reads weight, gradient and two moments and writes all but the
+        gradient, in float32. Whatever is fused, that traffic is there once.
+        """
+        forward = self.model.training_forward_cost(parameters, bytes_per_value)
+        count = int(parameters["accumulate"])
+        weights = sum(int(np.prod(shape)) for shape in self.weight_shapes(parameters).values())
+        operators = [replace(o, flops=3 * count * o.flops, bytes=3 * count * o.bytes) for o in forward.operators]
+        update = OperatorCost("pointwise", 14 * weights, 7 * 4 * weights)
+        return Cost(
+            operators=tuple(
+                replace(o, flops=o.flops + update.flops, bytes=o.bytes + update.bytes)
+                if o.operator_class == update.operator_class
+                else o
+                for o in operators
+            ),
+            compulsory_bytes=count * forward.compulsory_bytes + update.bytes,
+        )
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["accumulate"]) * self.model.items_per_call(parameters)
+
+    def tokens_per_call(self, parameters: Parameters) -> int | None:
+        tokens = self.model.tokens_per_call(parameters)
+        return None if tokens is None else int(parameters["accumulate"]) * tokens
+
+    def from_checkpoint(self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int) -> Arrays:
+        return tensors(self.model, parameters) | self.seeded_head(parameters, seed)
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        return self.model.canonical_name(checkpoint_name)
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.weight_parameters(parameters)
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.oracle_parameters(parameters)
+
+
+def adamw(weight: np.ndarray, gradient: np.ndarray, moments: tuple[np.ndarray, np.ndarray], step: int) -> None:
+    """One update in place (Loshchilov and Hutter 2019, algorithm 2), `step` counting from 1."""
+    mean, square = moments
+    mean += (1 - BETAS[0]) * (gradient - mean)
+    square += (1 - BETAS[1]) * (gradient * gradient - square)
+    denominator = np.sqrt(square / (1 - BETAS[1] ** step)) + EPSILON
+    weight *= 1 - LEARNING_RATE * WEIGHT_DECAY
+    weight -= LEARNING_RATE * (mean / (1 - BETAS[0] ** step)) / denominator
+
+
+def training_of(model: Workload) -> Training:
+    """The training pass of `model`."""
+    return Training(
+        name=model.name,
+        family=model.family,
+        implementations=("plain",),
+        parameters=(*model.parameters, _ACCUMULATE),
+        tolerance=_TOLERANCE,
+        passes=model.passes,
+        input_sets=model.input_sets,
+        parity_calls=STEPS_COMPARED,
+        model=model,
+    )
