@@ -15,6 +15,7 @@ from tensorflow.python.util import _pywrap_util_port
 from frameworks import adapter as boundary
 from frameworks import canary as known
 from frameworks.tensorflow import graphs
+from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -68,6 +69,10 @@ class Adapter(boundary.Adapter):
             "dtype": "variables and floating-point inputs cast; layer norm statistics of `plain` in float32",
             "affinity": sorted(os.sched_getaffinity(0)),
         }
+        if cell.pass_name == "training":
+            from frameworks.tensorflow.training import SETTINGS
+
+            settings |= SETTINGS
         threads = tf.config.threading.get_intra_op_parallelism_threads()
         if not self._gpu:
             return boundary.Effective(threads, settings=settings)
@@ -78,13 +83,20 @@ class Adapter(boundary.Adapter):
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> boundary.Step:
         self._refuse(cell)
-        dtype = _DTYPES[cell.dtype]
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
+        trains = cell.pass_name == "training"
         with tf.device(self._name):
-            model = models[workload.family](workload, cell, weights, dtype)
+            types = Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
+            model = models[workload.family](workload.model if trains else workload, cell, weights, types)
             sets = [self.place(cell, arrays) for arrays in inputs]
+            state = {}
+            if trains:
+                from frameworks.tensorflow.training import Trainer
+
+                model = Trainer(model, workload.family, int(cell.parameter("accumulate")))
+                state = {"restore": model.restore}
         if cell.mode == "eager":
-            return boundary.Step(model, sets)
+            return boundary.Step(model, sets, **state)
         # Without a signature each shape is traced once; a trace too many moves the counter. A lambda, since
         # `tf.function` holds a bound method's object weakly. Autograph off: no Python control flow in these models
         # depends on a tensor.
@@ -94,11 +106,11 @@ class Adapter(boundary.Adapter):
             autograph=False,
             jit_compile=cell.mode == "function-xla",
         )
-        return boundary.Step(function, sets, capture=graphs.Captured(function, sets[0]))
+        return boundary.Step(function, sets, capture=graphs.Captured(function, sets[0]), **state)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):
-            return tuple(_tensor(array, _DTYPES[cell.dtype]) for array in arrays.values())
+            return tuple(_tensor(array, _variable_type(cell)) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
         # On the CPU a call returns when its kernels are done. On a GPU this waits for the compute stream, on which
@@ -150,10 +162,17 @@ class Adapter(boundary.Adapter):
         """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
         if cell.parameter("attention") == "fused" and cell.implementation == "plain":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
+        if cell.pass_name == "training" and cell.dtype == "fp16":
+            raise boundary.Unsupported("fp16 would need its losses scaled to train; bf16 does not")
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
+
+
+def _variable_type(cell: Cell) -> tf.DType:
+    """What variables and inputs are kept in: float32 under training, which casts where it computes."""
+    return tf.float32 if cell.pass_name == "training" else _DTYPES[cell.dtype]
 
 
 def _tensor(array: np.ndarray, dtype: tf.DType) -> tf.Tensor:

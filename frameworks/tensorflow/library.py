@@ -9,12 +9,13 @@ import tf_keras
 from transformers import BertConfig, TFBertModel
 from transformers.modeling_tf_pytorch_utils import load_pytorch_state_dict_in_tf2_model
 
+from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
 
-def bert(workload: Workload, cell: Cell, weights: Arrays, dtype: tf.DType) -> Callable[..., dict[str, tf.Tensor]]:
-    """`TFBertModel` of the workload's size with the canonical weights, variables and arithmetic in `dtype`.
+def bert(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Callable[..., dict[str, tf.Tensor]]:
+    """`TFBertModel` of the workload's size with the canonical weights, variables and arithmetic in one type.
 
     Raises AttributeError for a variable that has no tensor and ValueError for a tensor that has no variable.
     """
@@ -22,7 +23,7 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, dtype: tf.DType) -> Ca
     # Layers take the global policy when they are made. The pure one, not `mixed_*`, which keeps float32 variables and
     # casts all of them in every call.
     policy = tf_keras.mixed_precision.global_policy()
-    tf_keras.mixed_precision.set_global_policy(dtype.name)
+    tf_keras.mixed_precision.set_global_policy(types.variables.name)
     try:
         model = TFBertModel(config)
         with tf.variable_creator_scope(_zeros):

@@ -1,4 +1,4 @@
-"""BERT and the MLP as `tf.Module`s, operator for operator what the other frameworks' plain models are."""
+"""BERT and small models as `tf.Module`s, operator for operator what the other frameworks' plain models are."""
 
 from __future__ import annotations
 
@@ -6,62 +6,27 @@ import math
 
 import tensorflow as tf
 
-from frameworks.tensorflow import probes
+from frameworks.tensorflow import gpt, probes
+from frameworks.tensorflow.layers import LayerNorm, Linear, Types, lengths
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
 from workloads.spec import Arrays, Workload
 
 
-class Linear(tf.Module):
-    """`x @ kernel + bias` on (rows, in); checkpoints store the kernel as (out, in), TensorFlow users as (in, out)."""
-
-    def __init__(self, weights: Arrays, name: str, dtype: tf.DType):
-        super().__init__()
-        self.kernel = tf.Variable(weights[f"{name}.weight"].T, dtype=dtype)
-        self.bias = tf.Variable(weights[f"{name}.bias"], dtype=dtype)
-
-    def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        return tf.nn.bias_add(tf.matmul(x, self.kernel), self.bias)
-
-
-class LayerNorm(tf.Module):
-    """Layer normalisation from `tf.nn`'s parts, as Keras does it: TensorFlow has no operator for it.
-
-    In float32 whatever the dtype, since `tf.nn.moments` would take bfloat16's statistics in bfloat16.
-    """
-
-    def __init__(self, weights: Arrays, name: str, epsilon: float, dtype: tf.DType):
-        super().__init__()
-        self.scale = tf.Variable(weights[f"{name}.weight"], dtype=dtype)
-        self.offset = tf.Variable(weights[f"{name}.bias"], dtype=dtype)
-        self.epsilon = epsilon
-
-    def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        y = tf.cast(x, tf.float32)
-        mean, variance = tf.nn.moments(y, axes=-1, keepdims=True)  # (rows, 1)
-        offset, scale = tf.cast(self.offset, tf.float32), tf.cast(self.scale, tf.float32)
-        return tf.cast(tf.nn.batch_normalization(y, mean, variance, offset, scale, self.epsilon), x.dtype)
-
-
-def lengths(x: tf.Tensor) -> list[int | tf.Tensor]:
-    """The length of each axis: a number where the shape is known when traced, else a scalar tensor."""
-    return [tf.shape(x)[axis] if length is None else length for axis, length in enumerate(x.shape)]
-
-
 class BertLayer(tf.Module):
     """Self-attention and feed-forward block of BERT."""
 
-    def __init__(self, workload: Workload, weights: Arrays, prefix: str, dtype: tf.DType):
+    def __init__(self, workload: Workload, weights: Arrays, prefix: str, types: Types):
         super().__init__()
         self.heads = workload.heads
         self.query, self.key, self.value = (
-            Linear(weights, f"{prefix}.attention.self.{name}", dtype) for name in ("query", "key", "value")
+            Linear(weights, f"{prefix}.attention.self.{name}", types) for name in ("query", "key", "value")
         )
-        self.attention_output = Linear(weights, f"{prefix}.attention.output.dense", dtype)
-        self.attention_norm = LayerNorm(weights, f"{prefix}.attention.output.LayerNorm", BERT_EPSILON, dtype)
-        self.intermediate = Linear(weights, f"{prefix}.intermediate.dense", dtype)
-        self.output = Linear(weights, f"{prefix}.output.dense", dtype)
-        self.norm = LayerNorm(weights, f"{prefix}.output.LayerNorm", BERT_EPSILON, dtype)
+        self.attention_output = Linear(weights, f"{prefix}.attention.output.dense", types)
+        self.attention_norm = LayerNorm(weights, f"{prefix}.attention.output.LayerNorm", BERT_EPSILON, types)
+        self.intermediate = Linear(weights, f"{prefix}.intermediate.dense", types)
+        self.output = Linear(weights, f"{prefix}.output.dense", types)
+        self.norm = LayerNorm(weights, f"{prefix}.output.LayerNorm", BERT_EPSILON, types)
 
     def __call__(
         self, x: tf.Tensor, mask: tf.Tensor | None, batch: int | tf.Tensor, length: int | tf.Tensor
@@ -88,28 +53,30 @@ class Bert(tf.Module):
     """BERT with its pooler. States are 2-D, (B * S, H), between the layers, as in the original implementation:
     `tf.matmul` of a 3-D tensor and a kernel would be a batched product."""
 
-    def __init__(self, workload: Workload, weights: Arrays, dtype: tf.DType):
+    def __init__(self, workload: Workload, weights: Arrays, types: Types):
         super().__init__()
-        self.dtype = dtype
+        self.types = types
         self.words, self.positions, self.token_types = (
-            tf.Variable(weights[f"embeddings.{name}_embeddings.weight"], dtype=dtype)
+            tf.Variable(weights[f"embeddings.{name}_embeddings.weight"], dtype=types.variables)
             for name in ("word", "position", "token_type")
         )
-        self.norm = LayerNorm(weights, "embeddings.LayerNorm", BERT_EPSILON, dtype)
+        self.norm = LayerNorm(weights, "embeddings.LayerNorm", BERT_EPSILON, types)
         self.layers = [
-            BertLayer(workload, weights, f"encoder.layer.{layer}", dtype) for layer in range(workload.layers)
+            BertLayer(workload, weights, f"encoder.layer.{layer}", types) for layer in range(workload.layers)
         ]
-        self.pooler = Linear(weights, "pooler.dense", dtype)
+        self.pooler = Linear(weights, "pooler.dense", types)
+        # For the training pass, which applies it.
+        self.classifier = Linear(weights, "classifier", types) if "classifier.weight" in weights else None
 
     def __call__(self, input_ids: tf.Tensor, attention_mask: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         batch, length = lengths(input_ids)
         x = tf.gather(self.words, input_ids) + tf.gather(self.positions, tf.range(length))  # (B, S, H)
         x = x + tf.gather(self.token_types, tf.zeros_like(input_ids))
         hidden = x.shape[-1]
-        x = self.norm(tf.reshape(x, (-1, hidden)))  # (B * S, H)
+        x = self.types.cast(self.norm(tf.reshape(x, (-1, hidden))))  # (B * S, H)
         mask = None
         if attention_mask is not None:
-            mask = tf.cast(tf.reshape(attention_mask, (batch, 1, 1, length)), self.dtype)
+            mask = tf.cast(tf.reshape(attention_mask, (batch, 1, 1, length)), self.types.compute)
             mask = (1.0 - mask) * -10000.0  # (B, 1, 1, S), added to the scores; float16 holds it
         for layer in self.layers:
             x = layer(x, mask, batch, length)
@@ -120,15 +87,17 @@ class Bert(tf.Module):
 class Mlp(tf.Module):
     """Blocks of `relu(layer_norm(linear(x)))`."""
 
-    def __init__(self, workload: Workload, weights: Arrays, dtype: tf.DType):
+    def __init__(self, workload: Workload, weights: Arrays, types: Types):
         super().__init__()
+        self.types = types
         # A mapping of the workload's weights has four tensors a block.
         self.blocks = [
-            (Linear(weights, f"layers.{i}.linear", dtype), LayerNorm(weights, f"layers.{i}.norm", MLP_EPSILON, dtype))
+            (Linear(weights, f"layers.{i}.linear", types), LayerNorm(weights, f"layers.{i}.norm", MLP_EPSILON, types))
             for i in range(len(weights) // 4)
         ]
 
     def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        x = self.types.cast(x)
         for linear, norm in self.blocks:
             x = tf.nn.relu(norm(linear(x)))  # (B, W)
         return {"output": x}
@@ -160,9 +129,12 @@ class PointwiseChain(tf.Module):
 
 
 MODELS = {
-    "bert": lambda workload, cell, weights, dtype: Bert(workload, weights, dtype),
-    "mlp": lambda workload, cell, weights, dtype: Mlp(workload, weights, dtype),
-    "matmul": lambda workload, cell, weights, dtype: Matmul(weights, dtype),
-    "pointwise-chain": lambda workload, cell, weights, dtype: PointwiseChain(weights, cell.parameter("repeat"), dtype),
+    "bert": lambda workload, cell, weights, types: Bert(workload, weights, types),
+    "gpt": lambda workload, cell, weights, types: gpt.GptModel(workload, weights, types),
+    "mlp": lambda workload, cell, weights, types: Mlp(workload, weights, types),
+    "matmul": lambda workload, cell, weights, types: Matmul(weights, types.variables),
+    "pointwise-chain": lambda workload, cell, weights, types: PointwiseChain(
+        weights, cell.parameter("repeat"), types.variables
+    ),
     **probes.MODELS,
 }

@@ -36,6 +36,8 @@ class OpOverhead(tf.Module):
 
 
 MODELS = {
-    "fused-cos": lambda workload, cell, weights, dtype: FusedCos(cell.parameter("repeat")),
-    "op-overhead": lambda workload, cell, weights, dtype: OpOverhead(weights, cell.parameter("additions"), dtype),
+    "fused-cos": lambda workload, cell, weights, types: FusedCos(cell.parameter("repeat")),
+    "op-overhead": lambda workload, cell, weights, types: OpOverhead(
+        weights, cell.parameter("additions"), types.variables
+    ),
 }

@@ -1,0 +1,62 @@
+"""Layers that several models have in common, and the types they compute in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from workloads.spec import Arrays
+
+
+@dataclass(frozen=True)
+class Types:
+    """What variables are kept in and what is computed in; the two differ in mixed-precision training alone."""
+
+    variables: tf.DType
+    compute: tf.DType
+
+    def cast(self, x: tf.Tensor | tf.Variable) -> tf.Tensor | tf.Variable:
+        """`x` as it is computed with."""
+        return x if self.variables == self.compute else tf.cast(x, self.compute)
+
+
+class Linear(tf.Module):
+    """`x @ kernel + bias` on (rows, in); checkpoints store the kernel as (out, in), TensorFlow users as (in, out)."""
+
+    def __init__(self, weights: Arrays, name: str, types: Types):
+        super().__init__()
+        bias = weights.get(f"{name}.bias")
+        self.kernel = tf.Variable(weights[f"{name}.weight"].T, dtype=types.variables)
+        self.bias = None if bias is None else tf.Variable(bias, dtype=types.variables)
+        self.types = types
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        y = tf.matmul(x, self.types.cast(self.kernel))
+        return y if self.bias is None else tf.nn.bias_add(y, self.types.cast(self.bias))
+
+
+class LayerNorm(tf.Module):
+    """Layer normalisation from `tf.nn`'s parts, as Keras does it: TensorFlow has no operator for it.
+
+    In float32 whatever the dtype, since `tf.nn.moments` would take bfloat16's statistics in bfloat16.
+    """
+
+    def __init__(self, weights: Arrays, name: str, epsilon: float, types: Types):
+        super().__init__()
+        bias = weights.get(f"{name}.bias")
+        self.scale = tf.Variable(weights[f"{name}.weight"], dtype=types.variables)
+        self.offset = None if bias is None else tf.Variable(bias, dtype=types.variables)
+        self.epsilon = epsilon
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        y = tf.cast(x, tf.float32)
+        mean, variance = tf.nn.moments(y, axes=-1, keepdims=True)  # (rows, 1)
+        offset = None if self.offset is None else tf.cast(self.offset, tf.float32)
+        scale = tf.cast(self.scale, tf.float32)
+        return tf.cast(tf.nn.batch_normalization(y, mean, variance, offset, scale, self.epsilon), x.dtype)
+
+
+def lengths(x: tf.Tensor) -> list[int | tf.Tensor]:
+    """The length of each axis: a number where the shape is known when traced, else a scalar tensor."""
+    return [tf.shape(x)[axis] if length is None else length for axis, length in enumerate(x.shape)]

@@ -1,0 +1,81 @@
+"""The training pass: a gradient tape and Keras's AdamW, eager or as one `tf.function`."""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from workloads import training
+
+SETTINGS = {
+    "optimizer": f"keras.optimizers.AdamW (Keras {keras.__version__}), inside the tf.function",
+    "mixed_precision": "bf16 by casting variables where they are used, variables and moments in fp32",
+}
+
+
+def _mlp(model: tf.Module, x: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_mean(tf.math.squared_difference(tf.cast(model(x)["output"], tf.float32), target))
+
+
+def _bert(model: tf.Module, *inputs: tf.Tensor) -> tf.Tensor:
+    *given, labels = inputs
+    return _cross_entropy(model.classifier(model(*given)["pooler_output"]), labels)
+
+
+def _gpt(model: tf.Module, input_ids: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    return _cross_entropy(model.logits(input_ids, last=False), tf.reshape(targets, (-1,)))
+
+
+def _cross_entropy(logits: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(classes, tf.cast(logits, tf.float32))
+    return tf.reduce_mean(losses)
+
+
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt}
+
+
+class Trainer(tf.Module):
+    """Calling it runs one optimizer iteration."""
+
+    def __init__(self, model: tf.Module, family: str, accumulate: int):
+        super().__init__()
+        self.model, self.family, self.accumulate = model, family, accumulate
+        self.trained = model.trainable_variables
+        first, second = training.BETAS
+        self.optimizer = keras.optimizers.AdamW(
+            training.LEARNING_RATE, training.WEIGHT_DECAY, beta_1=first, beta_2=second, epsilon=training.EPSILON
+        )
+        self.optimizer.build(self.trained)
+        self.first = [variable.numpy() for variable in self._state()]
+
+    def __call__(self, *inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        loss, gradients = self._gradients(*inputs)
+        self.optimizer.apply(gradients, self.trained)
+        return {"loss": tf.reshape(loss, (1,))}
+
+    def restore(self) -> None:
+        """Put the first weights and moments back, in place."""
+        for variable, value in zip(self._state(), self.first, strict=True):
+            variable.assign(value)
+
+    def _state(self) -> list:
+        return [*self.trained, *self.optimizer.variables]
+
+    def _gradients(self, *inputs: tf.Tensor) -> tuple:
+        """The mean loss over the micro-batches, and its gradients. Micro-batches lie along the first axis."""
+        if self.accumulate == 1:
+            return self._micro_batch(inputs)
+
+        def add(index: tf.Tensor, loss: tf.Tensor, *sums: tf.Tensor) -> tuple:
+            more, gradients = self._micro_batch(tuple(x[index] for x in inputs))
+            added = (total + tf.convert_to_tensor(one) for total, one in zip(sums, gradients, strict=True))
+            return (index + 1, loss + more, *added)
+
+        start = (tf.constant(0), tf.constant(0.0), *(tf.zeros_like(variable) for variable in self.trained))
+        _, loss, *sums = tf.while_loop(lambda index, *_: index < self.accumulate, add, start)  # eager: Python's loop
+        return loss / self.accumulate, [total / self.accumulate for total in sums]
+
+    def _micro_batch(self, inputs: tuple) -> tuple:
+        with tf.GradientTape() as tape:
+            loss = LOSSES[self.family](self.model, *inputs)
+        return loss, tape.gradient(loss, self.trained)
