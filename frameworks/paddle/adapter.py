@@ -15,12 +15,14 @@ from paddle import nn
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import graphs
+from frameworks.paddle import graphs, training
 from measurement.cells import Cell
+from workloads import bert, gpt
 from workloads.spec import Arrays, Workload
 
+# Names of what models of a family return, in their order.
+OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS}
 DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-OUTPUTS = {1: ("output",), 2: ("last_hidden_state", "pooler_output")}
 FLAGS = [
     "FLAGS_use_mkldnn",
     "FLAGS_new_executor_serial_run",
@@ -69,7 +71,8 @@ class Adapter(adapter.Adapter):
         self._device, dtype, on_gpu = cell.device, DTYPES[cell.dtype], cell.device_kind == "gpu"
         paddle.set_device(cell.device)
         _require(cell)
-        paddle.set_default_dtype(dtype)  # PaddleNLP builds its mask in it
+        trains = cell.pass_name == "training"
+        paddle.set_default_dtype("float32" if trains else dtype)  # PaddleNLP builds its mask in it
         paddle.base.core.set_num_threads(cell.threads)
         if on_gpu:
             paddle.base.core.set_cublas_switch(cell.dtype == "tf32")
@@ -80,6 +83,7 @@ class Adapter(adapter.Adapter):
             "flush_denormals": "off (Paddle has no switch); on while paddle.inference runs",
             "affinity": sorted(os.sched_getaffinity(0)),
         }
+        settings |= training.SETTINGS if trains else {}
         return Effective(
             threads=_openmp_threads(),
             device_name=paddle.device.cuda.get_device_name() if on_gpu else None,
@@ -90,32 +94,44 @@ class Adapter(adapter.Adapter):
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if reason := self.mode_obstacle(cell.mode, cell.device):
             raise Unsupported(reason)
+        if cell.pass_name == "training":
+            return self._prepare_training(workload, cell, weights, inputs)
         model = _model(workload, cell, weights)
         model.eval()
         model.to(dtype=DTYPES[cell.dtype])
         tensors = [self.place(cell, arrays) for arrays in inputs]
-        specification = graphs.specification(workload, cell, tensors[0])
+        names = OUTPUTS.get(workload.family, ("output",))
         if cell.mode == "inference":
-            exported = graphs.Exported(model, cell, specification)
-            return Step(exported, tensors, lambda: exported.captured)
+            exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
+            return Step(_named(exported, names), tensors, lambda: exported.captured)
         if cell.mode == "eager":
-            return Step(_without_gradients(model), tensors)
-        # Without full_graph, graphs of fewer than ten operators would silently run eagerly.
-        backend = "CINN" if cell.mode == "to_static-cinn" else None
-        signature = specification if cell.shapes == "dynamic" else None  # without one, each shape is traced
-        static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
-        return Step(_without_gradients(static), tensors, lambda: graphs.captured(static, backend or "executor"))
+            return Step(_named(_without_gradients(model), names), tensors)
+        static, capture = graphs.to_static(model, workload, cell, tensors[0])
+        return Step(_named(_without_gradients(static), names), tensors, capture)
+
+    def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        """Parameters stay in float32; the captured program holds the loss and its gradients."""
+        objective = training.OBJECTIVES[workload.family](_model(workload.model, cell, weights))
+        objective.train()
+        tensors = [self.place(cell, arrays) for arrays in inputs]
+        accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
+        if cell.mode == "eager":
+            trainer = training.Trainer(objective, objective, accumulate, bf16)
+            return Step(_named(trainer, ("loss",)), tensors, restore=trainer.restore)
+        static, capture = graphs.to_static(objective, workload, cell, tensors[0])
+        trainer = training.Trainer(objective, static, accumulate, bf16)
+        return Step(_named(trainer, ("loss",)), tensors, capture, trainer.restore)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
-        return tuple(_tensor(array, cell.dtype) for array in arrays.values())
+        dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # auto_cast casts there
+        return tuple(_tensor(array, dtype) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
         if self._device != "cpu":  # raises on a CPU, where calls return when their work is done
             paddle.device.cuda.synchronize()
 
     def to_numpy(self, output: Any) -> Arrays:
-        tensors = output if isinstance(output, (tuple, list)) else (output,)
-        return dict(zip(OUTPUTS[len(tensors)], map(_array, tensors), strict=True))
+        return {name: _array(tensor) for name, tensor in output.items()}
 
     def release(self) -> None:
         gc.collect()
@@ -144,13 +160,23 @@ def _model(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
         return library.bert(workload, weights)
     from frameworks.paddle import plain
 
-    if workload.family != "bert":
+    if workload.family not in plain.TRANSFORMERS:
         return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
         raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only.")
-    return plain.bert(workload, weights, fused)
+    return plain.TRANSFORMERS[workload.family](workload, weights, fused)
+
+
+def _named(model, names: tuple[str, ...]):
+    """`model`, whose one or several results come under their names."""
+
+    def call(*inputs):
+        outputs = model(*inputs)
+        return dict(zip(names, outputs if isinstance(outputs, (tuple, list)) else (outputs,)))  # noqa: B905 - timed
+
+    return call
 
 
 def _without_gradients(model: nn.Layer):
@@ -164,6 +190,8 @@ def _without_gradients(model: nn.Layer):
 def _require(cell: Cell) -> None:
     """Raise `Unsupported` where the device has no matrix products in the cell's type."""
     on_cpu = cell.device_kind == "cpu"
+    if cell.pass_name == "training" and cell.dtype == "fp16":
+        raise Unsupported("fp16 would need its losses scaled to train; bf16 does not.")
     if cell.dtype == "tf32" and (on_cpu or paddle.device.cuda.get_device_capability()[0] < 8):
         raise Unsupported(f"TF32 needs an NVIDIA GPU of compute capability 8.0 or newer; this is {cell.device}.")
     try:

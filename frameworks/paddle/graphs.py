@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+from collections.abc import Callable
 
 import paddle
 from paddle import inference, nn
@@ -23,6 +24,18 @@ def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.
         paddle.static.InputSpec([None if i in free else n for i, n in enumerate(x.shape)], x.dtype, f"input_{number}")
         for number, (x, free) in enumerate(zip(inputs, axes, strict=True))
     ]
+
+
+def to_static(model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple) -> tuple[nn.Layer, Callable[[], Capture]]:
+    """The model as `cell.mode` captures it, and what tells of its capture; nothing is captured yet.
+
+    Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each
+    shape is traced.
+    """
+    backend = "CINN" if cell.mode == "to_static-cinn" else None
+    signature = specification(workload, cell, inputs) if cell.shapes == "dynamic" else None
+    static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
+    return static, lambda: captured(static, backend or "executor")
 
 
 class Exported:

@@ -1,4 +1,4 @@
-"""BERT and the MLP written with `paddle.nn`, operator for operator as in the other frameworks' plain files."""
+"""BERT and small models written with `paddle.nn`, operator for operator as in the other frameworks' plain files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
+from frameworks.paddle import gpt as gpt_model
 from frameworks.paddle import probes
+from workloads.bert import CLASSES
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
 from workloads.spec import Arrays, Workload
@@ -68,7 +70,7 @@ class EncoderLayer(nn.Layer):
 class Bert(nn.Layer):
     """A BERT encoder with its pooler, for sequences of one segment."""
 
-    def __init__(self, workload: Workload, fused: bool):
+    def __init__(self, workload: Workload, fused: bool, classifies: bool):
         super().__init__()
         hidden = workload.hidden
         self.word_embeddings = nn.Embedding(workload.vocabulary, hidden)
@@ -78,6 +80,8 @@ class Bert(nn.Layer):
         layers = (EncoderLayer(hidden, workload.heads, workload.intermediate, fused) for _ in range(workload.layers))
         self.layers = nn.LayerList(layers)
         self.pooler = nn.Linear(hidden, hidden)
+        if classifies:
+            self.classifier = nn.Linear(hidden, CLASSES)  # for the training pass, which applies it
         self.fused = fused
 
     def forward(self, input_ids, attention_mask=None):
@@ -120,7 +124,12 @@ def bert(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
             checkpoint_name = checkpoint_name.replace(spelling, own)
         return checkpoint_name
 
-    return load(Bert(workload, fused), weights, name)
+    return load(Bert(workload, fused, classifies="classifier.weight" in weights), weights, name)
+
+
+def gpt(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
+    """The GPT with `weights` under their canonical names; `fused` selects Paddle's attention operator."""
+    return load(gpt_model.GptModel(workload, fused), weights, gpt_model.own_name)
 
 
 def mlp(weights: Arrays) -> nn.Layer:
@@ -161,6 +170,8 @@ class PointwiseChain(nn.Layer):
         return x
 
 
+# Models whose attention comes in two ways, and the others.
+TRANSFORMERS = {"bert": bert, "gpt": gpt}
 SMALL_MODELS = {
     "mlp": lambda parameters, weights: mlp(weights),
     "matmul": lambda parameters, weights: load(Matmul(parameters["size"]), weights, str),

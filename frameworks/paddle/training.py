@@ -1,0 +1,83 @@
+"""The training pass: loss and gradients from eager or captured code, and Paddle's own AdamW."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import paddle
+import paddle.nn.functional as F
+from paddle import nn
+
+from workloads import training
+
+SETTINGS = {
+    "optimizer": "paddle.optimizer.AdamW, outside the captured program",
+    "mixed_precision": "bf16 by paddle.amp.auto_cast(level='O1'), parameters and moments in fp32",
+}
+
+
+class Objective(nn.Layer):
+    """A model and its loss: what is captured. `to_static` wants the inputs named, so every family has its own."""
+
+    def __init__(self, model: nn.Layer):
+        super().__init__()
+        self.model = model
+
+
+class MlpObjective(Objective):
+    def forward(self, x, target):
+        return F.mse_loss(self.model(x), target)
+
+
+class BertObjective(Objective):
+    def forward(self, input_ids, mask_or_labels, labels=None):
+        """The mask is left out where there is none."""
+        mask = None
+        if labels is None:
+            labels = mask_or_labels
+        else:
+            mask = mask_or_labels
+        _, pooled = self.model(input_ids, mask)
+        return F.cross_entropy(self.model.classifier(pooled), labels)
+
+
+class GptObjective(Objective):
+    def forward(self, input_ids, targets):
+        return F.cross_entropy(self.model.logits(input_ids, last=False).flatten(0, 1), targets.flatten())
+
+
+OBJECTIVES = {"mlp": MlpObjective, "bert": BertObjective, "gpt": GptObjective}
+
+
+class Trainer:
+    """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or captured."""
+
+    def __init__(self, objective: Objective, loss: Callable, accumulate: int, bf16: bool):
+        self._objective, self._loss = objective, loss
+        self._accumulate, self._bf16 = accumulate, bf16
+        self._first = {name: parameter.numpy() for name, parameter in objective.named_parameters()}
+        self._optimizer = self._new_optimizer()
+
+    def __call__(self, *inputs):
+        count, total = self._accumulate, 0.0
+        for index in range(count):
+            with paddle.amp.auto_cast(enable=self._bf16, level="O1", dtype="bfloat16"):
+                loss = self._loss(*inputs) if count == 1 else self._loss(*(x[index] for x in inputs)) / count
+            loss.backward()
+            total = loss.detach() if count == 1 else total + loss.detach()
+        self._optimizer.step()
+        self._optimizer.clear_grad()
+        return total
+
+    def restore(self) -> None:
+        """Put the first weights back, in place, and forget the moments."""
+        for name, parameter in self._objective.named_parameters():
+            parameter.set_value(self._first[name])
+        self._optimizer = self._new_optimizer()
+
+    def _new_optimizer(self) -> paddle.optimizer.AdamW:
+        first, second = training.BETAS
+        return paddle.optimizer.AdamW(
+            training.LEARNING_RATE, beta1=first, beta2=second, epsilon=training.EPSILON,
+            parameters=self._objective.parameters(), weight_decay=training.WEIGHT_DECAY,
+        )  # fmt: skip
