@@ -106,7 +106,7 @@ def _make(request: dict) -> dict:
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     wanted = workload.weight_parameters(parameters)
     name, load = _weights_source(workload, wanted, request["source"], request["seed"])
-    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, request["pass"], wanted, name)}"
+    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, request['pass'], wanted, name)}"
     if not weights.exists():
         with _temporary() as folder:
             for tensor, value in load().items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from doubles.small import SMALL, workload
@@ -30,7 +32,7 @@ class Counting(np.ndarray):
         return result.view(Counting) if isinstance(result, np.ndarray) else result
 
 
-@pytest.mark.parametrize("name", ["bert-tiny", "mlp", "matmul"])
+@pytest.mark.parametrize("name", ["bert-tiny", "gpt-tiny", "mlp", "matmul"])
 def test_flops_of_matrix_products_are_those_the_oracle_does(name, small_bert):
     model, parameters = workload(name, small_bert), SMALL[name]
     Counting.counts = {"matmul": 0, "attention": 0}
@@ -55,11 +57,29 @@ def test_bert_base_flops_are_the_known_22_giga_per_128_tokens():
     assert cost.flops == approx(22.4e9, rel=0.01)
 
 
+def test_the_gpts_have_their_published_sizes():
+    for name, millions in (("gpt2-124m", 123.6), ("gpt-10m", 10.65)):
+        shapes = workloads.get(name).weight_shapes({})
+        counted = sum(math.prod(shape) for key, shape in shapes.items() if key != "wpe.weight")
+        assert counted / 1e6 == approx(millions, rel=1e-3)
+
+
+def test_training_flops_are_the_usual_estimate():
+    """6 N + 12 L H Q T a token (Chowdhery et al. 2022, appendix B), and little for everything else."""
+    parameters = {"batch_size": 12, "seq_len": 1024, "attention": "explicit", "accumulate": 40}
+    cost = workloads.get("gpt2-124m", "training").cost(parameters, 2)
+    estimate = 40 * 12 * 1024 * (6 * 123.6e6 + 12 * 12 * 768 * 1024)
+    products = sum(part.flops for part in cost.operators if part.operator_class in ("matmul", "attention"))
+    assert products == approx(estimate, rel=1e-3)
+    assert estimate < cost.flops < 1.05 * estimate
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_compulsory_bytes_are_weights_inputs_and_outputs_once(name, small_bert):
     model, parameters = workload(name, small_bert), SMALL[name]
     weights, inputs = model.seeded_weights(parameters, 0), model.inputs(parameters, 1)
-    touched = {"word": 2 * 5, "position": 5, "token_type": 1}  # rows of BERT's tables that 2 x 5 tokens read at most
+    # Rows of tables that 2 x 5 tokens read at most; GPT's table of words is its output layer as well.
+    touched = {"word": 2 * 5, "position": 5, "token_type": 1, "wpe.weight": 5}
     values = 0
     for key, value in weights.items():
         kind = key.removeprefix("embeddings.").removesuffix("_embeddings.weight")

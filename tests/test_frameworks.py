@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(1200)
 QUICKLY = ("--threads", "1", "--budget", "0.1")
 # Every model of every framework in every mode.
 SWEEP = """
-workload = ["bert-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"]
+workload = ["bert-tiny", "gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"]
 impl = ["library", "plain"]
 mode = "all"
 batch = 2
@@ -76,7 +76,7 @@ def test_every_cell_is_measured_or_says_why_not(swept):
             ), record["cell"]  # fmt: skip
     measured = {(r["workload"], r["implementation"], r["mode"]) for r in records if r["status"] in MEASURED}
     for mode in ("eager", framework.default_graph):
-        for workload in ("mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"):
+        for workload in ("gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"):
             assert (workload, "plain", mode) in measured
         for implementation in framework.models:
             assert ("bert-tiny", implementation, mode) in measured
@@ -115,6 +115,50 @@ def test_records_say_how_they_were_obtained(swept):
         assert record["peak_source"].startswith(f"measured here: {framework.name}")
         assert record["regime"] in ("overhead", "bandwidth", "compute", "mixed")
         assert record["first_call_s"] > 0
+
+
+TRAINING = """
+workload = ["mlp", "bert-tiny", "gpt-tiny"]
+pass = "training"
+mode = "all"
+batch = 2
+seq = 16
+mask = "full"
+width = 32
+depth = 2
+accumulate = [1, 2]
+threads = 1
+budget = 0.1
+"""
+
+
+@pytest.fixture(scope="session", params=REAL)
+def trained(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
+    """A framework with the records of a few iterations of every model that is trained."""
+    interpreter(request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "training.toml").write_text(TRAINING)
+    done = bench(folder / "run", "--sweep", str(folder / "training.toml"), "--framework", request.param)
+    assert done.code == 0, done.output
+    return frameworks.describe(request.param), done.records
+
+
+def test_losses_of_three_iterations_agree_with_the_oracle_s(trained):
+    framework, records = trained
+    measured = [record for record in records if record["status"] in MEASURED]
+    assert {record["mode"] for record in measured} >= {"eager", framework.default_graph}
+    assert len({record["workload"] for record in measured}) == 3
+    for record in measured:
+        assert record["parity_reference"] == "numpy"
+        assert record["parity_max_abs_err"] <= 1e-3, record["cell"]
+        assert "optimizer" in json.loads(record["settings"])
+        assert record["recompilations"] in (0, None)
+
+
+def test_what_cannot_train_says_so(trained):
+    for record in (record for record in trained[1] if record["status"] not in MEASURED):
+        assert record["status"] == "unsupported", (record["cell"], record["reason"])
+        assert record["reason"]
 
 
 @pytest.fixture(scope="session", params=REAL)

@@ -1,4 +1,4 @@
-"""GPTs (Radford et al. 2019) as nanoGPT trains them: pre-norm blocks without biases, a tied output layer, no dropout."""
+"""GPTs (Radford et al. 2019) as nanoGPT trains them: pre-norm blocks, no biases, a tied output layer; no dropout."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _gpt(name: str, **sizes: int) -> Gpt:
         Parameter("batch_size", "batch", 1, "sequences per call"),
         Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions),
         Parameter(
-            "attention", "attention", "explicit", "attention of the plain implementation: written out, or fused operator",
+            "attention", "attention", "explicit", "attention written out, or the fused operator",
             choices=("explicit", "fused"), implementations=("plain",),
         ),
     )  # fmt: skip

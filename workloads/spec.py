@@ -155,7 +155,9 @@ class Workload(ABC):
         """The canonical name of a tensor found in a checkpoint (undoes prefixes and historical spellings)."""
         return checkpoint_name
 
-    def from_checkpoint(self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int) -> Arrays:
+    def from_checkpoint(
+        self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int
+    ) -> Arrays:
         """The weights, as `tensors` finds them in a checkpoint; what no checkpoint holds is seeded."""
         return tensors(self, parameters)
 

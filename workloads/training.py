@@ -13,8 +13,9 @@ from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Wo
 # AdamW as nanoGPT sets it; every weight decays.
 LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 6e-4, (0.9, 0.95), 1e-8, 0.1
 STEPS_COMPARED = 3
-# Absolute, on mean losses of order 1 to 10, through two updates.
-_TOLERANCE = {"fp32": 1e-3, "tf32": 2e-2, "bf16": 1e-1}
+# Absolute, on mean losses of order 1 to 10, through two updates. In fp32 3e-4 was seen of TensorFlow, whose AdamW adds
+# epsilon before it corrects the bias, and 2e-6 of the others.
+_TOLERANCE = {"fp32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
 _ACCUMULATE = Parameter(
     "accumulate", "accumulate", 1, "micro-batches whose gradients are summed before an optimizer step (training)",
     implementations=("plain",),
@@ -99,7 +100,9 @@ class Training(Workload):
         tokens = self.model.tokens_per_call(parameters)
         return None if tokens is None else int(parameters["accumulate"]) * tokens
 
-    def from_checkpoint(self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int) -> Arrays:
+    def from_checkpoint(
+        self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int
+    ) -> Arrays:
         return tensors(self.model, parameters) | self.seeded_head(parameters, seed)
 
     def canonical_name(self, checkpoint_name: str) -> str:

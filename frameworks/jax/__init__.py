@@ -38,7 +38,10 @@ FRAMEWORK = Framework(
         Mode("jit", graph=True, summary="one jax.jit of the whole model"),
     ),
     default_graph="jit",
-    models={"library": ("bert",), "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
+    models={
+        "library": ("bert",),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+    },
     environment=_environment,
     dumps=hlo.DUMPS,
     pinned=True,

@@ -1,4 +1,4 @@
-"""The training pass: loss, gradients and optax's AdamW as one function from state to state, called eagerly or jitted."""
+"""The training pass: loss, gradients and optax's AdamW as one function from state to state, eager or jitted."""
 
 from __future__ import annotations
 

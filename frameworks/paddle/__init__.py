@@ -37,7 +37,10 @@ FRAMEWORK = Framework(
         ),
     ),
     default_graph="to_static",
-    models={"library": ("bert",), "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
+    models={
+        "library": ("bert",),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+    },
     environment=_environment,
     pinned=True,
     cache_variables=("FLAGS_cinn_kernel_cache_save_path",),

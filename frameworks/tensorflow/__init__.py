@@ -34,7 +34,10 @@ FRAMEWORK = Framework(
         Mode("function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA"),
     ),
     default_graph="function",
-    models={"library": ("bert",), "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
+    models={
+        "library": ("bert",),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+    },
     environment=environment,
     dumps=hlo.DUMPS,
     # XLA's compiled code stays in the process; TensorFlow names no directory for it.

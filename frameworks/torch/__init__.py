@@ -50,7 +50,10 @@ FRAMEWORK = Framework(
         ),
     ),
     default_graph="inductor",
-    models={"library": ("bert",), "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
+    models={
+        "library": ("bert",),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+    },
     environment=environment,
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
 )

@@ -89,5 +89,44 @@ def additions64(model, parameters, weights, inputs):
     return {"output": np.array([x + ups * weights["up"][0] + downs * weights["down"][0] for x in inputs["x"]])}
 
 
+def gpt64(model, parameters, weights, inputs):
+    logits = []
+    for ids in inputs["input_ids"]:
+        rows = [weights["wte.weight"][token] + weights["wpe.weight"][place] for place, token in enumerate(ids)]
+        for layer in range(model.layers):
+            context = causal_attention64(rows, weights, f"h.{layer}", model.heads)
+            rows = [r + weights[f"h.{layer}.attn.c_proj.weight"] @ c for r, c in zip(rows, context, strict=True)]
+            for place, row in enumerate(rows):
+                wide = weights[f"h.{layer}.mlp.c_fc.weight"] @ unbiased_norm64(row, weights[f"h.{layer}.ln_2.weight"])
+                wide = np.array([x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in wide])
+                rows[place] = row + weights[f"h.{layer}.mlp.c_proj.weight"] @ wide
+        last = unbiased_norm64(rows[-1], weights["ln_f.weight"])
+        logits.append([float(np.dot(word, last)) for word in weights["wte.weight"]])
+    return {"logits": np.array(logits)}
+
+
+def unbiased_norm64(row, weight):
+    mean = sum(row) / len(row)
+    return (row - mean) / math.sqrt(sum((value - mean) ** 2 for value in row) / len(row) + 1e-5) * weight
+
+
+def causal_attention64(rows, weights, prefix, heads):
+    """Context of every position over those up to it."""
+    normed = [unbiased_norm64(row, weights[f"{prefix}.ln_1.weight"]) for row in rows]
+    q, k, v = (
+        [matrix @ row for row in normed] for matrix in np.split(weights[f"{prefix}.attn.c_attn.weight"], 3, axis=0)
+    )
+    width = len(rows[0]) // heads
+    context = []
+    for i in range(len(rows)):
+        parts = []
+        for head in range(heads):
+            own = slice(head * width, (head + 1) * width)
+            exponentials = [math.exp(np.dot(q[i][own], k[j][own]) / math.sqrt(width)) for j in range(i + 1)]
+            parts.append(sum(e * v[j][own] for j, e in enumerate(exponentials)) / sum(exponentials))
+        context.append(np.concatenate(parts))
+    return context
+
+
 INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64, "fused-cos": cosines64}
-INDEPENDENT |= {"op-overhead": additions64}
+INDEPENDENT |= {"op-overhead": additions64, "gpt": gpt64}

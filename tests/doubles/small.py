@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import workloads
 
 SMALL = {
     "bert-base": {"batch_size": 2, "seq_len": 5, "mask": "none", "attention": "explicit"},
     "bert-tiny": {"batch_size": 2, "seq_len": 5, "mask": "none", "attention": "explicit"},
+    "gpt2-124m": {"batch_size": 2, "seq_len": 5, "attention": "explicit"},
+    "gpt-10m": {"batch_size": 2, "seq_len": 5, "attention": "explicit"},
+    "gpt-tiny": {"batch_size": 2, "seq_len": 5, "attention": "explicit"},
     "mlp": {"batch_size": 3, "width": 6, "depth": 2},
     "matmul": {"size": 5},
     "pointwise-chain": {"elements": 7, "repeat": 3},
@@ -15,6 +20,12 @@ SMALL = {
 }
 
 
+TRAINED = [name for name in SMALL if "training" in workloads.get(name).passes]
+
+
 def workload(name: str, small_bert):
-    """The workload `name`; BERT in a size for loops in Python."""
-    return small_bert if name.startswith("bert") else workloads.get(name)
+    """The workload `name`; BERT and GPT in a size for loops in Python."""
+    if name.startswith("bert"):
+        return small_bert
+    model = workloads.get(name)
+    return dataclasses.replace(model, layers=2, hidden=8, heads=2, vocabulary=11) if model.family == "gpt" else model

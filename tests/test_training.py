@@ -1,0 +1,108 @@
+"""The training oracle: derivatives against differences, AdamW against its formulas, accumulation against one batch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from doubles.small import SMALL, TRAINED, workload
+from pytest import approx
+
+import workloads
+from workloads import training
+from workloads.autograd import Variable
+from workloads.training import adamw, training_of
+
+STEP = 1e-6
+
+
+def variables(model, parameters: dict, seed: int = 0) -> dict[str, Variable]:
+    rng = np.random.default_rng(seed)
+    return {name: Variable(rng.standard_normal(shape) * 0.5) for name, shape in model.weight_shapes(parameters).items()}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_derivatives_are_those_of_small_changes(name, small_bert):
+    """Along a random direction for each weight, so that every value takes part."""
+    trained = training_of(workload(name, small_bert))
+    parameters = {**SMALL[name], "accumulate": 1}
+    weights, inputs = variables(trained, parameters), trained.inputs(parameters, 1)
+    trained.model.loss(parameters, weights, inputs).backward()
+    rng = np.random.default_rng(1)
+    for key, weight in weights.items():
+        direction = rng.standard_normal(weight.shape)
+        losses = []
+        for sign in (1, -1):
+            moved = {**weights, key: Variable(weight.value + sign * STEP * direction)}
+            losses.append(float(trained.model.loss(parameters, moved, inputs).value))
+        slope = (losses[0] - losses[1]) / (2 * STEP)
+        assert float((weight.gradient * direction).sum()) == approx(slope, rel=1e-3, abs=1e-7), (
+            key
+        )  # erf is interpolated: its slope errs by 5e-5
+
+
+def test_the_loss_on_variables_is_the_loss_on_arrays(small_bert):
+    for name in TRAINED:
+        trained = training_of(workload(name, small_bert))
+        parameters = {**SMALL[name], "accumulate": 1}
+        weights, inputs = variables(trained, parameters), trained.inputs(parameters, 1)
+        plain = {key: weight.value.astype(np.float32) for key, weight in weights.items()}
+        assert float(trained.model.loss(parameters, weights, inputs).value) == approx(
+            float(trained.model.loss(parameters, plain, inputs)), rel=1e-5
+        )
+
+
+def test_two_steps_of_adamw_by_hand():
+    weight, moments = np.array([2.0]), (np.zeros(1), np.zeros(1))
+    rate, decay, (b1, b2), epsilon = 6e-4, 0.1, (0.9, 0.95), 1e-8
+    adamw(weight, np.array([0.5]), moments, 1)
+    first = 2.0 * (1 - rate * decay) - rate * 0.5 / (0.5 + epsilon)  # both corrections undo the first averaging
+    assert weight[0] == approx(first, rel=1e-12)
+    adamw(weight, np.array([-1.0]), moments, 2)
+    mean = (b1 * (1 - b1) * 0.5 + (1 - b1) * -1.0) / (1 - b1**2)
+    square = (b2 * (1 - b2) * 0.25 + (1 - b2) * 1.0) / (1 - b2**2)
+    assert weight[0] == approx(first * (1 - rate * decay) - rate * mean / (math.sqrt(square) + epsilon), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mlp", "bert-tiny", "gpt-tiny"])
+def test_losses_change_with_the_updates_and_not_only_with_the_inputs(name, monkeypatch):
+    trained = workloads.get(name, "training")
+    parameters = {**SMALL[name], "accumulate": 1}
+    weights = trained.seeded_weights(parameters, 0)
+    sets = [trained.inputs(parameters, 1)] * 3
+    losses = [float(outputs["loss"][0]) for outputs in trained.references(parameters, weights, sets)]
+    assert losses[0] > losses[1] > losses[2]
+    tolerance = trained.tolerance["fp32"]
+    assert losses[0] - losses[1] > tolerance  # an optimizer that did nothing would be a mismatch
+    monkeypatch.setattr(training, "LEARNING_RATE", 2 * training.LEARNING_RATE)
+    other = [float(outputs["loss"][0]) for outputs in trained.references(parameters, weights, sets)]
+    assert max(abs(a - b) for a, b in zip(losses, other, strict=True)) > tolerance
+
+
+def test_accumulating_is_one_large_batch():
+    parameters = {"batch_size": 6, "width": 5, "depth": 2, "accumulate": 1}
+    trained = workloads.get("mlp", "training")
+    weights = trained.seeded_weights(parameters, 0)
+    whole = trained.inputs(parameters, 1)
+    parts = {name: value.reshape(3, 2, 5) for name, value in whole.items()}
+    at_once = trained.references(parameters, weights, [whole] * 2)
+    in_parts = trained.references({**parameters, "batch_size": 2, "accumulate": 3}, weights, [parts] * 2)
+    for a, b in zip(at_once, in_parts, strict=True):
+        assert a["loss"] == approx(b["loss"], rel=1e-6)
+
+
+def test_micro_batches_differ_and_lie_along_the_first_axis():
+    trained = workloads.get("gpt-tiny", "training")
+    parameters = {"batch_size": 2, "seq_len": 5, "attention": "explicit", "accumulate": 3}
+    inputs = trained.inputs(parameters, 1)
+    assert {name: value.shape for name, value in inputs.items()} == {"input_ids": (3, 2, 5), "targets": (3, 2, 5)}
+    assert np.array_equal(inputs["input_ids"][:, :, 1:], inputs["targets"][:, :, :-1])
+    assert not np.array_equal(inputs["input_ids"][0], inputs["input_ids"][1])
+    assert trained.tokens_per_call(parameters) == 30
+    assert trained.items_per_call(parameters) == 6
+
+
+def test_what_the_oracle_does_not_use_cannot_be_differentiated():
+    with pytest.raises(TypeError):
+        np.sin(Variable(np.ones(2)))
