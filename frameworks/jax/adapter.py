@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import importlib.util
 import os
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -45,7 +47,7 @@ ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCAT
 class Adapter(boundary.Adapter):
     def __init__(self):
         self._compiled: Counter[str] = Counter()  # executables by the function they were compiled for
-        self._peak_before = 0
+        self._ballast: runtime.Ballast | None = None
         self._device: jax.Device | None = None
         jax.monitoring.register_event_duration_secs_listener(self._count)
 
@@ -100,10 +102,7 @@ class Adapter(boundary.Adapter):
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
         if cell.shapes == "dynamic" and cell.mode != "eager":
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
-        if cell.implementation == "library":
-            from frameworks.jax import library as models  # transformers takes seconds to import
-        else:
-            from frameworks.jax import plain as models
+        models = _models(cell.implementation)
         dtype = jnp.dtype(PRECISION[cell.dtype][0])
 
         load = functools.partial(self._load, dtype)
@@ -170,15 +169,22 @@ class Adapter(boundary.Adapter):
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
     def allocated_bytes(self) -> int | None:
-        # JAX cannot reset the peak, so it counts from here, before a mode is prepared; what XLA's autotuning tries is
-        # in it, and a mode that stays below an earlier one's peak has an unknown one of its own.
-        self._peak_before = self._statistic("peak_bytes_in_use") or 0
-        return self._statistic("bytes_in_use")
+        statistics = runtime.memory(self._device)
+        return statistics and statistics["bytes_in_use"]
+
+    def reset_peak(self) -> None:
+        # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.
+        self._ballast = runtime.ballast(self._device)
 
     def peak_memory_bytes(self) -> int | None:
-        peak = self._statistic("peak_bytes_in_use")
-        return peak if peak is not None and peak > self._peak_before else None
+        ballast, self._ballast = self._ballast, None
+        return runtime.memory(self._device)["peak_bytes_in_use"] - ballast.bytes if ballast else None
 
-    def _statistic(self, name: str) -> int | None:
-        statistics = self._device.memory_stats() if self._device is not None else None
-        return statistics.get(name) if statistics else None
+
+def _models(implementation: str) -> ModuleType:
+    if implementation == "plain":
+        return importlib.import_module("frameworks.jax.plain")
+    try:
+        return importlib.import_module("frameworks.jax.library")  # transformers takes seconds to import
+    except ImportError as error:
+        raise Unsupported(f"the library implementation needs transformers with Flax models: {error}.") from error

@@ -13,7 +13,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, canary
+from frameworks import adapter, canary, fatbin
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.paddle import graphs
 from measurement.cells import Cell
@@ -27,6 +27,12 @@ FLAGS = [
     "FLAGS_allocator_strategy",
     "FLAGS_use_stride_kernel",  # eager's transposes are views, which the next operator copies, slowly on a CPU
 ]
+
+OTHER_BUILDS = (
+    "paddlepaddle-gpu on PyPI ends at 2.6.2; 3.x, with kernels for Hopper and newer, is on Paddle's own package index: "
+    "make setup FRAMEWORK=paddle DEVICE=gpu PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/ "
+    "(cu129 for CUDA 12.9)"
+)
 
 
 class Adapter(adapter.Adapter):
@@ -64,6 +70,18 @@ class Adapter(adapter.Adapter):
         results = {"ones": paddle.ones([4, 4], "float32"), "sum": left + right, "matmul": paddle.matmul(left, right)}
         results["relu"] = nn.functional.relu(left)
         return {name: tensor.numpy() for name, tensor in results.items()}
+
+    def misfit(self, device: str) -> str | None:
+        if device == "cpu":
+            return None
+        index, version = int(device.split(":")[1]), f"Paddle {paddle.__version__} (CUDA {paddle.version.cuda()})"
+        # The library of Paddle's own kernels; the one beside it, libphi, holds those of NVIDIA's libraries as well.
+        held = ", ".join(fatbin.architectures(paddle.base.libpaddle.__file__)) or "no GPU"
+        name, (major, minor) = (
+            paddle.device.cuda.get_device_name(index),
+            paddle.device.cuda.get_device_capability(index),
+        )
+        return f"{version} has kernels for {held}, and {device}, an {name}, is sm_{major}{minor}. {OTHER_BUILDS}"
 
     def configure(self, cell: Cell) -> Effective:
         self._device, dtype, on_gpu = cell.device, DTYPES[cell.dtype], cell.device_kind == "gpu"
@@ -139,8 +157,10 @@ class Adapter(adapter.Adapter):
 
 def _model(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
     if cell.implementation == "library":
-        from frameworks.paddle import library  # PaddleNLP takes seconds to import
-
+        try:
+            from frameworks.paddle import library  # PaddleNLP takes seconds to import
+        except ImportError as error:
+            raise Unsupported(f"the library implementation needs the package paddlenlp: {error}.") from error
         return library.bert(workload, weights)
     from frameworks.paddle import plain
 
