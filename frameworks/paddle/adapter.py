@@ -110,7 +110,8 @@ class Adapter(adapter.Adapter):
             raise Unsupported(reason)
         model = _model(workload, cell, weights)
         model.eval()
-        model.to(dtype=DTYPES[cell.dtype])
+        if any(DTYPES[cell.dtype] not in str(parameter.dtype) for parameter in model.parameters()):
+            model.to(dtype=DTYPES[cell.dtype])  # asks a GPU for its free memory even where nothing is to be cast
         tensors = [self.place(cell, arrays) for arrays in inputs]
         specification = graphs.specification(workload, cell, tensors[0])
         if cell.mode == "inference":
