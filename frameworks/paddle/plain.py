@@ -173,7 +173,8 @@ SMALL_MODELS = {
 def load(model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str]) -> nn.Layer:
     """Copy every weight into the parameter of its name, linear ones (out, in) turned into Paddle's (in, out).
 
-    In the parameters' own type, Paddle's default one when the model was made. Raises ValueError for a weight without a parameter, a parameter without a weight, and a wrong shape.
+    They take the parameters' own type: Paddle's default one when the model was made. Raises ValueError for a weight
+    without a parameter, a parameter without a weight, and a wrong shape.
     """
     linear = {f"{name}.weight" for name, layer in model.named_sublayers() if isinstance(layer, nn.Linear)}
     missing = dict(model.named_parameters())
