@@ -92,6 +92,13 @@ class Adapter(ABC):
         Keys and operands as in `frameworks.canary`; the worker compares the results on the host.
         """
 
+    def misfit(self, device: str) -> str | None:
+        """Asked after a canary that failed: what the build has kernels for, what `device` is, which build would fit.
+
+        One or two sentences without the last full stop; None where the framework does not tell.
+        """
+        return None
+
     @abstractmethod
     def configure(self, cell: Cell) -> Effective:
         """Set threads, device and precision for `cell`, once per process, and read them back."""

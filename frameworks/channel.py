@@ -10,6 +10,11 @@ from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 
 MARKER_BYTES = 512
+# How frameworks, XLA, the allocators and CUDA's libraries say that memory ran out: in a message or as an error's name.
+OUT_OF_MEMORY = (
+    *("out of memory", "outofmemory", "resource_exhausted", "resourceexhausted", "oom when allocating"),
+    *("cannot allocate memory", "can't allocate memory", "alloc_failed", "cudaerrormemoryallocation"),
+)
 
 
 class Untrustworthy(Exception):
@@ -42,9 +47,8 @@ def classify(error: Exception) -> tuple[str, str]:
     """The status and the one-line reason of an exception from a framework."""
     text = " ".join(str(error).split())
     reason = text if isinstance(error, (Unsupported, Untrustworthy)) else f"{type(error).__name__}: {text}"
-    memory = ("out of memory", "resource_exhausted", "cannot allocate memory", "can't allocate memory")
     if isinstance(error, Unsupported):
         return "unsupported", reason
-    if isinstance(error, MemoryError) or any(sign in text.lower() for sign in memory):
+    if isinstance(error, MemoryError) or any(sign in reason.lower() for sign in OUT_OF_MEMORY):
         return "oom", reason[:500]
     return "error", reason[:500]

@@ -16,7 +16,8 @@ def probe(name: str, device: str) -> dict:
     obstacle = adapter.available(device)
     if obstacle is None:
         wrong = canary.problem(adapter.canary(device))
-        obstacle = f"{wrong}: this build does not work on this device" if wrong else None
+        why = wrong and (adapter.misfit(device) or "this build does not work on this device")
+        obstacle = f"{wrong}: {why}" if wrong else None
     modes = {}
     if obstacle is None:
         for mode in frameworks.describe(name).modes:

@@ -72,7 +72,7 @@ class Worker:
             raise Unsupported(reason)
         wrong = canary.problem(self.adapter.canary(cell.device))
         if wrong and not self.job["force"]:
-            why = self.adapter.available(cell.device) or f"this build does not work on {cell.device}"
+            why = self.adapter.misfit(cell.device) or f"this build does not work on {cell.device}"
             raise Unsupported(f"{wrong}: {why}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
         self.sound = wrong is None

@@ -93,8 +93,9 @@ def take_sample(contender: Contender, clocks: Clocks) -> None:
 def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
     """Call until two consecutive windows of samples agree with no compile counter moving, or the time is spent.
 
-    Sets the number of calls a sample needs to last `sample_seconds` on the way: the latency seen last decides.
+    Sets the number of calls a sample needs to last as long as the profile says: the latency seen last decides.
     """
+    shortest = profile.sample_seconds if contender.synchronize_each_call else profile.queued_sample_seconds
     deadline = clocks.wall() + profile.warmup_seconds
     earlier: list[float] | None = None
     while True:
@@ -105,7 +106,7 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
             contender.warmup_calls += contender.calls_per_sample
             if clocks.wall() > deadline:
                 break
-        wanted = max(1, math.ceil(profile.sample_seconds / max(median(window), 1e-9)))
+        wanted = max(1, math.ceil(shortest / max(median(window), 1e-9)))
         rested = contender.compilations() == before
         full = len(window) == _window_length(window, profile)
         # A changed sample length changes what a window is, unless it hardly changed.

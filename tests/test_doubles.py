@@ -177,6 +177,7 @@ def test_launches_of_a_longer_profile_are_fresh_processes(run):
         ({"FAKE_IMPORT": "raises"}, "error", "ImportError: libfake.so.1: cannot open shared object file"),
         ({"FAKE_IMPORT": "dies"}, "crash", "killed by SIGSEGV"),
         ({"FAKE_CANARY": "broken"}, "unsupported", "the canary operator 'ones' returned wrong values"),
+        ({"FAKE_CANARY": "broken"}, "unsupported", ": this fake has kernels for sm_1; a fake for this device is on"),
     ],
 )
 def test_a_framework_that_cannot_start_costs_its_own_cells(run, environment, status, reason):

@@ -228,6 +228,21 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
     assert "Outputs differ from numpy's" in record["reason"]
 
 
+def test_paddle_takes_weights_in_a_type_that_numpy_lacks():
+    """A GPU's bf16 cells need it; no CPU has the matrix products to measure it there."""
+    code = (
+        "import numpy, paddle\n"
+        "from frameworks.paddle import plain\n"
+        "paddle.set_default_dtype('bfloat16')\n"
+        "weight = numpy.arange(16, dtype=numpy.float32).reshape(4, 4)\n"
+        "shapes = {'linear.weight': weight, **dict.fromkeys(('linear.bias', 'norm.weight', 'norm.bias'), weight[0])}\n"
+        "model = plain.mlp({f'layers.0.{name}': values for name, values in shapes.items()})\n"
+        "assert all(parameter.dtype == paddle.bfloat16 for parameter in model.parameters())\n"
+        "assert (model.linears[0].weight.astype('float32').numpy() == weight.T).all()\n"
+    )
+    subprocess.run([str(interpreter("paddle")), "-c", code], cwd=ROOT, check=True, capture_output=True)
+
+
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory) -> Path:
     """A checkpoint of bert-tiny with random weights, as transformers writes it."""

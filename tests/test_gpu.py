@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 
 import pytest
 
 from frameworks import gpu_figures
+from frameworks.fatbin import architectures
 from measurement import gpu
 from measurement.gpu import GpuMeter, summarised, visible
 from measurement.sampling import Clocks
@@ -100,3 +102,23 @@ def test_calls_beside_the_samples(seconds, calls):
     found = gpu_figures.figures(device, device.step, seconds, clocks)
     assert device.waits == calls
     assert found == {"latency_sync_s": 1, "device_s": 0.5 * min(calls, 10)}
+
+
+def image(kind, architecture, payload):
+    """An image of GPU code as it lies in a library: kind 1 is PTX, 2 a binary."""
+    return struct.pack("<HHIQ12xI32x", kind, 0x101, 64, len(payload), architecture) + payload
+
+
+def region(*images):
+    """A fat binary that holds them."""
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, sum(map(len, images))) + b"".join(images)
+
+
+def test_a_library_s_gpu_code_is_read_off_it(tmp_path):
+    library = tmp_path / "lib.so"
+    by_chance = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 1 << 60)
+    first = region(image(2, 90, b"x" * 40), image(2, 61, by_chance + b"y" * 8), image(1, 80, b"z" * 16))
+    library.write_bytes(b"code" * 10 + by_chance + first + b"more" * 5 + region(image(2, 120, b"")) + by_chance[:6])
+    assert architectures(str(library)) == ["sm_61", "compute_80", "sm_90", "sm_120"]
+    library.write_bytes(b"code" * 10)
+    assert architectures(str(library)) == []

@@ -17,7 +17,8 @@ from measurement.sampling import Contender, first_call, independent_timer, take_
 TICK = 1 / 1024  # binary, so that sums of it are exact
 PROFILE = Profile(
     "test", 1, 1, seconds_per_cell=1.0, maximum_seconds_per_cell=2.0, minimum_rounds=4, target_half_width=0.01,
-    stop_early=False, warmup_seconds=2.0, sample_seconds=16 * TICK, long_call_seconds=1.0,
+    stop_early=False, warmup_seconds=2.0, sample_seconds=16 * TICK, queued_sample_seconds=40 * TICK,
+    long_call_seconds=1.0,
 )  # fmt: skip
 
 
@@ -132,6 +133,13 @@ def test_warm_up_waits_for_a_slow_start(machine):
     # Windows of 5 single calls: two fall, the third's median and quartiles are those of the fourth.
     assert contender.steady
     assert contender.warmup_calls == 20
+
+
+@pytest.mark.parametrize(("each_call", "calls"), [(True, 16), (False, 40)])
+def test_samples_of_queued_calls_are_longer(machine, each_call, calls):
+    contender = machine.contender("a", TICK, synchronize_each_call=each_call)
+    warm_up(contender, PROFILE, machine.clocks)
+    assert contender.calls_per_sample == calls
 
 
 def test_warm_up_that_never_settles_ends_at_its_cap(machine):

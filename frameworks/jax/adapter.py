@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import importlib.util
 import os
-import zlib
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -18,8 +18,8 @@ import numpy as np
 
 import frameworks.adapter as boundary
 from frameworks import canary
-from frameworks.adapter import Capture, Effective, Step, Unsupported
-from frameworks.jax import runtime
+from frameworks.adapter import Effective, Step, Unsupported
+from frameworks.jax import graphs, runtime
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -30,8 +30,6 @@ PRECISION = {
     "bf16": (jnp.bfloat16, "default"),
     "fp16": (jnp.float16, "default"),
 }
-COMPILED = "/jax/core/compile/backend_compile_duration"  # fires once per executable, cached on disk or not
-WHOLE_MODEL = "whole_model_"
 READ_BACK = (
     "jax_default_matmul_precision",
     "jax_enable_x64",
@@ -44,14 +42,9 @@ ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCAT
 
 class Adapter(boundary.Adapter):
     def __init__(self):
-        self._compiled: Counter[str] = Counter()  # executables by the function they were compiled for
-        self._peak_before = 0
+        self._compilations = graphs.Compilations()
+        self._ballast: runtime.Ballast | None = None
         self._device: jax.Device | None = None
-        jax.monitoring.register_event_duration_secs_listener(self._count)
-
-    def _count(self, event: str, _seconds: float, **details: Any) -> None:
-        if event == COMPILED:
-            self._compiled[str(details.get("fun_name", ""))] += 1
 
     def available(self, device: str) -> str | None:
         try:
@@ -104,10 +97,7 @@ class Adapter(boundary.Adapter):
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
         if cell.shapes == "dynamic" and cell.mode != "eager":
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
-        if cell.implementation == "library":
-            from frameworks.jax import library as models  # transformers takes seconds to import
-        else:
-            from frameworks.jax import plain as models
+        models = _models(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
         model = workload.model if trains else workload
@@ -121,29 +111,13 @@ class Adapter(boundary.Adapter):
                 workload.family, forward, dtype, int(cell.parameter("accumulate")), scanned=cell.mode != "eager"
             )
             trainer = training.Trainer(params, self._device)
-            call, capture = self._callable(cell, iterate, (trainer.state, *device_inputs[0]), detail, donated=(0,))
+            call, capture = self._compilations.callable(
+                cell, iterate, (trainer.state, *device_inputs[0]), detail, donated=(0,)
+            )
             trainer.iterate = call
             return Step(trainer, device_inputs, capture, trainer.restore)
-        call, capture = self._callable(cell, forward, (params, *device_inputs[0]), detail)
+        call, capture = self._compilations.callable(cell, forward, (params, *device_inputs[0]), detail)
         return Step(functools.partial(call, params), device_inputs, capture)
-
-    def _callable(
-        self, cell: Cell, function: Callable, arguments: tuple, detail: str, donated: tuple[int, ...] = ()
-    ) -> tuple[Callable, Callable[[], Capture]]:
-        """`function` as the cell's mode calls it, and what tells of its capture."""
-        backend = f"xla:{cell.device_kind}"
-        if cell.mode == "eager":
-            return function, self._eager_capture(backend, detail)
-
-        def whole_model(*arguments):
-            return function(*arguments)
-
-        # Compilation events tell this graph from others by its name. The name is part of the key of JAX's compile
-        # cache too, so it must be the same in every process.
-        whole_model.__name__ = whole_model.__qualname__ = f"{WHOLE_MODEL}{zlib.crc32(cell.id.encode()):08x}"
-        graph = jax.jit(whole_model, donate_argnums=donated)
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), arguments)
-        return graph, self._graph_capture(graph, shapes, backend, detail)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         # Under training everything stays in float32, and the loss casts it.
@@ -154,32 +128,6 @@ class Adapter(boundary.Adapter):
         # A copy of our own: JAX may alias host memory, and these arrays are pages of a file.
         kind = dtype if np.issubdtype(array.dtype, np.floating) else np.int32
         return jax.device_put(np.array(array, dtype=kind, order="C"), self._device)
-
-    def _eager_capture(self, backend: str, detail: str) -> Callable[[], Capture]:
-        def operators() -> int:
-            return sum(count for function, count in self._compiled.items() if WHOLE_MODEL not in function)
-
-        before = operators()
-        return lambda: Capture(False, graphs=0, compilations=operators() - before, backend=backend, detail=detail)
-
-    def _graph_capture(self, graph: Any, arguments: tuple, backend: str, detail: str) -> Callable[[], Capture]:
-        whole = functools.cache(lambda: runtime.is_whole(graph.lower(*arguments).as_text()))
-        name = graph.__name__
-
-        def compilations() -> int:
-            return sum(count for function, count in self._compiled.items() if name in function)
-
-        before = compilations()  # the cell may have been prepared before
-
-        def capture() -> Capture:
-            graphs, events = graph._cache_size(), compilations() - before
-            if not graphs:
-                return Capture(False, 0, 0, events, backend, "not called yet")
-            problem = "" if whole() else "the module calls back into Python"
-            # A version whose events name no function still moves the cache's size.
-            return Capture(not problem, graphs, 0, max(events, graphs), backend, problem or detail)
-
-        return capture
 
     def synchronize(self, output: Any) -> None:
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
@@ -193,15 +141,22 @@ class Adapter(boundary.Adapter):
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
     def allocated_bytes(self) -> int | None:
-        # JAX cannot reset the peak, so it counts from here, before a mode is prepared; what XLA's autotuning tries is
-        # in it, and a mode that stays below an earlier one's peak has an unknown one of its own.
-        self._peak_before = self._statistic("peak_bytes_in_use") or 0
-        return self._statistic("bytes_in_use")
+        statistics = runtime.memory(self._device)
+        return statistics and statistics["bytes_in_use"]
+
+    def reset_peak(self) -> None:
+        # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.
+        self._ballast = runtime.ballast(self._device)
 
     def peak_memory_bytes(self) -> int | None:
-        peak = self._statistic("peak_bytes_in_use")
-        return peak if peak is not None and peak > self._peak_before else None
+        ballast, self._ballast = self._ballast, None
+        return runtime.memory(self._device)["peak_bytes_in_use"] - ballast.bytes if ballast else None
 
-    def _statistic(self, name: str) -> int | None:
-        statistics = self._device.memory_stats() if self._device is not None else None
-        return statistics.get(name) if statistics else None
+
+def _models(implementation: str) -> ModuleType:
+    if implementation == "plain":
+        return importlib.import_module("frameworks.jax.plain")
+    try:
+        return importlib.import_module("frameworks.jax.library")  # transformers takes seconds to import
+    except ImportError as error:
+        raise Unsupported(f"the library implementation needs transformers with Flax models: {error}.") from error

@@ -13,22 +13,28 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, canary
+from frameworks import adapter, canary, fatbin
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import graphs, training
+from frameworks.paddle import calls, graphs, models, training
+from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads import bert, gpt
 from workloads.spec import Arrays, Workload
 
 # Names of what models of a family return, in their order.
 OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS}
-DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 FLAGS = [
     "FLAGS_use_mkldnn",
     "FLAGS_new_executor_serial_run",
     "FLAGS_allocator_strategy",
     "FLAGS_use_stride_kernel",  # eager's transposes are views, which the next operator copies, slowly on a CPU
 ]
+
+OTHER_BUILDS = (
+    "paddlepaddle-gpu on PyPI ends at 2.6.2; 3.x, with kernels for Hopper and newer, is on Paddle's own package index: "
+    "make setup FRAMEWORK=paddle DEVICE=gpu PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/ "
+    "(cu129 for CUDA 12.9)"
+)
 
 
 class Adapter(adapter.Adapter):
@@ -67,6 +73,18 @@ class Adapter(adapter.Adapter):
         results["relu"] = nn.functional.relu(left)
         return {name: tensor.numpy() for name, tensor in results.items()}
 
+    def misfit(self, device: str) -> str | None:
+        if device == "cpu":
+            return None
+        index, version = int(device.split(":")[1]), f"Paddle {paddle.__version__} (CUDA {paddle.version.cuda()})"
+        # The library of Paddle's own kernels; the one beside it, libphi, holds those of NVIDIA's libraries as well.
+        held = ", ".join(fatbin.architectures(paddle.base.libpaddle.__file__)) or "no GPU"
+        name, (major, minor) = (
+            paddle.device.cuda.get_device_name(index),
+            paddle.device.cuda.get_device_capability(index),
+        )
+        return f"{version} has kernels for {held}, and {device}, an {name}, is sm_{major}{minor}. {OTHER_BUILDS}"
+
     def configure(self, cell: Cell) -> Effective:
         self._device, dtype, on_gpu = cell.device, DTYPES[cell.dtype], cell.device_kind == "gpu"
         paddle.set_device(cell.device)
@@ -96,42 +114,43 @@ class Adapter(adapter.Adapter):
             raise Unsupported(reason)
         if cell.pass_name == "training":
             return self._prepare_training(workload, cell, weights, inputs)
-        model = _model(workload, cell, weights)
+        model = models.build(workload, cell, weights)
         model.eval()
-        model.to(dtype=DTYPES[cell.dtype])
+        if any(DTYPES[cell.dtype] not in str(parameter.dtype) for parameter in model.parameters()):
+            model.to(dtype=DTYPES[cell.dtype])  # asks a GPU for its free memory even where nothing is to be cast
         tensors = [self.place(cell, arrays) for arrays in inputs]
         names = OUTPUTS.get(workload.family, ("output",))
         if cell.mode == "inference":
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
-            return Step(_named(exported, names), tensors, lambda: exported.captured)
+            return Step(calls.named(exported, names), tensors, lambda: exported.captured)
         if cell.mode == "eager":
-            return Step(_named(_without_gradients(model), names), tensors)
+            return Step(calls.named(calls.without_gradients(model), names), tensors)
         static, capture = graphs.to_static(model, workload, cell, tensors[0])
-        return Step(_named(_without_gradients(static), names), tensors, capture)
+        return Step(calls.named(calls.without_gradients(static), names), tensors, capture)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""
-        objective = training.OBJECTIVES[workload.family](_model(workload.model, cell, weights))
+        objective = training.OBJECTIVES[workload.family](models.build(workload.model, cell, weights))
         objective.train()
         tensors = [self.place(cell, arrays) for arrays in inputs]
         accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
         if cell.mode == "eager":
             trainer = training.Trainer(objective, objective, accumulate, bf16)
-            return Step(_named(trainer, ("loss",)), tensors, restore=trainer.restore)
+            return Step(calls.named(trainer, ("loss",)), tensors, restore=trainer.restore)
         static, capture = graphs.to_static(objective, workload, cell, tensors[0])
         trainer = training.Trainer(objective, static, accumulate, bf16)
-        return Step(_named(trainer, ("loss",)), tensors, capture, trainer.restore)
+        return Step(calls.named(trainer, ("loss",)), tensors, capture, trainer.restore)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # auto_cast casts there
-        return tuple(_tensor(array, dtype) for array in arrays.values())
+        return tuple(calls.tensor(array, dtype) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
         if self._device != "cpu":  # raises on a CPU, where calls return when their work is done
             paddle.device.cuda.synchronize()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return {name: _array(tensor) for name, tensor in output.items()}
+        return {name: calls.array(tensor) for name, tensor in output.items()}
 
     def release(self) -> None:
         gc.collect()
@@ -153,40 +172,6 @@ class Adapter(adapter.Adapter):
         return paddle.device.cuda.max_memory_allocated() if known else None
 
 
-def _model(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
-    if cell.implementation == "library":
-        from frameworks.paddle import library  # PaddleNLP takes seconds to import
-
-        return library.bert(workload, weights)
-    from frameworks.paddle import plain
-
-    if workload.family not in plain.TRANSFORMERS:
-        return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
-    fused = cell.parameter("attention") == "fused"
-    if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
-        # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
-        raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only.")
-    return plain.TRANSFORMERS[workload.family](workload, weights, fused)
-
-
-def _named(model, names: tuple[str, ...]):
-    """`model`, whose one or several results come under their names."""
-
-    def call(*inputs):
-        outputs = model(*inputs)
-        return dict(zip(names, outputs if isinstance(outputs, (tuple, list)) else (outputs,)))  # noqa: B905 - timed
-
-    return call
-
-
-def _without_gradients(model: nn.Layer):
-    def call(*inputs):
-        with paddle.no_grad():
-            return model(*inputs)
-
-    return call
-
-
 def _require(cell: Cell) -> None:
     """Raise `Unsupported` where the device has no matrix products in the cell's type."""
     on_cpu = cell.device_kind == "cpu"
@@ -200,20 +185,6 @@ def _require(cell: Cell) -> None:
     except RuntimeError as error:
         reason = f"Paddle {paddle.__version__} has no {DTYPES[cell.dtype]} matmul for {cell.device_kind}"
         raise Unsupported(f"{reason}, so a model with its parameters cast cannot run.") from error
-
-
-def _tensor(array: np.ndarray, dtype: str) -> paddle.Tensor:
-    return paddle.to_tensor(array, DTYPES[dtype] if array.dtype.kind == "f" else None)
-
-
-def _array(tensor: Any) -> np.ndarray:
-    """The values of a tensor or of a predictor's output handle, floating point as float32."""
-    if isinstance(tensor, paddle.Tensor):
-        return tensor.astype("float32").numpy()
-    values = tensor.copy_to_cpu()
-    if values.dtype == np.uint16:  # the bits of bfloat16, the upper half of float32's
-        return (values.astype(np.uint32) << 16).view(np.float32)
-    return values.astype(np.float32)
 
 
 def _openmp_threads() -> int | None:

@@ -184,7 +184,8 @@ SMALL_MODELS = {
 def load(model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str]) -> nn.Layer:
     """Copy every weight into the parameter of its name, linear ones (out, in) turned into Paddle's (in, out).
 
-    Raises ValueError for a weight without a parameter, a parameter without a weight, and a wrong shape.
+    They take the parameters' own type: Paddle's default one when the model was made. Raises ValueError for a weight
+    without a parameter, a parameter without a weight, and a wrong shape.
     """
     linear = {f"{name}.weight" for name, layer in model.named_sublayers() if isinstance(layer, nn.Linear)}
     missing = dict(model.named_parameters())
@@ -196,7 +197,7 @@ def load(model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str])
         values = np.ascontiguousarray(array.T if name in linear else array)
         if list(values.shape) != parameter.shape:
             raise ValueError(f"{checkpoint_name}: shape {values.shape}, but {name!r} has {parameter.shape}.")
-        parameter.set_value(values)
+        parameter.set_value(paddle.to_tensor(values, parameter.dtype))  # it takes no other type than its own
     if missing:
         raise ValueError(f"no weight for {', '.join(missing)}.")
     return model

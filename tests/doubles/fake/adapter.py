@@ -44,6 +44,9 @@ class Adapter(adapter.Adapter):
         }
         return right if self._device_works else {name: np.zeros_like(value) for name, value in right.items()}
 
+    def misfit(self, device: str) -> str | None:
+        return "this fake has kernels for sm_1; a fake for this device is on another index"
+
     def configure(self, cell: Cell) -> Effective:
         found = sorted(path.name for path in CACHE.glob("*"))
         return Effective(threads=cell.threads, settings={"cache": str(CACHE), "found_in_cache": found})

@@ -1,0 +1,28 @@
+"""Which model a cell means."""
+
+from __future__ import annotations
+
+from paddle import nn
+
+from frameworks.adapter import Unsupported
+from frameworks.paddle import plain
+from frameworks.paddle.calls import DTYPES
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+
+def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
+    """The cell's model with these weights. Raises `Unsupported` where there is none."""
+    if cell.implementation == "library":
+        try:
+            from frameworks.paddle import library  # PaddleNLP takes seconds to import
+        except ImportError as error:
+            raise Unsupported(f"the library implementation needs the package paddlenlp: {error}.") from error
+        return library.bert(workload, weights)
+    if workload.family not in plain.TRANSFORMERS:
+        return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
+    fused = cell.parameter("attention") == "fused"
+    if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
+        # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
+        raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only.")
+    return plain.TRANSFORMERS[workload.family](workload, weights, fused)
