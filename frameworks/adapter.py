@@ -103,12 +103,13 @@ class Adapter(ABC):
     def configure(self, cell: Cell) -> Effective:
         """Set threads, device and precision for `cell`, once per process, and read them back."""
 
-    def start_compiler(self, cell: Cell) -> None:
+    def start_compiler(self, cell: Cell) -> dict[str, Any]:
         """What the framework does once per process before it compiles anything in this mode: imports, tool checks.
 
-        Comes before each `prepare`. Raises `Unsupported` where the tools are missing.
+        Comes before any `prepare` of the group. Returns the compiler's settings, read back, for the record. Raises
+        `Unsupported` where the tools are missing.
         """
-        return None
+        return {}
 
     @abstractmethod
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:

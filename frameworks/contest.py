@@ -33,15 +33,15 @@ UNSEEN_CALLS = 5  # after the first one at a new shape, for its steady latency
 class Contest(GroupWork):
     """The modes of one group, measured against each other."""
 
-    def __init__(self, worker: Worker, group: dict, profile: Profile, position: int):
+    def __init__(self, worker: Worker, group: dict, profile: Profile, position: int, releases: bool):
         super().__init__(worker, group)
-        self.profile, self.position = profile, position
+        self.profile, self.position, self.releases = profile, position, releases
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
+        cells, members = self.startable(), []
         weights, inputs = self.weights(), load_inputs(self.group["inputs"])
-        members = []
-        for cell in self.cells:
+        for cell in cells:
             with self.worker.reporting([cell]):
                 members.append(self.prepare(cell, weights, inputs))
         if self.worker.job["launch"] is None:  # a priming launch only fills the compile caches
@@ -58,7 +58,7 @@ class Contest(GroupWork):
         noise = self.sample(members)
         self.send_reports(members, noise)
         members.clear()
-        if self.position:  # after the yardsticks the process ends
+        if self.releases:
             self.channel.phase(self.cells[0], "release")
             self.adapter.release()
 
@@ -155,6 +155,7 @@ class Contest(GroupWork):
             "cpu_per_wall": contender.cpu_per_wall,
             "recompilations": None if before is None or after is None else after - before,
             "capture": asdict(captured) if isinstance(captured, Capture) else None,
+            "compiler": self.compilers[member.cell.id],
             "peak_memory_bytes": member.peak_bytes,
             "noise": noise,
             **self.beside(member),

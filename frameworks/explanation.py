@@ -31,8 +31,9 @@ class Explanation(GroupWork):
 
     def run(self) -> None:
         """Profile every cell; each ends in one message. Frees what the group held."""
+        cells = self.startable()
         weights, inputs = self.weights(), load_inputs(self.group["inputs"])
-        for cell in self.cells:
+        for cell in cells:
             with self.worker.reporting([cell]):
                 self.explain(cell, weights, inputs)
         self.adapter.release()

@@ -40,6 +40,7 @@ class GroupWork:
     def __init__(self, worker: Worker, group: dict):
         self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
         self.group = group
+        self.compilers: dict[str, dict] = {}  # their settings by cell
         self.cells = [Cell.from_json(cell) for cell in group["cells"]]
         self.workload = workloads.get(self.cells[0].workload, self.cells[0].pass_name)
 
@@ -47,11 +48,19 @@ class GroupWork:
         """The canonical weights by name, mapped from their files."""
         return {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group["weights"]).glob("*.npy"))}
 
+    def startable(self) -> list[Cell]:
+        """The cells whose compiler is there, started; the others are reported. Before anything else of the group."""
+        started = []
+        for cell in self.cells:
+            with self.worker.reporting([cell]):
+                self.channel.phase(cell, "compiler start")
+                self.compilers[cell.id] = self.adapter.start_compiler(cell)
+                started.append(cell)
+        return started
+
     def first_called(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
         start = time.perf_counter()
-        self.channel.phase(cell, "compiler start")
-        self.adapter.start_compiler(cell)
         self.channel.phase(cell, "prepare")
         memory = MemoryMeter(self.adapter, self.adapter.shared_bytes(cell))
         step = self.adapter.prepare(self.workload, cell, weights, inputs)

@@ -48,12 +48,15 @@ class Worker:
         if "dumps" in self.job:
             return self.explain(every_cell)
         profile = Profile(**self.job["profile"])
-        for position, group in enumerate(self.job["groups"], start=1):
-            Contest(self, group, profile, position).run()
+        groups = self.job["groups"]
+        for position, group in enumerate(groups, start=1):
+            # Small yardsticks need no room on a CPU, and after them the process ends.
+            releases = position < len(groups) or every_cell[0].device_kind == "gpu"
+            Contest(self, group, profile, position, releases).run()
         # Last, so that the yardstick disturbs nothing that is measured by it.
         self.channel.prefix = YARDSTICK_PREFIX
         for group in self.job["yardsticks"]:
-            Contest(self, group, YARDSTICK, position=0).run()
+            Contest(self, group, YARDSTICK, position=0, releases=False).run()
         self.channel.send("done")
 
     def explain(self, every_cell: list[Cell]) -> None:

@@ -111,9 +111,15 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
-        "settings": json.dumps(effective.get("settings", {}), default=str) if effective else None,
+        "settings": json.dumps(_settings(outcome), default=str) if effective else None,
         "git_revision": context.git_revision,
     }
+
+
+def _settings(outcome: Outcome) -> dict:
+    """What was set and read back: the process's, and the compiler's where one was at work."""
+    compiler = outcome.reports[0].get("compiler", {}) if outcome.reports else {}
+    return {**outcome.hello["effective"].get("settings", {}), **compiler}
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:

@@ -91,39 +91,40 @@ def take_sample(contender: Contender, clocks: Clocks) -> None:
 
 
 def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
-    """Call until two consecutive windows of samples agree with no compile counter moving, or the time is spent.
+    """Call until the last two windows of samples agree with no compile counter moving, or the time is spent.
 
-    Sets the number of calls a sample needs to last as long as the profile says: the latency seen last decides.
+    The windows slide: after every sample, the last ones are compared with those before. Sets the number of calls a
+    sample needs to last as long as the profile says: the latency seen last decides.
     """
     shortest = profile.sample_seconds if contender.synchronize_each_call else profile.queued_sample_seconds
     deadline = clocks.wall() + profile.warmup_seconds
-    earlier: list[float] | None = None
+    recent: list[float] = []
     while True:
         before = contender.compilations()
-        window = []
-        while len(window) < _window_length(window, profile):
-            window.append(time_calls(contender, contender.calls_per_sample, clocks))
-            contender.warmup_calls += contender.calls_per_sample
-            if clocks.wall() > deadline:
-                break
-        wanted = max(1, math.ceil(shortest / max(median(window), 1e-9)))
-        rested = contender.compilations() == before
-        full = len(window) == _window_length(window, profile)
-        # A changed sample length changes what a window is, unless it hardly changed.
-        same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
-        if rested and full and same_length and earlier is not None:
-            contender.steady = steady(earlier, window, profile.steady_median, profile.steady_quartiles)
-        if contender.steady or clocks.wall() > deadline:
+        recent.append(time_calls(contender, contender.calls_per_sample, clocks))
+        contender.warmup_calls += contender.calls_per_sample
+        late = clocks.wall() > deadline
+        length = _window_length(recent, profile)
+        wanted = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
+        if len(recent) >= 2 * length:
+            earlier, later = recent[-2 * length : -length], recent[-length:]
+            contender.steady = steady(earlier, later, profile.steady_median, profile.steady_quartiles)
+        if contender.compilations() != before:
+            contender.steady = False
+            recent.clear()
+        if contender.steady or late:
             contender.calls_per_sample = wanted
             return
-        earlier = window if rested and full and same_length else None
-        if not same_length:
+        # A changed sample length changes what a window is, unless it hardly changed.
+        same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
+        if len(recent) >= length and not same_length:
             contender.calls_per_sample = wanted
+            recent.clear()
 
 
-def _window_length(window: Sequence[float], profile: Profile) -> int:
+def _window_length(recent: Sequence[float], profile: Profile) -> int:
     """How many samples make a window of the warm-up: fewer of long calls, which scatter less and cost more."""
-    long = bool(window) and median(window) >= profile.long_call_seconds
+    long = bool(recent) and median(recent[-profile.long_call_window :]) >= profile.long_call_seconds
     return profile.long_call_window if long else profile.warmup_window
 
 

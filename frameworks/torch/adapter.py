@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.benchmark import Timer
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
@@ -60,10 +59,9 @@ class Adapter(adapter.Adapter):
             settings=settings(self._device) | (training.SETTINGS if cell.pass_name == "training" else {}),
         )
 
-    def start_compiler(self, cell: Cell) -> None:
+    def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse(cell, self._device)
-        if cell.mode != "eager":
-            graphs.start(graphs.BACKENDS[cell.mode][0], self._device)
+        return {} if cell.mode == "eager" else graphs.start(graphs.BACKENDS[cell.mode][0], self._device)
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.pass_name == "training":
@@ -103,6 +101,8 @@ class Adapter(adapter.Adapter):
         return {name: tensor.float().cpu().numpy() for name, tensor in output.items()}
 
     def own_timer(self, step: Step) -> Callable[[int], float] | None:
+        from torch.utils.benchmark import Timer
+
         # It synchronizes a GPU before it reads its clock; it takes one thread unless told.
         timer = Timer("step()", globals={"step": step}, num_threads=torch.get_num_threads())
         return lambda calls: timer.timeit(calls).median

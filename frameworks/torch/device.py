@@ -91,8 +91,6 @@ def settings(device: torch.device) -> dict[str, Any]:
 
 
 def _common_settings() -> dict[str, Any]:
-    import torch._inductor.config as inductor
-
     tiny = torch.full((1,), 1e-39)  # a denormal
     return {
         "inference": "torch.inference_mode",
@@ -101,9 +99,6 @@ def _common_settings() -> dict[str, Any]:
         "flush_denormals": not bool((tiny * 0.5).view(torch.int32).any()),
         "interop_threads": torch.get_num_interop_threads(),
         "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "compile_threads": inductor.compile_threads,
-        "freezing": inductor.freezing,
-        "compile": "fullgraph=True; dynamic as the column shapes says",
     }
 
 

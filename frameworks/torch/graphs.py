@@ -9,6 +9,7 @@ import shutil
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -36,14 +37,21 @@ def compile_model(
 
 
 @functools.cache
-def start(backend: str, device: torch.device) -> None:
-    """Have torch do what it does once per process, on a graph of one operator.
+def start(backend: str, device: torch.device) -> dict[str, Any]:
+    """Have torch do what it does once per process, on a graph of one operator; returns the compiler's settings.
 
     Imports, instruction set checks and precompiled headers take longer than a small model's own compilation; the
     first mode to be called would pay for all of them.
     """
     with torch.inference_mode(), _own_caches("start"):
         torch.compile(lambda x: x + 1, backend=backend, dynamic=False)(torch.ones(16, device=device))
+    import torch._inductor.config as inductor  # seconds, which a process without a compiler is spared
+
+    return {
+        "compile_threads": inductor.compile_threads,
+        "freezing": inductor.freezing,
+        "compile": "fullgraph=True; dynamic as the column shapes says",
+    }
 
 
 class CountingBackend:
