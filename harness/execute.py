@@ -232,7 +232,10 @@ class Executor:
         }
 
     def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:
-        """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape."""
+        """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
+
+        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's.
+        """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
         oracle = self.materials(group).reference
@@ -243,7 +246,8 @@ class Executor:
             if outcome.failure or not outcome.reports:
                 continue
             outputs = [dict(np.load(report["outputs"])) for report in outcome.reports]
-            name, reference = self.references.setdefault(key, (f"{cell.framework} {cell.mode}", outputs[0]))
+            standing_in = (f"{cell.framework} {cell.mode}", outputs[0])
+            name, reference = self.references.get(key) or self.references.setdefault((*key, cell.dtype), standing_in)
             error = max(largest_error(values, reference) for values in outputs)
             outcome.parity = Parity(error, workload.tolerance[cell.dtype], name)
             self.check_unseen(group, outcome)

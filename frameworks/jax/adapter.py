@@ -51,8 +51,9 @@ class Adapter(boundary.Adapter):
             runtime.find(device)
         except (RuntimeError, IndexError) as error:
             plugins = [f"jax_cuda{n}_plugin" for n in (12, 13) if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
-            reason = str(error).strip().splitlines()[0]
-            return f"jaxlib {jaxlib.__version__} (CUDA plug-ins: {', '.join(plugins) or 'none'}): {reason}"
+            reason = str(error).strip().splitlines()[0].rstrip(".")
+            hint = "see nvidia-smi and CUDA_VISIBLE_DEVICES" if plugins else "install jax[cuda13] or jax[cuda12]"
+            return f"jaxlib {jaxlib.__version__} (CUDA plug-ins: {', '.join(plugins) or 'none'}): {reason}; {hint}."
         return None
 
     def canary(self, device: str) -> dict[str, Any]:

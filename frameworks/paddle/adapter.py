@@ -53,7 +53,7 @@ class Adapter(adapter.Adapter):
             return f"Paddle {paddle.__version__} here is a CPU build; the GPU builds are called paddlepaddle-gpu."
         index, count = int(device.split(":")[1]), paddle.device.cuda.device_count()
         if index >= count:
-            return f"There is no {device}: Paddle sees {count} GPU(s)."
+            return f"There is no {device}: Paddle sees {count} GPU(s); see nvidia-smi and CUDA_VISIBLE_DEVICES."
         # Only 3.x tells what it was built for; an older build's kernels have to be tried, which the canary does.
         built = [int(architecture) for architecture in getattr(paddle.version, "compiled_cuda_archs", ())]
         major, minor = paddle.device.cuda.get_device_capability(index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import tempfile
@@ -75,6 +76,11 @@ class Exported:
             traced = captured(self._model, backend)
             self._model = None  # the predictor loads weights of its own
             gc.collect()
+            if self._cell.device_kind == "gpu":
+                # A kernel that the build lacks leaves an error behind (only --force gets here with such a build), which
+                # the predictor would take for its own; asking for free memory raises it, once.
+                with contextlib.suppress(OSError, AttributeError):
+                    paddle.base.core.gpu_memory_available()
             self._predictor = inference.create_predictor(config)
         self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
         self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
