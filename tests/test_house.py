@@ -94,8 +94,8 @@ def allowed_to(path: Path) -> set[str] | None:
             "adapter.py": {"measurement.cells", "workloads.spec"},
             "__init__.py": {"frameworks.description", "frameworks."},  # the registry: the rest of the name is formatted
         }.get(rest[0], {"numpy", *boundary, "measurement.*", "workloads.*"})
-    if path.name in ("environments.py", "uv.py") and part == "harness":
-        return {"harness.uv"}  # they make the environments that the others need
+    if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
+        return {"harness.uv", "harness.offline"}  # they make the environments that the others need
     return {
         "measurement": {"numpy", "measurement.*"},
         "workloads": {"numpy", "workloads", "workloads.*", "workloads."},
