@@ -101,6 +101,7 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "tf32": effective.get("tf32"),
         "device": cell.device,
         "device_name": effective.get("device_name") or (context.cpu_name if on_cpu else None),
+        "side_by_side": context.side_by_side,
         "threads": cell.threads,
         "threads_readback": effective.get("threads"),
         "profile": context.profile.name,
@@ -111,9 +112,15 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
-        "settings": json.dumps(effective.get("settings", {}), default=str) if effective else None,
+        "settings": _settings(effective, context),
         "git_revision": context.git_revision,
     }
+
+
+def _settings(effective: dict, context: Context) -> str | None:
+    """The framework's switches as read back, and where the launches ran if that differs within the run."""
+    served = {"served_by": context.served_by} if context.served_by else {}
+    return json.dumps({**effective.get("settings", {}), **served}, default=str) if effective else None
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:
