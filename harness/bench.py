@@ -32,7 +32,7 @@ def bench(arguments: argparse.Namespace) -> int:
     given = resumed.read("plan.json")["given"] if resumed else asked_for(arguments)
     wanted = sweep.resolve(given)
     if wanted.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
-        given.setdefault("threads", wanted.axes["threads"])
+        given["threads"] = wanted.axes["threads"]
     finished = resumed.finished() if resumed else frozenset()
     planned = plan.plan(wanted, finished)
     groups = [group for bundle in planned.bundles for group in bundle.groups]
