@@ -6,6 +6,7 @@ import json
 import os
 import sys
 
+from frameworks import obstacles
 from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 
@@ -45,6 +46,8 @@ def classify(error: Exception) -> tuple[str, str]:
     memory = ("out of memory", "resource_exhausted", "cannot allocate memory", "can't allocate memory")
     if isinstance(error, Unsupported):
         return "unsupported", reason
+    if obstacle := obstacles.from_words(text):
+        return "unsupported", f"{obstacle} ({reason[:300]})"
     if isinstance(error, MemoryError) or any(sign in text.lower() for sign in memory):
         return "oom", reason[:500]
     return "error", reason[:500]

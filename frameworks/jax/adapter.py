@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import importlib.util
 import os
 import zlib
 from collections import Counter
@@ -54,13 +53,8 @@ class Adapter(boundary.Adapter):
             self._compiled[str(details.get("fun_name", ""))] += 1
 
     def available(self, device: str) -> str | None:
-        try:
-            runtime.find(device)
-        except (RuntimeError, IndexError) as error:
-            plugins = [f"jax_cuda{n}_plugin" for n in (12, 13) if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
-            reason = str(error).strip().splitlines()[0]
-            return f"jaxlib {jaxlib.__version__} (CUDA plug-ins: {', '.join(plugins) or 'none'}): {reason}"
-        return None
+        problem = runtime.problem(device)
+        return problem and f"jaxlib {jaxlib.__version__}: {problem}"
 
     def canary(self, device: str) -> dict[str, Any]:
         where = runtime.find(device)
