@@ -104,17 +104,20 @@ def serve(
     stopped, stop = os.pipe()
 
     def lane_thread(lane: Lane) -> None:
-        # This lane's own work, and the workers it starts, keep to its CPUs: affinity is a thread's, and inherited.
-        os.sched_setaffinity(0, lane.cpus)
         with turn:
             try:
+                # What this lane does itself, and the workers it starts, keep to its CPUs: affinity is inherited.
+                os.sched_setaffinity(0, lane.cpus)
                 while not failures and (bundle := next(queue, None)) is not None:
                     work(lane, bundle)
             except BaseException as error:
                 failures.append(error)
                 os.write(stop, b"x")
+            finally:
+                ended[lane.number].set()
 
     count = len(gpus)
+    ended = [threading.Event() for _ in gpus]
     threads = [
         threading.Thread(
             target=lane_thread,
@@ -126,7 +129,7 @@ def serve(
     try:
         for thread in threads:
             thread.start()
-        _join(threads, failures, stop)
+        _wait(ended, failures, stop)
     finally:
         os.close(stop)
         os.close(stopped)
@@ -134,12 +137,16 @@ def serve(
         raise failures[0]
 
 
-def _join(threads: list[threading.Thread], failures: list[BaseException], stop: int) -> None:
-    """Wait for the threads; Ctrl-C, which reaches the main thread alone, is passed on to them, as often as it comes."""
-    while any(thread.is_alive() for thread in threads):
+def _wait(ended: list[threading.Event], failures: list[BaseException], stop: int) -> None:
+    """Wait for all lanes; Ctrl-C, which reaches the main thread alone, is passed on to them, as often as it comes.
+
+    Not by `Thread.join`: interrupted, it takes a thread that goes on for one that has ended (Python 3.11).
+    """
+    while True:
         try:
-            for thread in threads:
-                thread.join()
+            for event in ended:
+                event.wait()
+            return
         except KeyboardInterrupt as interrupt:
             failures.insert(0, interrupt)
             os.write(stop, b"x")

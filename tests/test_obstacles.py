@@ -15,8 +15,8 @@ MESSAGES = [
     (
         "The NVIDIA driver on your system is too old (found version 12040). Please update your GPU driver by "
         "downloading and installing a new version from the URL: http://www.nvidia.com/Download/index.aspx "
-        "Alternatively, go to: https://pytorch.org to install a PyTorch version that has been compiled with your version "
-        "of the CUDA driver.",
+        "Alternatively, go to: https://pytorch.org to install a PyTorch version that has been compiled with your "
+        "version of the CUDA driver.",
         "too old for this build, it knows CUDA 12.4 at most: update the NVIDIA driver, or install a build for an older",
     ),
     ("The NVIDIA driver on your system is too old (found version 11080). Please", "it knows CUDA 11.8 at most"),
