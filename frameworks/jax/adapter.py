@@ -67,7 +67,8 @@ class Adapter(boundary.Adapter):
         dtype, precision = PRECISION[cell.dtype]
         jax.config.update("jax_default_device", self._device)
         jax.config.update("jax_default_matmul_precision", precision)
-        settings = {name: jax.config.values.get(name) for name in READ_BACK}
+        values = getattr(jax.config, "values", {})  # no part of JAX's API, and some switches are nowhere else
+        settings = {name: values.get(name, getattr(jax.config, name, None)) for name in READ_BACK}
         settings |= {name: os.environ.get(name) for name in ENVIRONMENT}
         settings |= {
             "jaxlib": jaxlib.__version__,
@@ -144,7 +145,8 @@ class Adapter(boundary.Adapter):
         before = compilations()  # the cell may have been prepared before
 
         def capture() -> Capture:
-            graphs, events = graph._cache_size(), compilations() - before
+            events = compilations() - before
+            graphs = graph._cache_size() if hasattr(graph, "_cache_size") else events  # no part of JAX's API
             if not graphs:
                 return Capture(False, 0, 0, events, backend, "not called yet")
             problem = "" if whole() else "the module calls back into Python"

@@ -114,8 +114,8 @@ def _common_settings() -> dict[str, Any]:
         "flush_denormals": not bool((tiny * 0.5).view(torch.int32).any()),
         "interop_threads": torch.get_num_interop_threads(),
         "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        "compile_threads": inductor.compile_threads,
-        "freezing": inductor.freezing,
+        "compile_threads": getattr(inductor, "compile_threads", None),
+        "freezing": getattr(inductor, "freezing", None),
         "compile": "fullgraph=True; dynamic as the column shapes says",
     }
 
@@ -125,9 +125,17 @@ def _cpu_settings() -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "mkl": torch.backends.mkl.is_available(),
         "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
-        "onednn_bf16": torch.ops.mkldnn._is_mkldnn_bf16_supported(),
-        "onednn_fp16": torch.ops.mkldnn._is_mkldnn_fp16_supported(),
+        "onednn_bf16": _onednn_has("bf16"),
+        "onednn_fp16": _onednn_has("fp16"),
     }
+
+
+def _onednn_has(dtype: str) -> bool | None:
+    """Whether oneDNN has the type on this processor; None where this version of torch does not tell."""
+    try:
+        return getattr(torch.ops.mkldnn, f"_is_mkldnn_{dtype}_supported")()
+    except AttributeError:
+        return None
 
 
 def _gpu_settings() -> dict[str, Any]:
