@@ -35,8 +35,9 @@ HINTS = {
     "dns error|onnection|timed out|error sending request|name resolution": "No package index is in reach: check the "
     "network, or name a mirror, a proxy or a folder of wheels in pip's settings (PIP_INDEX_URL, PIP_PROXY, "
     "PIP_FIND_LINKS).",
-    "no wheel|No solution found|ompatible": f"No file fits Python {sys.version_info[0]}.{sys.version_info[1]} on this "
-    "machine: try another one, such as BOOTSTRAP_PYTHON=python3.11.",
+    "no wheel|No solution found|No matching distribution|ompatible": "No file fits "
+    f"Python {sys.version_info[0]}.{sys.version_info[1]} on this machine: try another one, such as "
+    "BOOTSTRAP_PYTHON=python3.11.",
 }
 
 

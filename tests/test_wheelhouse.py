@@ -142,6 +142,17 @@ def test_another_c_library_is_named_after_a_failure(house):
     assert offline.hint(house / "wheels") == ""
 
 
+def test_a_file_that_is_nowhere_is_named_when_collecting(collected, tmp_path, monkeypatch):
+    monkeypatch.setattr(wheelhouse, "ROOT", collected)
+    for name, value in {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "PIP_FIND_LINKS": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SetupError) as caught:
+        wheelhouse.collect([], tmp_path / "wheels", report=lambda text: None)
+    assert "tinything==1.0" in str(caught.value)
+    assert "No file fits Python" in str(caught.value).splitlines()[-1]
+    assert list((tmp_path / "wheels").iterdir()) == []
+
+
 @pytest.fixture
 def downloads(monkeypatch) -> list[list[str]]:
     """pip's commands for downloading, none of which is run; there are no find-links unless asked for."""
