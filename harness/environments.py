@@ -190,7 +190,8 @@ def _install(recipe: Recipe, interpreter: Path, report) -> None:
         failed,
         report=report,
     )
-    uv(["pip", "sync", *install, "-"], env, failed, stdin=recipe.requirements, report=report)
+    requirements = offline.with_built(wheelhouse, home.name, recipe.requirements)
+    uv(["pip", "sync", *install, "-"], env, failed, stdin=requirements, report=report)
     if recipe.from_index:
         index, requirement = recipe.from_index
         where = [] if wheelhouse else ["--index", index]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -56,11 +57,24 @@ def read(wheelhouse: Path) -> dict:
         return {}
 
 
-def note(wheelhouse: Path, environment: str, wanted: str, files: list[str]) -> None:
-    """Write down that `files` are what `environment` needs; `wanted` is the fingerprint of its requirements."""
+def note(wheelhouse: Path, environment: str, wanted: str, files: list[str], built: dict[str, str]) -> None:
+    """Write down that `files` are what `environment` needs; `wanted` is the fingerprint of its requirements.
+
+    `built` has the SHA-256 of each wheel that was made of a source, by its pin: locks know the source's alone.
+    """
     told = {**read(wheelhouse), **machine()}
-    told["environments"] = {**told.get("environments", {}), environment: {"wanted": wanted, "files": sorted(files)}}
+    entry = {"wanted": wanted, "files": sorted(files), "built": built}
+    told["environments"] = {**told.get("environments", {}), environment: entry}
     (wheelhouse / MANIFEST).write_text(json.dumps(told, indent=1) + "\n")
+
+
+def with_built(wheelhouse: Path | None, environment: str, requirements: str) -> str:
+    """Locked requirements that also accept the wheels which the wheelhouse holds in place of sources."""
+    told = read(wheelhouse).get("environments", {}) if wheelhouse else {}
+    for pin, digest in told.get(environment, {}).get("built", {}).items():
+        first_line = rf"(?m)^({re.escape(pin)}(?=[ ;\\]).*\\)$"
+        requirements = re.sub(first_line, rf"\1\n    --hash=sha256:{digest} \\", requirements)
+    return requirements
 
 
 def problem(wheelhouse: Path, environment: str, wanted: str) -> str | None:
@@ -99,8 +113,9 @@ def problem(wheelhouse: Path, environment: str, wanted: str) -> str | None:
 
 
 def hint(wheelhouse: Path | None) -> str:
-    """What to say after a failure to install from the wheelhouse: whose C library it was collected with, and ours."""
-    told, ours = read(wheelhouse) if wheelhouse else {}, machine()["libc"]
-    if not told or told["libc"] == ours:
+    """What to add to a failure where there is a wheelhouse: where files came from, and for which C library."""
+    if wheelhouse is None:
         return ""
-    return f"It was collected on a machine with {told['libc']}, this one has {ours or 'another C library'}."
+    theirs, ours = read(wheelhouse).get("libc"), machine()["libc"]
+    other = f", collected on a machine with {theirs}; this one has {ours or 'another C library'}"
+    return f"Nothing but the wheelhouse {wheelhouse} was searched{other if theirs and theirs != ours else ''}."

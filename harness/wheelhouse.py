@@ -1,7 +1,8 @@
 """The `wheelhouse` command: collect what a machine without internet needs to make environments.
 
 For uv, the runner and each framework named: the files that their locks pin, with the locks' hashes checked, for this
-Python and this kind of machine. `WHEELHOUSE=FOLDER` then makes the environments from them (`harness.offline`).
+Python and this kind of machine. `WHEELHOUSE=FOLDER` then makes the environments from them (`harness.offline`). What
+there is as source alone is built here, so that the other machine needs nothing to build with.
 """
 
 from __future__ import annotations
@@ -12,10 +13,7 @@ import os
 import re
 import shlex
 import sys
-import tarfile
 import tempfile
-import tomllib
-import zipfile
 from pathlib import Path
 
 from harness import environments, offline
@@ -24,7 +22,6 @@ from harness.sweep import choose, resolve
 from harness.uv import ROOT, SetupError, run
 
 UV_PINS = "requirements-uv.txt"
-_LEGACY_BUILD = ("setuptools", "wheel")  # what a source without pyproject.toml is built with
 
 
 def wheelhouse(arguments: argparse.Namespace, report=print) -> int:
@@ -53,14 +50,14 @@ def collect(recipes: list[Recipe | None], out: Path, report=print) -> None:
         pip = Pip(Path(scratch), out)
         report("collecting uv")
         pins = (ROOT / UV_PINS).read_text()
-        offline.note(out, "uv", hashlib.sha256(pins.encode()).hexdigest(), pip.keep(pip.pinned(pins)))
+        pip.collect("uv", hashlib.sha256(pins.encode()).hexdigest(), pip.pinned(pins))
         for recipe in [environments.runner_recipe(), *filter(None, recipes)]:
             report(f"collecting {recipe.home.name}")
-            offline.note(out, recipe.home.name, recipe.wanted, pip.keep(files_of(recipe, pip)))
+            pip.collect(recipe.home.name, recipe.wanted, files_of(recipe, pip))
 
 
 def files_of(recipe: Recipe, pip: Pip) -> list[Path]:
-    """Download all files of an environment, and what its sources are built with."""
+    """Download all files of an environment."""
     hashed, unhashed = split(recipe.requirements)
     files = pip.pinned(hashed)
     if unhashed:
@@ -69,8 +66,7 @@ def files_of(recipe: Recipe, pip: Pip) -> list[Path]:
     if recipe.from_index:
         index, requirement = recipe.from_index
         files += pip.download(["--extra-index-url", index, "--only-binary=:all:", requirement])
-    builders = {need for path in files for need in build_requirements(path)}
-    return files + (pip.download(["--only-binary=:all:", *sorted(builders)]) if builders else [])
+    return files
 
 
 def split(requirements: str) -> tuple[str, list[str]]:
@@ -79,21 +75,6 @@ def split(requirements: str) -> tuple[str, list[str]]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     hashed = [line for line in lines if "--hash=" in line]
     return "\n".join(hashed), [line for line in lines if "--hash=" not in line]
-
-
-def build_requirements(path: Path) -> list[str]:
-    """What an sdist asks for to become a wheel; nothing for a wheel."""
-    if path.suffix == ".whl":
-        return []
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            name = next((n for n in archive.namelist() if re.fullmatch(r"[^/]+/pyproject\.toml", n)), None)
-            text = archive.read(name).decode() if name else ""
-    else:
-        with tarfile.open(path) as archive:
-            name = next((n for n in archive.getnames() if re.fullmatch(r"(\./)?[^/]+/pyproject\.toml", n)), None)
-            text = archive.extractfile(name).read().decode() if name else ""
-    return tomllib.loads(text).get("build-system", {}).get("requires", list(_LEGACY_BUILD))
 
 
 class Pip:
@@ -121,8 +102,25 @@ class Pip:
         run(command, dict(os.environ), f"`pip download {shlex.join(words)}` failed")
         return sorted(folder.iterdir())
 
-    def keep(self, files: list[Path]) -> list[str]:
-        """Move the files into the wheelhouse; their names."""
-        for path in files:
+    def collect(self, environment: str, wanted: str, files: list[Path]) -> None:
+        """Move the files of an environment into the wheelhouse, sources as the wheels they become, and note them."""
+        built = [self.built(path) for path in files if path.suffix != ".whl"]
+        kept = [path for path in files if path.suffix == ".whl"] + built
+        hashes = {pin_of(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in built}
+        for path in kept:
             os.replace(path, self._out / path.name)
-        return [path.name for path in files]
+        offline.note(self._out, environment, wanted, [path.name for path in kept], hashes)
+
+    def built(self, source: Path) -> Path:
+        """The wheel that a source becomes. Raises SetupError with the builder's last lines."""
+        folder = Path(tempfile.mkdtemp(dir=self._scratch))
+        command = [*self._pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
+        run(command, dict(os.environ), f"{source.name}, of which there is no wheel, could not be built")
+        (wheel,) = folder.glob("*.whl")
+        return wheel
+
+
+def pin_of(wheel: Path) -> str:
+    """The pin that a lock has for a wheel: name==version, the name as locks write it."""
+    name, version = wheel.name.split("-")[:2]
+    return f"{re.sub('[-_.]+', '-', name).lower()}=={version}"

@@ -18,23 +18,47 @@ from harness import environments, offline, uv, wheelhouse
 from harness.environments import Recipe
 from harness.uv import SetupError
 
-WHEEL = "tinything-1.0-py3-none-any.whl"
+WHEEL, BUILT = "tinything-1.0-py3-none-any.whl", "tinysource-1.0-py3-none-any.whl"
 
 
-def write_wheel(folder: Path, text: str = "ANSWER = 42\n") -> str:
-    """Write the tiny wheel into `folder`; its SHA-256."""
+def write_wheel(folder: Path, text: str = "ANSWER = 42\n", name: str = WHEEL) -> str:
+    """Write a tiny wheel into `folder`; its SHA-256."""
+    module = name.partition("-")[0]
     files = {
-        "tinything.py": text,
-        "tinything-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinything\nVersion: 1.0\n",
-        "tinything-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{module}.py": text,
+        f"{module}-1.0.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n",
+        f"{module}-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     digest = lambda t: base64.urlsafe_b64encode(hashlib.sha256(t.encode()).digest()).rstrip(b"=").decode()  # noqa: E731
     rows = [f"{name},sha256={digest(content)},{len(content)}" for name, content in files.items()]
-    files["tinything-1.0.dist-info/RECORD"] = "\n".join([*rows, "tinything-1.0.dist-info/RECORD,,"]) + "\n"
-    with zipfile.ZipFile(folder / WHEEL, "w") as archive:
+    files[f"{module}-1.0.dist-info/RECORD"] = "\n".join([*rows, f"{module}-1.0.dist-info/RECORD,,"]) + "\n"
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return hashlib.sha256((folder / name).read_bytes()).hexdigest()
+
+
+def write_source(folder: Path, scratch: Path) -> str:
+    """Write the source of a tiny package that needs nothing to be built; its SHA-256."""
+    write_wheel(scratch, "ANSWER = 7\n", BUILT)
+    backend = (
+        "import pathlib, shutil\n"
+        "def build_wheel(folder, config_settings=None, metadata_directory=None):\n"
+        f"    return pathlib.Path(shutil.copy(pathlib.Path(__file__).with_name('{BUILT}'), folder)).name\n"
+    )
+    files = {
+        "PKG-INFO": b"Metadata-Version: 2.1\nName: tinysource\nVersion: 1.0\n",
+        "pyproject.toml": b'[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": backend.encode(),
+        BUILT: (scratch / BUILT).read_bytes(),
+    }
+    path = folder / "tinysource-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
         for name, content in files.items():
-            archive.writestr(name, content)
-    return hashlib.sha256((folder / WHEEL).read_bytes()).hexdigest()
+            member = tarfile.TarInfo(f"tinysource-1.0/{name}")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +68,10 @@ def collected(tmp_path_factory) -> Path:
     for folder in (home / "links", home / "frameworks/tiny"):
         folder.mkdir(parents=True)
     lock = f"tinything==1.0 \\\n    --hash=sha256:{write_wheel(home / 'links')}\n    # via -r requirements-cpu.in\n"
-    for name in ("requirements.txt", "requirements-uv.txt", "frameworks/tiny/requirements-cpu.txt"):
+    for name in ("requirements.txt", "requirements-uv.txt"):
         (home / name).write_text(lock)
+    source = f"tinysource==1.0 ; python_version > '3' \\\n    --hash=sha256:{write_source(home / 'links', home)}\n"
+    (home / "frameworks/tiny/requirements-cpu.txt").write_text(source + lock)
     (home / "frameworks/tiny/requirements-cpu.in").write_text("# check: import tinything\ntinything==1.0\n")
     with pytest.MonkeyPatch.context() as patch:
         for module in (environments, wheelhouse):
@@ -77,16 +103,17 @@ def house(collected, tmp_path, monkeypatch) -> Path:
 
 
 def test_an_environment_is_made_from_the_wheelhouse_alone(house):
-    assert sorted(path.name for path in (house / "wheels").iterdir()) == [WHEEL, offline.MANIFEST]
+    assert sorted(path.name for path in (house / "wheels").iterdir()) == [BUILT, WHEEL, offline.MANIFEST]
     said: list[str] = []
     python = environments.ensure("tiny", "cpu", report=said.append)
-    answer = subprocess.run([python, "-c", "import tinything; print(tinything.ANSWER)"], capture_output=True, text=True)
-    assert answer.stdout == "42\n"
+    code = "import tinything, tinysource; print(tinything.ANSWER, tinysource.ANSWER)"
+    assert subprocess.run([python, "-c", code], capture_output=True, text=True).stdout == "42 7\n"
     assert any(str(house / "wheels") in line for line in said)
 
 
-def test_a_file_that_is_not_the_locked_one_is_refused(house):
-    write_wheel(house / "wheels", "ANSWER = 43\n")
+@pytest.mark.parametrize("name", [WHEEL, BUILT])
+def test_a_file_that_is_not_the_locked_one_is_refused(house, name):
+    write_wheel(house / "wheels", "ANSWER = 43\n", name)
     with pytest.raises(SetupError, match="A file is not the one that was locked"):
         environments.ensure("tiny", "cpu", report=lambda text: None)
     assert not (house / "venvs/tiny-cpu/.stamp").exists()
@@ -95,7 +122,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(house):
 def test_without_a_manifest_uv_tells_what_is_missing(house):
     for path in (house / "wheels").iterdir():
         path.unlink()
-    with pytest.raises(SetupError, match="tinything"):
+    with pytest.raises(SetupError, match=r"(?s)no version of tiny.*Nothing but the wheelhouse \S+ was searched\."):
         environments.ensure("tiny", "cpu", report=lambda text: None)
 
 
@@ -137,9 +164,10 @@ def test_uv_too_comes_from_the_wheelhouse(house, monkeypatch):
 
 def test_another_c_library_is_named_after_a_failure(house):
     change(house, libc="glibc 9.99")
-    assert "glibc 9.99" in offline.hint(house / "wheels")
+    assert "collected on a machine with glibc 9.99; this one has" in offline.hint(house / "wheels")
     change(house, libc=offline.machine()["libc"])
-    assert offline.hint(house / "wheels") == ""
+    assert "collected" not in offline.hint(house / "wheels")
+    assert offline.hint(None) == ""
 
 
 def test_a_file_that_is_nowhere_is_named_when_collecting(collected, tmp_path, monkeypatch):
@@ -194,19 +222,25 @@ def test_a_package_from_an_index_of_its_own_brings_its_dependencies(downloads, t
     assert recipe.from_index[0] in downloads[-1]
 
 
+def test_a_built_wheel_is_accepted_beside_what_is_locked(tmp_path):
+    offline.note(tmp_path, "x-cpu", "", [], {"tiny-source==1.0": "ab"})
+    lock = "tiny-source==1.0 ; python_version > '3' \\\n    --hash=sha256:00\n"
+    lock += "tiny-source==1.0.1 \\\n    --hash=sha256:11\n"
+    changed = offline.with_built(tmp_path, "x-cpu", lock)
+    assert changed.replace("    --hash=sha256:ab \\\n", "", 1) == lock
+    assert changed.index("sha256:ab") < changed.index("sha256:00")
+    assert offline.with_built(tmp_path, "y-cpu", lock) == offline.with_built(None, "x-cpu", lock) == lock
+
+
 @pytest.mark.parametrize(
-    ("project", "needs"),
-    [('[build-system]\nrequires = ["hatchling>=1"]\n', ["hatchling>=1"]), (None, ["setuptools", "wheel"])],
+    ("name", "pin"),
+    [
+        ("antlr4_python3_runtime-4.9.3-py3-none-any.whl", "antlr4-python3-runtime==4.9.3"),
+        ("Seq.Eval-1.2.2-cp311-cp311-linux_x86_64.whl", "seq-eval==1.2.2"),
+    ],
 )
-def test_sources_bring_what_they_are_built_with(tmp_path, project, needs):
-    path = tmp_path / "thing-1.0.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name, text in {"setup.py": "", **({"pyproject.toml": project} if project else {})}.items():
-            member = tarfile.TarInfo(f"thing-1.0/{name}")
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-    assert wheelhouse.build_requirements(path) == needs
-    assert wheelhouse.build_requirements(tmp_path / "thing-1.0-py3-none-any.whl") == []
+def test_wheels_are_named_as_locks_name_them(name, pin):
+    assert wheelhouse.pin_of(Path(name)) == pin
 
 
 def test_locks_of_this_checkout_split_into_hashed_and_unhashed():
