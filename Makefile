@@ -32,6 +32,7 @@ help:
 	@echo
 	@echo 'Variables of bench: $(strip $(FLAGS) $(SWITCHES))' | fold -s -w 100
 	@echo
+	@echo 'DEVICE=gpu:all                measure side by side, a launch on each GPU with CPU cores of its own'
 	@echo 'PYTHON=/path/to/python        measure this interpreter instead of the environment made here'
 	@echo 'BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)'
 	@echo 'WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index'
