@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup bench explain reproduce selfcheck list test lint lock clean
+.PHONY: help setup wheelhouse bench explain reproduce selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS THREADS DEVICE \
          DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ
@@ -21,6 +21,7 @@ flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quo
 
 help:
 	@echo 'make setup [FRAMEWORK=torch] [DEVICE=gpu]   make the environments, all frameworks unless named'
+	@echo 'make wheelhouse [FRAMEWORK=jax] [OUT=FOLDER] collect the packages for a machine without internet'
 	@echo 'make bench [FRAMEWORK=paddle] [DEVICE=gpu]  measure; DRY_RUN=1 prints the plan'
 	@echo 'make explain [MODE=eager,graph]             profile a call in each mode: where the time goes, what differs'
 	@echo 'make reproduce [TABLE=paddle-bert]          a published table again, beside its figures; alone: what there is'
@@ -31,12 +32,17 @@ help:
 	@echo
 	@echo 'Variables of bench: $(strip $(FLAGS) $(SWITCHES))' | fold -s -w 100
 	@echo
+	@echo 'DEVICE=gpu:all                measure side by side, a launch on each GPU with CPU cores of its own'
 	@echo 'PYTHON=/path/to/python        measure this interpreter instead of the environment made here'
 	@echo 'BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)'
+	@echo 'WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index'
 	@echo 'PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)'
 
 setup: $(RUNNER)
 	@$(RUNNER) runner.py setup $(call flags,FRAMEWORK DEVICE)
+
+wheelhouse: $(RUNNER)
+	@$(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
 
 bench: $(RUNNER)
 	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(SWITCHES))

@@ -51,6 +51,13 @@ def setup(arguments: argparse.Namespace) -> int:
     return set_up(arguments)
 
 
+def wheelhouse(arguments: argparse.Namespace) -> int:
+    """Collect what a machine without internet needs to make the runner's and some frameworks' environments."""
+    from harness.wheelhouse import wheelhouse as run
+
+    return run(arguments)
+
+
 def add_axes(command: argparse.ArgumentParser) -> None:
     """Flags for every axis of a sweep and every parameter of a workload, which come from where those are defined."""
     from harness import sweep
@@ -138,6 +145,12 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")
     command.add_argument("--device", default="cpu", help="cpu (default) or gpu")
     command.set_defaults(run=setup)
+
+    command = commands.add_parser("wheelhouse", help="files for a machine offline", description=wheelhouse.__doc__)
+    command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")
+    command.add_argument("--device", help="cpu (default) or gpu")
+    command.add_argument("--out", metavar="FOLDER", help="where the files go (default: wheelhouse)")
+    command.set_defaults(run=wheelhouse)
     return top
 
 

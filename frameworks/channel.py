@@ -6,6 +6,7 @@ import json
 import os
 import sys
 
+from frameworks import obstacles
 from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 
@@ -49,6 +50,8 @@ def classify(error: Exception) -> tuple[str, str]:
     reason = text if isinstance(error, (Unsupported, Untrustworthy)) else f"{type(error).__name__}: {text}"
     if isinstance(error, Unsupported):
         return "unsupported", reason
+    if obstacle := obstacles.from_words(text):
+        return "unsupported", f"{obstacle} ({reason[:300]})"
     if isinstance(error, MemoryError) or any(sign in reason.lower() for sign in OUT_OF_MEMORY):
         return "oom", reason[:500]
     return "error", reason[:500]

@@ -124,7 +124,7 @@ class Contest(GroupWork):
             for member in members:
                 member.contender = replace(member.contender, samples=[], cpu_seconds=0.0, wall_seconds=0.0)
             with self.worker.reporting(at_work):
-                meter = NoiseMeter()
+                meter = NoiseMeter(job.get("own_cpus"))
                 contenders = [member.contender for member in members]
                 take_rounds(contenders, self.profile, self.worker.clocks, order, on_round, on_sample)
                 return {**meter.stop().to_json(), "gpu": _state(gpu)}

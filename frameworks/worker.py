@@ -76,7 +76,7 @@ class Worker:
         wrong = canary.problem(self.adapter.canary(cell.device))
         if wrong and not self.job["force"]:
             why = self.adapter.misfit(cell.device) or f"this build does not work on {cell.device}"
-            raise Unsupported(f"{wrong}: {why}. Measure all the same with --force.")
+            raise Unsupported(f"{wrong}: {why.rstrip('.')}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
         self.sound = wrong is None
         self.channel.send(

@@ -101,6 +101,7 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "tf32": effective.get("tf32"),
         "device": cell.device,
         "device_name": effective.get("device_name") or (context.cpu_name if on_cpu else None),
+        "side_by_side": context.side_by_side,
         "threads": cell.threads,
         "threads_readback": effective.get("threads"),
         "profile": context.profile.name,
@@ -111,15 +112,16 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
-        "settings": json.dumps(_settings(outcome), default=str) if effective else None,
+        "settings": json.dumps(_settings(outcome, context), default=str) if effective else None,
         "git_revision": context.git_revision,
     }
 
 
-def _settings(outcome: Outcome) -> dict:
-    """What was set and read back: the process's, and the compiler's where one was at work."""
+def _settings(outcome: Outcome, context: Context) -> dict:
+    """What was set and read back, the compiler's switches too where one was at work, and where the launches ran."""
     compiler = outcome.reports[0].get("compiler", {}) if outcome.reports else {}
-    return {**outcome.hello["effective"].get("settings", {}), **compiler}
+    served = {"served_by": context.served_by} if context.served_by else {}
+    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served}
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:

@@ -31,6 +31,8 @@ def bench(arguments: argparse.Namespace) -> int:
     resumed = runs.Run.open(arguments.resume) if arguments.resume is not None else None
     given = resumed.read("plan.json")["given"] if resumed else asked_for(arguments)
     wanted = sweep.resolve(given)
+    if wanted.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
+        given["threads"] = wanted.axes["threads"]
     finished = resumed.finished() if resumed else frozenset()
     planned = plan.plan(wanted, finished)
     groups = [group for bundle in planned.bundles for group in bundle.groups]
@@ -68,9 +70,10 @@ def asked_for(arguments: argparse.Namespace) -> dict:
 
 
 def estimate(planned: plan.Plan, wanted: Sweep) -> dict[str, float]:
-    """About how many seconds each bundle takes, by its first cell."""
+    """About how many seconds each bundle adds to the run, by its first cell."""
     profile = plan.profile_of(wanted)
-    return {b.first.id: plan.estimated_seconds(b, profile, wanted.compile_cache) for b in planned.bundles}
+    lanes = max(1, min(len(wanted.gpus), len(planned.bundles)))
+    return {b.first.id: plan.estimated_seconds(b, profile, wanted.compile_cache) / lanes for b in planned.bundles}
 
 
 def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> int:

@@ -8,8 +8,11 @@ adding a framework is adding a folder:
     # unhashed: PACKAGE ...        packages locked by version alone: which file fits differs from machine to machine
     # without-find-links: VAR=VAL  set for the install, unless pip's find-links offer the files already
     # check: STATEMENT             Python that must run in a new environment
+    # unhashed-index: URL          where `make wheelhouse` finds the unhashed packages, unless find-links offer them
     # own-index: VAR PACKAGE VERSION_VAR=DEFAULT for LOCKED in LOCK
                                    with VAR set: LOCK without LOCKED, then PACKAGE from the index that VAR names
+
+With WHEELHOUSE=FOLDER in the environment everything comes from that folder, nothing from an index: `harness.offline`.
 
 Standard library only: this module makes the environments that everything else needs.
 """
@@ -26,16 +29,18 @@ import shlex
 import shutil
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from harness import offline
 from harness.uv import ROOT, VENVS, SetupError, environment, exclusive, run, uv
 
-__all__ = ["SetupError", "ensure", "lock", "path", "runner"]
+__all__ = ["Recipe", "SetupError", "ensure", "lock", "path", "recipe", "runner", "runner_recipe"]
 
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
 RUNNERS_OWN = ("numpy", "python")  # references: the runner's environment has them
-DIRECTIVES = ("uv", "unhashed", "without-find-links", "check", "own-index")
+DIRECTIVES = ("uv", "unhashed", "unhashed-index", "without-find-links", "check", "own-index")
 
 
 def path(framework: str, device: str) -> Path:
@@ -43,21 +48,34 @@ def path(framework: str, device: str) -> Path:
     return VENVS / f"{framework}-{device}"
 
 
-def ensure(
-    framework: str, device: str, *, python: str | None = None, wheelhouse: Path | None = None, report=print
-) -> Path:
-    """The interpreter to run a worker with; its environment is made first where it is missing or its lock has changed.
+@dataclass(frozen=True)
+class Recipe:
+    """What an environment is made of: locked requirements, and what its `.in` file says of them.
 
-    `python` names an interpreter to use instead, which is only checked. `wheelhouse` is a folder of wheels to install
-    from without any index. Raises SetupError. Safe to call from several processes at once.
+    `from_index` is empty, or the address of an index and the one requirement that comes from there.
     """
-    if python is not None:
-        return _users_interpreter(python)
+
+    home: Path
+    lock_file: Path
+    requirements: str
+    from_index: tuple[str, ...]
+    directives: dict[str, str]
+
+    @property
+    def wanted(self) -> str:
+        """A fingerprint of all that decides what the environment holds."""
+        deciding = {key: value for key, value in self.directives.items() if key != "unhashed-index"}
+        content = json.dumps([self.requirements, list(self.from_index), deciding])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def recipe(framework: str, device: str) -> Recipe | None:
+    """What the environment of `framework` for `device` is made of; None if the runner's serves. Raises SetupError."""
     if device not in DEVICES:
         raise SetupError(f"no environments for device '{device}'; choose cpu or gpu.")
     folder = ROOT / "frameworks" / framework
     if framework in RUNNERS_OWN and not list(folder.glob("requirements-*.txt")):
-        return Path(sys.executable)
+        return None
     lock_file = folder / f"requirements-{device}.txt"
     if not lock_file.is_file():
         known = sorted(p.parent.name for p in ROOT.glob(f"frameworks/*/requirements-{device}.txt"))
@@ -67,12 +85,41 @@ def ensure(
             + (f": did you mean {near[0]}?" if near else ".")
             + f" There are {', '.join(known) or 'none'}; `make lock` makes a new one from its .in file."
         )
-    return _environment(path(framework, device), lock_file, _directives(lock_file), wheelhouse, report)
+    return _recipe(path(framework, device), lock_file)
+
+
+def runner_recipe() -> Recipe:
+    """What the runner's own environment is made of: `requirements.txt`."""
+    return Recipe(VENVS / "runner", ROOT / "requirements.txt", (ROOT / "requirements.txt").read_text(), (), {})
+
+
+def _recipe(home: Path, lock_file: Path) -> Recipe:
+    directives = _directives(lock_file)
+    requirements, from_index = lock_file.read_text(), ()
+    if "own-index" in directives:
+        variable, package, version, _for, locked, _in, other = directives["own-index"].split()
+        if index := os.environ.get(variable):
+            version, default = version.split("=")
+            requirements = re.sub(_pin(locked), "", (lock_file.parent / other).read_text())
+            from_index = (index, f"{package}=={os.environ.get(version) or default}")
+    return Recipe(home, lock_file, requirements, from_index, directives)
+
+
+def ensure(framework: str, device: str, *, python: str | None = None, report=print) -> Path:
+    """The interpreter to run a worker with; its environment is made first where it is missing or its lock has changed.
+
+    `python` names an interpreter to use instead, which is only checked. Raises SetupError. Safe to call from several
+    processes at once.
+    """
+    if python is not None:
+        return _users_interpreter(python)
+    wanted = recipe(framework, device)
+    return _environment(wanted, report) if wanted else Path(sys.executable)
 
 
 def runner(report=print) -> Path:
-    """The interpreter of the runner's own environment, made from `requirements.txt`."""
-    return _environment(VENVS / "runner", ROOT / "requirements.txt", {}, None, report)
+    """The interpreter of the runner's own environment. Raises SetupError."""
+    return _environment(runner_recipe(), report)
 
 
 def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report=print) -> None:
@@ -103,17 +150,10 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report=p
         (ROOT / target).write_text(text)
 
 
-def _environment(home: Path, lock_file: Path, directives: dict, wheelhouse: Path | None, report) -> Path:
-    """Make `home` from `lock_file` unless its stamp says that this was done; returns its interpreter."""
+def _environment(recipe: Recipe, report) -> Path:
+    """Make an environment unless its stamp says that this was done; returns its interpreter."""
+    home, wanted = recipe.home, recipe.wanted
     interpreter, stamp = home / "bin" / "python", home / ".stamp"
-    requirements, from_index = lock_file.read_text(), []
-    if "own-index" in directives:
-        variable, package, version, _for, locked, _in, other = directives["own-index"].split()
-        if index := os.environ.get(variable):
-            version, default = version.split("=")
-            requirements = re.sub(_pin(locked), "", (lock_file.parent / other).read_text())
-            from_index = ["--index", index, f"{package}=={os.environ.get(version) or default}"]
-    wanted = hashlib.sha256(json.dumps([requirements, from_index, directives]).encode()).hexdigest()
 
     def ready() -> bool:
         return interpreter.exists() and stamp.is_file() and stamp.read_text() == wanted
@@ -123,26 +163,41 @@ def _environment(home: Path, lock_file: Path, directives: dict, wheelhouse: Path
     with exclusive(home, report):
         if ready():  # made by another process meanwhile
             return interpreter
-        report(f"{home.name}: installing {lock_file.relative_to(ROOT)} …")
-        started, failed = time.monotonic(), f"environment {home.name} could not be installed"
-        env, offline = environment(), []
-        if wheelhouse:
-            offline = ["--no-index", "--find-links", str(Path(wheelhouse).absolute())]
-        elif not env.get("UV_FIND_LINKS") and "without-find-links" in directives:
-            variable, _, value = directives["without-find-links"].partition("=")
-            env.setdefault(variable, value)
-        # Bytecode is compiled here, or the first launch of each framework would pay for it inside its first call.
-        install = ["--quiet", "--compile-bytecode", *offline, "--python", str(interpreter)]
-        new = ["venv", "--quiet", "--clear", "--no-project", "--python", sys.executable, str(home)]
-        uv(new, env, failed, report=report)
-        uv(["pip", "sync", *install, "-"], env, failed, stdin=requirements, report=report)
-        if from_index:
-            uv(["pip", "install", *install, *from_index], env, failed, report=report)
-        if "check" in directives:
-            run([str(interpreter), "-c", directives["check"]], dict(os.environ), f"{failed}: it does not run")
+        started = time.monotonic()
+        _install(recipe, interpreter, report)
         stamp.write_text(wanted)
         report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
     return interpreter
+
+
+def _install(recipe: Recipe, interpreter: Path, report) -> None:
+    """A new virtual environment with what the recipe asks for, from the wheelhouse where there is one."""
+    home, directives, wheelhouse = recipe.home, recipe.directives, offline.folder()
+    failed = f"environment {home.name} could not be installed"
+    if wheelhouse and (why := offline.problem(wheelhouse, home.name, recipe.wanted)):
+        raise SetupError(f"{failed}: {why}")
+    source = f" from {wheelhouse}" if wheelhouse else ""
+    report(f"{home.name}: installing {recipe.lock_file.relative_to(ROOT)}{source} …")
+    env = offline.without_sources(environment(), wheelhouse)
+    if not wheelhouse and not env.get("UV_FIND_LINKS") and "without-find-links" in directives:
+        variable, _, value = directives["without-find-links"].partition("=")
+        env.setdefault(variable, value)
+    # Bytecode is compiled here, or the first launch of each framework would pay for it inside its first call.
+    install = ["--quiet", "--compile-bytecode", *offline.arguments(wheelhouse), "--python", str(interpreter)]
+    uv(
+        ["venv", "--quiet", "--clear", "--no-project", "--python", sys.executable, str(home)],
+        env,
+        failed,
+        report=report,
+    )
+    requirements = offline.with_built(wheelhouse, home.name, recipe.requirements)
+    uv(["pip", "sync", *install, "-"], env, failed, stdin=requirements, report=report)
+    if recipe.from_index:
+        index, requirement = recipe.from_index
+        where = [] if wheelhouse else ["--index", index]
+        uv(["pip", "install", *install, *where, requirement], env, failed, report=report)
+    if "check" in directives:
+        run([str(interpreter), "-c", directives["check"]], dict(os.environ), f"{failed}: it does not run")
 
 
 def _users_interpreter(python: str) -> Path:

@@ -13,6 +13,7 @@ import frameworks
 import workloads
 from harness import assemble, doubling, yardsticks
 from harness.attempt import Attempt, Display
+from harness.lanes import ALONE, Lane, run_side_by_side
 from harness.ledger import Ledger
 from harness.materials import Materials
 from harness.outcomes import Context, Failure, Outcome, Parity
@@ -29,7 +30,7 @@ from measurement.profiles import Profile
 
 @dataclass
 class Executor:
-    """Runs the bundles of a plan one after the other. `interpreter(cell)` gives the Python to measure it with."""
+    """Runs the bundles of a plan: one after the other, or where the sweep says so side by side, a lane for each GPU."""
 
     run: Run
     sweep: Sweep
@@ -45,6 +46,7 @@ class Executor:
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
     latencies: dict[str, float] = field(default_factory=dict)  # median milliseconds of every cell measured so far
+    lane: Lane = ALONE  # where this one runs its launches; those of other lanes share all of the above but the ledger
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
@@ -56,9 +58,14 @@ class Executor:
                 self.write([outcome], {}, weights)
         self.latencies = {r["cell"]: r["latency_ms_median"] for r in self.run.records() if r.get("latency_ms_median")}
         self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
-        for bundle in plan.bundles:
-            self.run_bundle(bundle)
-            self.run.write_csv()
+        for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        if self.sweep.gpus:
+            run_side_by_side(self, plan.bundles)
+        else:
+            for bundle in plan.bundles:
+                self.run_bundle(bundle)
+                self.run.write_csv()
         self.run.write_csv()
 
     def run_bundle(self, bundle: Bundle) -> None:
@@ -97,8 +104,7 @@ class Executor:
 
     def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
         """As many launches as the profile wants, with compile caches as the sweep wants them."""
-        cache = self.run.folder / "launches" / "cache"
-        shutil.rmtree(cache, ignore_errors=True)  # left by a run that was killed
+        cache = self.run.folder / "launches" / ("cache" if self.lane.alone else f"cache-{self.lane.number}")
         try:
             if self.sweep.compile_cache == "warm":
                 self.launch(bundle, list(bundle.groups), outcomes, cache, launch=None)
@@ -161,7 +167,7 @@ class Executor:
         """Keep the peaks that a launch measured, also for a resumed run."""
         measured = [outcomes[YARDSTICK_PREFIX + group.cells[0].id] for group in groups]
         found = yardsticks.peaks_from(measured) if measured else None
-        if found:
+        if found and yardsticks.key(cell) not in self.peaks:  # else another lane was faster: one peak for all records
             self.peaks[yardsticks.key(cell)] = found
             self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
@@ -177,7 +183,7 @@ class Executor:
         """Run one worker to its end; how it failed the cells it left out. Writes groups of `settled` as they finish."""
         try:
             self.ledger.enter("start")
-            for message in local.run(launch, job):
+            for message in self.lane.messages(launch, job):
                 if message["type"] == "phase":
                     self.ledger.enter(str(message.get("phase")))
                 attempt.handle(message, self.display)
@@ -195,6 +201,7 @@ class Executor:
         description = frameworks.describe(cell.framework)
         additions = description.environment(cell.threads, cell.device_kind)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
+        additions |= self.lane.environment
         return local.Launch(
             interpreter=self.interpreters[cell.framework, cell.device_kind],
             folder=folder,
@@ -229,6 +236,7 @@ class Executor:
             "marker": str(folder / "marker"),
             "outputs": str(folder / "outputs"),
             "force": self.sweep.force,
+            "own_cpus": None if self.lane.alone else list(self.lane.cpus),
         }
 
     def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 # Neither the suite's doing nor its to shorten.
 NOT_COUNTED = ("first call", "compiler start")
@@ -22,6 +22,13 @@ class Ledger:
         now = self._clock()
         self.seconds[self._phase] += now - self._since
         self._since, self._phase = now, phase
+
+    def absorb(self, others: Iterable[Ledger]) -> None:
+        """Add what others booked meanwhile, side by side; the time spent waiting for them is nobody's."""
+        for other in others:
+            other.enter("records")
+            self.seconds.update(other.seconds)
+        self._since = self._clock()
 
     def sentence(self) -> str:
         """How much of the time besides environments and compilation went into sampling, and where the rest went."""

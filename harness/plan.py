@@ -162,8 +162,28 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
         first = members[0]
         key = (first.framework, first.device, first.dtype, first.threads, name if sweep.isolate else "")
         bundles.setdefault(key, []).append(Group(needed, wanted))
-    ordered = (Bundle(larger_batches_first(groups)) for groups in bundles.values())
-    return Plan(tuple(cells), tuple(ordered), impossible)
+    ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
+    parts = [part for bundle in ordered for part in (divided(bundle, len(sweep.gpus)) if sweep.gpus else (bundle,))]
+    return Plan(tuple(cells), tuple(parts), impossible)
+
+
+def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
+    """The bundle in at most so many bundles of about one size, with shapes that differ in their batch alone together.
+
+    One shape less its batch is divided where there is nothing else to divide: what doubling a batch adds is then known
+    only where the larger batch was done before.
+    """
+
+    def shape(group: Group) -> str:
+        first = group.cells[0]
+        rest = tuple(item for item in first.parameters if item[0] != "batch_size")
+        return replace(first, parameters=rest).group_id
+
+    shapes = list(dict.fromkeys(map(shape, bundle.groups)))
+    groups = sorted(bundle.groups, key=lambda group: shapes.index(shape(group)))  # stable: larger batches stay first
+    parts = min(parts, len(groups))
+    bounds = [len(groups) * part // parts for part in range(parts + 1)]
+    return tuple(Bundle(tuple(groups[low:high])) for low, high in itertools.pairwise(bounds))
 
 
 def larger_batches_first(groups: list[Group]) -> tuple[Group, ...]:

@@ -57,7 +57,8 @@ class Bar:
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         """Rounds taken so far, with the last sample of each mode."""
         figures = ", ".join(f"{cell.rpartition('/')[2]} {value * 1e3:.3g} ms" for cell, value in seconds.items())
-        self._describe(f"{self._cell.rpartition('/')[0]}: {rounds} rounds, {figures}")
+        group = next(iter(seconds), self._cell).rpartition("/")[0]
+        self._describe(f"{group}: {rounds} rounds, {figures}")
 
     def record(self, record: dict) -> None:
         """A cell is finished."""

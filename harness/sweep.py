@@ -11,13 +11,14 @@ from pathlib import Path
 
 import frameworks
 import workloads
-from measurement.machine import gpus, usable_cpus
+from measurement.machine import cpu_shares, gpus, usable_cpus, visible_gpus
 from measurement.profiles import PROFILES
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
 PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
+ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
 
 
 class UsageError(Exception):
@@ -63,12 +64,14 @@ def _threads(word: str) -> int:
 
 
 def _device(word: str) -> str:
+    if word == ALL_GPUS:
+        return "gpu:0"
     kind, _, index = word.partition(":")
     choose(kind, ("cpu", "gpu"), "device")
     if kind == "cpu" and not index:
         return "cpu"
     if kind == "cpu" or (index and not index.isdigit()):
-        raise UsageError(f"DEVICE is cpu, gpu or gpu:<index>, not {word!r}.")
+        raise UsageError(f"DEVICE is cpu, gpu, gpu:<index> or {ALL_GPUS}, not {word!r}.")
     count = len(gpus())
     if index and count and int(index) >= count:
         raise UsageError(f"There is no {word}: this machine has {count} GPU{'s' if count > 1 else ''}, from gpu:0.")
@@ -98,7 +101,7 @@ AXES = {
         lambda word: choose(word, ["eager", "graph", "all", *_modes()], "mode"),
     ),
     "pass": Axis("pass", "inference, training", "inference", lambda word: choose(word, PASSES, "pass")),
-    "device": Axis("device", "cpu, gpu, gpu:<index>", "cpu", _device),
+    "device": Axis("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: side by side", "cpu", _device),
     "dtype": Axis("dtype", ", ".join(DTYPES), "fp32", lambda word: choose(word, DTYPES, "dtype")),
     "shapes": Axis(
         "shapes", "static, dynamic: whether graphs are compiled for one shape or asked to serve all", "static",
@@ -132,6 +135,7 @@ class Sweep:
     isolate: bool
     force: bool
     unseen_seq: int | None = None  # a sequence length that every mode meets for the first time once it is warm
+    gpus: tuple[str, ...] = ()  # those that serve launches side by side, in the driver's order; empty: one at a time
 
 
 OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
@@ -180,9 +184,43 @@ def _budget(given: str | float | None) -> float | None:
     return value
 
 
+def side_by_side(device: list[str]) -> tuple[str, ...]:
+    """The numbers of the GPUs that `gpu:all` means; none where it is not asked for. Raises UsageError."""
+    if ALL_GPUS not in device:
+        return ()
+    if device != [ALL_GPUS]:
+        raise UsageError(f"{ALL_GPUS} takes every GPU and shares out the CPUs, so it is no device among others.")
+    found = visible_gpus()
+    if not found:
+        raise UsageError(f"There is no GPU for {ALL_GPUS}: nvidia-smi lists none that CUDA_VISIBLE_DEVICES leaves.")
+    kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in found})
+    if len(kinds) > 1:
+        raise UsageError(
+            f"{ALL_GPUS} needs GPUs of one kind, since any of them may serve a cell, and here are {', '.join(kinds)}: "
+            "choose with CUDA_VISIBLE_DEVICES, or name one, gpu:<index>."
+        )
+    return tuple(gpu["index"] for gpu in found)
+
+
+def _threads_each(threads: list[int], asked: bool, lanes: int) -> list[int]:
+    """The threads of launches that go side by side on `lanes` GPUs: at most what each has of the CPUs."""
+    try:
+        limit = min(map(len, cpu_shares(lanes)))
+    except ValueError:
+        raise UsageError(
+            f"{ALL_GPUS} needs a CPU core for each of {lanes} GPUs: leave fewer with CUDA_VISIBLE_DEVICES."
+        ) from None
+    if asked and max(threads) > limit:
+        raise UsageError(f"THREADS is at most {limit} on each of {lanes} GPUs side by side, not {max(threads)}.")
+    return threads if asked else [limit]
+
+
 def resolve(given: dict) -> Sweep:
     """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError."""
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
+    gpu_names = side_by_side(_words(given.get("device") or ""))
+    if gpu_names:
+        axes["threads"] = _threads_each(axes["threads"], bool(_words(given.get("threads") or "")), len(gpu_names))
     parameters = {}
     for flag in parameter_flags():
         if given.get(flag) is not None:
@@ -203,4 +241,5 @@ def resolve(given: dict) -> Sweep:
         isolate=bool(options["isolate"]),
         force=bool(options["force"]),
         unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
+        gpus=gpu_names,
     )

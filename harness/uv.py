@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness import offline
+
 ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".venvs"
 # pip's settings, which uv does not read, and uv's variables of the same meaning, with the separator that uv wants.
@@ -27,13 +29,15 @@ PIP_TO_UV = {
 }
 # What a failure's last lines hold, and the way out.
 HINTS = {
+    "Hash mismatch|DO NOT MATCH THE HASHES": "A file is not the one that was locked: get it again from where it came.",
     "ensurepip is not available": "Python's venv is missing: on Debian and Ubuntu, apt install python3-venv.",
     "No space left": "The disk is full: remove environments under .venvs that are not needed.",
     "dns error|onnection|timed out|error sending request|name resolution": "No package index is in reach: check the "
     "network, or name a mirror, a proxy or a folder of wheels in pip's settings (PIP_INDEX_URL, PIP_PROXY, "
     "PIP_FIND_LINKS).",
-    "no wheel|No solution found|ompatible": f"No file fits Python {sys.version_info[0]}.{sys.version_info[1]} on this "
-    "machine: try another one, such as BOOTSTRAP_PYTHON=python3.11.",
+    "no wheel|No solution found|No matching distribution|ompatible": "No file fits "
+    f"Python {sys.version_info[0]}.{sys.version_info[1]} on this machine: try another one, such as "
+    "BOOTSTRAP_PYTHON=python3.11.",
 }
 
 
@@ -52,11 +56,19 @@ def uv(arguments: list[str], env: dict[str, str], failed: str, *, stdin: str | N
         with exclusive(home, report):
             if not _holds(stamp, wanted):
                 report("uv: installing requirements-uv.txt …")
-                run([sys.executable, "-m", "venv", "--clear", str(home)], dict(os.environ), "uv could not be installed")
-                pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
-                run([*pip, "-r", "requirements-uv.txt"], dict(os.environ), "uv could not be installed")
+                _install_uv(home, wanted)
                 stamp.write_text(wanted)
     run([command, *arguments], {"UV_HTTP_TIMEOUT": "180", **env, "UV_PYTHON_DOWNLOADS": "never"}, failed, stdin)
+
+
+def _install_uv(home: Path, wanted: str) -> None:
+    failed, wheelhouse = "uv could not be installed", offline.folder()
+    if wheelhouse and (why := offline.problem(wheelhouse, home.name, wanted)):
+        raise SetupError(f"{failed}: {why}")
+    env = offline.without_sources(dict(os.environ), wheelhouse)
+    run([sys.executable, "-m", "venv", "--clear", str(home)], env, failed)
+    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
+    run([*pip, *offline.arguments(wheelhouse), "-r", "requirements-uv.txt"], env, failed)
 
 
 def environment() -> dict[str, str]:
@@ -91,6 +103,7 @@ def run(command: list[str], env: dict[str, str], failed: str, stdin: str | None 
         return done.stdout
     tail = "\n".join("  " + line for line in (done.stdout + done.stderr).strip().splitlines()[-12:])
     hint = next((hint for pattern, hint in HINTS.items() if re.search(pattern, tail)), "")
+    hint = f"{hint} {offline.hint(offline.folder())}".strip()
     raise SetupError(f"{failed}, exit status {done.returncode}:\n{tail}\n{hint}".rstrip())
 
 

@@ -52,10 +52,11 @@ def _python_path(inherited: dict[str, str]) -> str:
     return os.pathsep.join([str(ROOT)] + [p for p in [inherited.get("PYTHONPATH")] if p])
 
 
-def run(launch: Launch, job: dict) -> Iterator[dict]:
+def run(launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
     """Run a worker on `job` and yield its messages until it says `done`. Raises WorkerFailure.
 
-    The worker is stopped, with whatever it started, when the caller stops iterating.
+    The worker is stopped, with whatever it started, when the caller stops iterating. `stop` is a file descriptor that
+    becomes readable when the user wants everything stopped, for a thread that Ctrl-C does not reach: KeyboardInterrupt.
     """
     job_path = launch.folder / "job.json"
     job_path.write_text(json.dumps(job))
@@ -63,7 +64,7 @@ def run(launch: Launch, job: dict) -> Iterator[dict]:
     with open(launch.log, "ab") as log, open(reader, "rb", buffering=0) as results:
         process = _start(launch, job_path, writer, log)
         try:
-            yield from _messages(process, results, launch.timeout_s)
+            yield from _messages(process, results, launch.timeout_s, stop)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(KILL_SECONDS)  # it is on its way out; what it left running is stopped below
         finally:
@@ -91,13 +92,18 @@ def _start(launch: Launch, job_path: Path, writer: int, log) -> subprocess.Popen
         os.close(writer)
 
 
-def _messages(process: subprocess.Popen, results, timeout_s: float) -> Iterator[dict]:
+def _messages(process: subprocess.Popen, results, timeout_s: float, stop: int | None) -> Iterator[dict]:
     """Messages until `done`. The parent sleeps in the kernel between them."""
     pending = b""
     with selectors.DefaultSelector() as selector:
         selector.register(results, selectors.EVENT_READ)
+        if stop is not None:
+            selector.register(stop, selectors.EVENT_READ)
         while True:
-            if not selector.select(timeout_s):
+            ready = [key.fileobj for key, _ in selector.select(timeout_s)]
+            if stop in ready:
+                raise KeyboardInterrupt
+            if not ready:
                 raise WorkerFailure("timeout", f"The worker gave no sign of life for {timeout_s:g} s and was stopped.")
             data = results.read(1 << 16)
             if not data:

@@ -25,7 +25,7 @@ _TABLE = (
     ("matmul", r"matmul|addmm|(?<![a-z])b?mm(?![a-z])|(?<![a-z])linear(?![a-z])|einsum|tensordot"),
     ("matmul", r"\bdot\b|dot_general|(?<![a-z])fc(?![a-z])"),
     ("normalisation", r"layer_?norm|rms_?norm|batch_?norm|group_?norm|softmax|moments|squareddifference"),
-    ("normalisation", r"reduce|variance|(?<![a-z])(?:mean|var|std|sum|max|amax)(?![a-z])"),
+    ("normalisation", r"reduce|variance|(?<![a-z])(?:mean|var|std(?!::)|sum|max|amax)(?![a-z])"),
     (
         "pointwise",
         r"\{[^}]*\b(?:add|multiply|subtract|divide|exponential|tanh|rsqrt|sqrt|select|compare|erf|power|log)\b",

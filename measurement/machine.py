@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -44,7 +46,7 @@ def gpus() -> tuple[dict[str, str], ...]:
     """The NVIDIA GPUs that `nvidia-smi` lists, with memory, compute capability and driver; empty where none is."""
     if not shutil.which("nvidia-smi"):
         return ()
-    fields = ("index", "name", "memory.total", "compute_cap", "driver_version", "uuid")
+    fields = ("index", "name", "memory.total", "compute_cap", "driver_version", "uuid", "pci.bus_id")
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     try:
         output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
@@ -52,6 +54,21 @@ def gpus() -> tuple[dict[str, str], ...]:
         return ()
     rows = (line.split(", ") for line in output.splitlines())
     return tuple(dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
+
+
+def visible_gpus() -> tuple[dict[str, str], ...]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves of `gpus()`, all where it is not set, by NUMA node."""
+    variable = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = None if variable is None else [name.strip() for name in variable.split(",")]
+    seen = [gpu for gpu in gpus() if names is None or gpu["index"] in names or gpu["uuid"] in names]
+    return tuple(sorted(seen, key=_gpu_node))
+
+
+def _gpu_node(gpu: dict[str, str]) -> int:
+    """The NUMA node that the GPU hangs on; -1 where the kernel does not tell."""
+    domain, _, rest = gpu.get("pci.bus_id", "").lower().partition(":")
+    text = _read(f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/numa_node").strip()
+    return int(text) if text else -1
 
 
 def cpu_name() -> str:
@@ -92,12 +109,17 @@ def cpu_megahertz() -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def cpu_ticks() -> tuple[float, float] | None:
-    """Seconds the machine's CPUs have been (busy, stolen by the hypervisor) since boot; None outside Linux."""
-    line = _read("/proc/stat").partition("\n")[0].split()
-    if len(line) < 9:
+def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None:
+    """Seconds the machine's CPUs, or these alone, have been (busy, stolen by the hypervisor) since boot.
+
+    None outside Linux.
+    """
+    names = {"cpu"} if cpus is None else {f"cpu{number}" for number in cpus}
+    lines = [line.split() for line in _read("/proc/stat").splitlines()]
+    counters = [[int(value) for value in line[1:9]] for line in lines if len(line) >= 9 and line[0] in names]
+    if not counters:
         return None
-    user, nice, system, _, _, irq, soft, steal = (int(value) for value in line[1:9])
+    user, nice, system, _, _, irq, soft, steal = map(sum, zip(*counters, strict=True))
     tick = os.sysconf("SC_CLK_TCK")
     return (user + nice + system + irq + soft) / tick, steal / tick
 
@@ -116,6 +138,26 @@ def cpu_assignment(threads: int, exactly: bool) -> list[int]:
         if len({_first_sibling(cpu) for cpu in chosen}) >= threads:
             return _last_cores(chosen, threads) if exactly else chosen
     return _last_cores(usable, threads) if exactly else usable
+
+
+def cpu_shares(count: int) -> list[list[int]]:
+    """The usable CPUs in `count` shares of about one size: whole cores, those of one NUMA node together.
+
+    Raises ValueError where there are fewer cores than shares.
+    """
+    nodes = {
+        cpu: int(node.name[4:])
+        for node in Path("/sys/devices/system/node").glob("node[0-9]*")
+        for cpu in _cpu_list(_read(f"{node}/cpulist"))
+    }
+    cores: dict[tuple[int, int], list[int]] = {}
+    for cpu in sorted(os.sched_getaffinity(0)):
+        cores.setdefault((nodes.get(cpu, 0), _first_sibling(cpu)), []).append(cpu)
+    if len(cores) < count:
+        raise ValueError(f"{len(cores)} cores cannot be shared by {count}")
+    ordered = [cores[key] for key in sorted(cores)]
+    bounds = [len(ordered) * share // count for share in range(count + 1)]
+    return [sorted(itertools.chain(*ordered[low:high])) for low, high in itertools.pairwise(bounds)]
 
 
 def _last_cores(cpus: list[int], count: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
 from measurement.machine import cpu_megahertz, cpu_ticks
@@ -27,15 +28,19 @@ class Noise:
 
 
 class NoiseMeter:
-    """Reads the counters at construction and once more at `stop`."""
+    """Reads the counters at construction and once more at `stop`.
 
-    def __init__(self) -> None:
+    `cpus` are those whose load disturbs: None for all, since memory and clocks are shared; a process that runs beside
+    others of its kind, each on CPUs of its own, gives its own.
+    """
+
+    def __init__(self, cpus: Collection[int] | None = None) -> None:
+        self._cpus = cpus
         self._start = self._read()
 
-    @staticmethod
-    def _read() -> tuple:
+    def _read(self) -> tuple:
         usage = resource.getrusage(resource.RUSAGE_SELF)
-        return time.perf_counter(), time.process_time(), cpu_ticks(), usage.ru_nivcsw, cpu_megahertz()
+        return time.perf_counter(), time.process_time(), cpu_ticks(self._cpus), usage.ru_nivcsw, cpu_megahertz()
 
     def stop(self) -> Noise:
         """The disturbance since construction."""

@@ -1,6 +1,7 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
-History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches.
+History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
+3, launches side by side.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, interval within the profile's target",
@@ -57,8 +58,9 @@ COLUMNS = _columns(
     ("weights", "str", "", "seed:<n>, or the checkpoint's folder or hub name and a hash of its tensors"),
     ("dtype", "str", "", "fp32 (strict), tf32, bf16 or fp16"),
     ("tf32", "bool", "", "whether the framework may use TF32, as read back; empty where the device has none"),
-    ("device", "str", "", "cpu or gpu:<index>"),
+    ("device", "str", "", "cpu or gpu:<index>; with DEVICE=gpu:all gpu:0 whichever GPU served it, named in settings"),
     ("device_name", "str", "", "processor or GPU"),
+    ("side_by_side", "int", "", "launches that went on at the same time, each on a GPU and CPU cores of its own"),
     ("threads", "int", "threads", "intra-op CPU threads asked for"),
     ("threads_readback", "int", "threads", "the framework's own answer to how many it uses"),
     ("threads_effective", "int", "threads", "cpu_per_wall rounded to whole threads, at least 1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -193,6 +194,17 @@ def test_a_static_graph_compiles_again_for_an_unseen_length_a_dynamic_one_does_n
         assert record["unseen_latency_ms"] > 0
         if description.mode(record["mode"]).graph:
             assert record["unseen_compilations"] == (1 if record["shapes"] == "static" else 0)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_a_build_for_the_cpu_says_so_when_asked_for_a_gpu(framework, tmp_path):
+    words = ["--framework", framework, "--workload", "mlp", "--device", "gpu", *QUICKLY]
+    done = bench(tmp_path / "run", *words, "--python", str(interpreter(framework)))
+    assert done.code == 0, done.output
+    assert [record["mode"] for record in done.records] == ["eager", frameworks.describe(framework).default_graph]
+    for record in done.records:
+        assert record["status"] == "unsupported"
+        assert re.search(r"for the CPU only: install (a build for CUDA|jax\[cuda13\])\.$", record["reason"])
 
 
 def test_a_transposed_weight_is_a_mismatch(tmp_path):

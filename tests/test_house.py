@@ -77,6 +77,7 @@ def allowed_to(path: Path) -> set[str] | None:
         own = {f"{module}.*" for module in modules_of(rest[0])}
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
         boundary |= {"frameworks.profile", "frameworks.xplane", "frameworks.hlo", "frameworks.fatbin"}
+        boundary |= {"frameworks.obstacles"}
         return own | boundary | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
@@ -87,15 +88,16 @@ def allowed_to(path: Path) -> set[str] | None:
             "frameworks.gpu_figures",
             "frameworks.group",
         }
-        boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo"}
+        boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo", "frameworks.obstacles"}
         return {
             "description.py": set(),
             "canary.py": {"numpy"},
+            "obstacles.py": set(),
             "adapter.py": {"measurement.cells", "workloads.spec"},
             "__init__.py": {"frameworks.description", "frameworks."},  # the registry: the rest of the name is formatted
         }.get(rest[0], {"numpy", *boundary, "measurement.*", "workloads.*"})
-    if path.name in ("environments.py", "uv.py") and part == "harness":
-        return {"harness.uv"}  # they make the environments that the others need
+    if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
+        return {"harness.uv", "harness.offline"}  # they make the environments that the others need
     return {
         "measurement": {"numpy", "measurement.*"},
         "workloads": {"numpy", "workloads", "workloads.*", "workloads."},

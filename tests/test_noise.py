@@ -24,7 +24,7 @@ def counters(monkeypatch):
     clock = SimpleNamespace(perf_counter=lambda: now.wall, process_time=lambda: now.own)
     monkeypatch.setattr(noise, "time", clock)
     monkeypatch.setattr(noise, "resource", usage)
-    monkeypatch.setattr(noise, "cpu_ticks", lambda: now.ticks)
+    monkeypatch.setattr(noise, "cpu_ticks", lambda cpus=None: now.ticks if cpus is None else now.ticks_of[tuple(cpus)])
     monkeypatch.setattr(noise, "cpu_megahertz", lambda: now.megahertz)
     return now
 
@@ -46,6 +46,15 @@ def test_own_work_is_not_other_load(counters):
     meter = noise.NoiseMeter()
     counters.wall, counters.own, counters.ticks = 102.0, 12.005, (52.0, 1.0)  # ticks are coarser than the CPU clock
     assert meter.stop().other_load_cores == 0.0
+
+
+def test_a_process_with_cpus_of_its_own_sees_the_load_on_them_alone(counters):
+    counters.ticks_of = {(2, 3): (5.0, 0.0)}
+    meter = noise.NoiseMeter([2, 3])
+    # In two seconds: 3 CPU-seconds of this process and of its CPUs, while the rest of the machine was busy as well.
+    counters.wall, counters.own, counters.ticks = 102.0, 13.0, (90.0, 1.0)
+    counters.ticks_of = {(2, 3): (8.5, 0.0)}
+    assert meter.stop().other_load_cores == approx(0.25)
 
 
 def test_what_the_system_does_not_tell_is_missing(counters):

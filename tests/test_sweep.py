@@ -17,7 +17,7 @@ BAD = {
     "dtype": (["--dtype", "fp23"], "did you mean 'fp32'?"),
     "profile": (["--profile", "quik"], "did you mean 'quick'?"),
     "device": (["--device", "tpu"], "There is no device 'tpu'"),
-    "device index": (["--device", "cpu:1"], "DEVICE is cpu, gpu or gpu:<index>"),
+    "device index": (["--device", "cpu:1"], "DEVICE is cpu, gpu, gpu:<index> or gpu:all, not"),
     "sequence": (["--workload", "bert-base", "--seq", "600"], "seq_len is at most 512, not 600."),
     "batch 0": (["--batch", "0"], "batch_size is at least 1, not 0."),
     "batch x": (["--batch", "x"], "batch_size is a whole number, not 'x'."),

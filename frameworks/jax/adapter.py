@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
-import importlib.util
 import os
 from collections.abc import Sequence
 from types import ModuleType
@@ -47,14 +46,8 @@ class Adapter(boundary.Adapter):
         self._device: jax.Device | None = None
 
     def available(self, device: str) -> str | None:
-        try:
-            runtime.find(device)
-        except (RuntimeError, IndexError) as error:
-            plugins = [f"jax_cuda{n}_plugin" for n in (12, 13) if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
-            reason = str(error).strip().splitlines()[0].rstrip(".")
-            hint = "see nvidia-smi and CUDA_VISIBLE_DEVICES" if plugins else "install jax[cuda13] or jax[cuda12]"
-            return f"jaxlib {jaxlib.__version__} (CUDA plug-ins: {', '.join(plugins) or 'none'}): {reason}; {hint}."
-        return None
+        problem = runtime.problem(device)
+        return problem and f"jaxlib {jaxlib.__version__}: {problem}"
 
     def canary(self, device: str) -> dict[str, Any]:
         where = runtime.find(device)
@@ -67,7 +60,8 @@ class Adapter(boundary.Adapter):
         dtype, precision = PRECISION[cell.dtype]
         jax.config.update("jax_default_device", self._device)
         jax.config.update("jax_default_matmul_precision", precision)
-        settings = {name: jax.config.values.get(name) for name in READ_BACK}
+        values = getattr(jax.config, "values", {})  # no part of JAX's API, and some switches are nowhere else
+        settings = {name: values.get(name, getattr(jax.config, name, None)) for name in READ_BACK}
         settings |= {name: os.environ.get(name) for name in ENVIRONMENT}
         if cell.pass_name == "training":
             from frameworks.jax.training import SETTINGS

@@ -67,7 +67,8 @@ class Compilations:
         before = compilations()  # the cell may have been prepared before
 
         def capture() -> Capture:
-            graphs, events = graph._cache_size(), compilations() - before
+            events = compilations() - before
+            graphs = graph._cache_size() if hasattr(graph, "_cache_size") else events  # no part of JAX's API
             if not graphs:
                 return Capture(False, 0, 0, events, backend, "not called yet")
             problem = "" if whole() else "the module calls back into Python"

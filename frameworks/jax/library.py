@@ -6,11 +6,19 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
-from transformers import BertConfig, FlaxBertModel
 
+from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
+
+try:
+    from flax.traverse_util import flatten_dict, unflatten_dict
+    from transformers import BertConfig, FlaxBertModel
+except ImportError as error:
+    raise Unsupported(
+        f"the library model needs flax, and transformers 4.57, the last with FlaxBertModel ({error}): install them, or "
+        "measure IMPL=plain."
+    ) from None
 
 
 def flax_name(name: str, array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:

@@ -5,20 +5,52 @@ from __future__ import annotations
 import contextlib
 import gc
 import glob
+import importlib.util
 import re
+import sys
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 
+from frameworks import obstacles
+
+PLUGINS = (12, 13)  # the CUDA versions for which JAX has had plug-ins
+
 
 def find(device: str) -> jax.Device:
-    """The device `cpu` or `gpu:<index>`; raises RuntimeError or IndexError with a sentence."""
+    """The device `cpu` or `gpu:<index>`; raises RuntimeError, or IndexError with a sentence."""
     kind, _, index = device.partition(":")
     devices = jax.devices(kind)
     if int(index or 0) >= len(devices):
-        raise IndexError(f"{device} is not there, JAX sees {len(devices)} of its kind")
+        raise IndexError(obstacles.no_such(device, len(devices), "JAX"))
     return devices[int(index or 0)]
+
+
+def problem(device: str) -> str | None:
+    """Why JAX cannot use the device, in a sentence, or None."""
+    try:
+        find(device)
+    except IndexError as error:
+        return str(error)
+    except RuntimeError as error:
+        versions = [n for n in PLUGINS if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
+        if not versions:
+            return f"it has no CUDA plug-in and is for the CPU only: install jax[cuda{max(PLUGINS)}]."
+        words = f"{error}\n{_plugin_words(versions[-1])}"
+        driver = obstacles.driver_cuda()
+        known = obstacles.from_words(words) if driver and driver[0] >= versions[-1] else None
+        return known or obstacles.no_gpu(versions[-1], driver)
+    return None
+
+
+def _plugin_words(version: int) -> str:
+    """What JAX's CUDA plug-in says against this machine: JAX logs it and then knows of no GPU."""
+    try:
+        sys.modules[f"jax_plugins.xla_cuda{version}"]._check_cuda_versions(raise_on_first_error=True)
+    except Exception as error:  # also where a version has no such check
+        return str(error)
+    return ""
 
 
 def pool_threads() -> int | None:

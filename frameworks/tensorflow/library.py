@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import tensorflow as tf
-import tf_keras
-from transformers import BertConfig, TFBertModel
-from transformers.modeling_tf_pytorch_utils import load_pytorch_state_dict_in_tf2_model
 
+from frameworks.adapter import Unsupported
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
+
+try:
+    import tf_keras
+    from transformers import BertConfig, TFBertModel
+    from transformers.modeling_tf_pytorch_utils import load_pytorch_state_dict_in_tf2_model
+except ImportError as error:
+    raise Unsupported(
+        f"the library model needs tf-keras, and transformers 4.57, the last with TFBertModel ({error}): install them, "
+        "or measure IMPL=plain."
+    ) from None
 
 
 def bert(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Callable[..., dict[str, tf.Tensor]]:

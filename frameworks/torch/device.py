@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from frameworks import obstacles
+
 
 def gpu_problem(index: int) -> str | None:
     """Why this build of torch cannot use GPU `index`, in a sentence, or None."""
@@ -17,9 +19,9 @@ def gpu_problem(index: int) -> str | None:
     if torch.version.cuda is None and torch.version.hip is None:
         return f"{build} is built for the CPU only: install a build for CUDA."
     if not torch.cuda.is_available():
-        return f"{build} (CUDA {torch.version.cuda}) finds no usable GPU: see nvidia-smi and CUDA_VISIBLE_DEVICES."
+        return f"{build}: {_no_gpu()}"
     if index >= torch.cuda.device_count():
-        return f"there is no GPU {index}: torch sees {torch.cuda.device_count()}."
+        return obstacles.no_such(f"gpu:{index}", torch.cuda.device_count(), build)
     capability, architectures = torch.cuda.get_device_capability(index), torch.cuda.get_arch_list()
     if torch.version.hip is None and not any(_runs(name, capability) for name in architectures):
         return (
@@ -27,6 +29,17 @@ def gpu_problem(index: int) -> str | None:
             f"sm_{capability[0]}{capability[1]}: install a build for a newer or older CUDA that includes it."
         )
     return None
+
+
+def _no_gpu() -> str:
+    """Why there is none, by the words in which torch refuses to use one, else by the driver's answer."""
+    try:
+        torch.cuda.init()
+    except Exception as error:  # its class differs with what is wrong
+        if reason := obstacles.from_words(str(error)):
+            return reason
+    built_for = torch.version.cuda
+    return obstacles.no_gpu(int(built_for.split(".")[0]) if built_for else None, obstacles.driver_cuda())
 
 
 def _runs(architecture: str, capability: tuple[int, int]) -> bool:
@@ -107,9 +120,17 @@ def _cpu_settings() -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "mkl": torch.backends.mkl.is_available(),
         "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
-        "onednn_bf16": torch.ops.mkldnn._is_mkldnn_bf16_supported(),
-        "onednn_fp16": torch.ops.mkldnn._is_mkldnn_fp16_supported(),
+        "onednn_bf16": _onednn_has("bf16"),
+        "onednn_fp16": _onednn_has("fp16"),
     }
+
+
+def _onednn_has(dtype: str) -> bool | None:
+    """Whether oneDNN has the type on this processor; None where this version of torch does not tell."""
+    try:
+        return getattr(torch.ops.mkldnn, f"_is_mkldnn_{dtype}_supported")()
+    except AttributeError:
+        return None
 
 
 def _gpu_settings() -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import shutil
 import sysconfig
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from frameworks.adapter import Capture
+from frameworks.adapter import Capture, Unsupported
 
 # Our graph modes: the backend each runs, and what torch.compile calls the mode.
 BACKENDS = {
@@ -22,6 +23,17 @@ BACKENDS = {
     "inductor-max-autotune": ("inductor", "max-autotune"),
     "cudagraphs": ("cudagraphs", None),
 }
+
+
+def internal(module: str, name: str) -> Any:
+    """Something of torch that is no part of its API, which may have moved. Raises Unsupported with a sentence."""
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise Unsupported(
+            f"torch {torch.__version__} has no {module}.{name}, by which this suite makes a graph mode prove what it "
+            "captured: take a version that docs/versions.md lists."
+        ) from None
 
 
 def compile_model(
@@ -48,8 +60,8 @@ def start(backend: str, device: torch.device) -> dict[str, Any]:
     import torch._inductor.config as inductor  # seconds, which a process without a compiler is spared
 
     return {
-        "compile_threads": inductor.compile_threads,
-        "freezing": inductor.freezing,
+        "compile_threads": getattr(inductor, "compile_threads", None),
+        "freezing": getattr(inductor, "freezing", None),
         "compile": "fullgraph=True; dynamic as the column shapes says",
     }
 
@@ -64,9 +76,12 @@ class CountingBackend:
         # torch tells its own backends from others' by name and treats the two differently.
         self.__name__, torch_mode = BACKENDS[mode]
         if self.__name__ == "inductor":
-            self._compile = torch._TorchCompileInductorWrapper(torch_mode, None, False)
+            self._compile = internal("torch", "_TorchCompileInductorWrapper")(torch_mode, None, False)
         else:
-            self._compile = torch._dynamo.backends.registry.lookup_backend(self.__name__)
+            self._compile = internal("torch._dynamo.backends.registry", "lookup_backend")(self.__name__)
+        # Here, since what is raised while Dynamo compiles comes out as Dynamo's error.
+        self._compile_context = internal("torch._guards", "CompileContext")
+        self._counters = internal("torch._dynamo.utils", "counters")["inductor"]
         self._mode, self._device = mode, device
         self._cuda_graphs = device.type == "cuda" and mode != "inductor"
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
@@ -74,10 +89,10 @@ class CountingBackend:
         self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
-        compile_id = torch._guards.CompileContext.current_compile_id()
+        compile_id = self._compile_context.current_compile_id()
         self._frames.add(compile_id.frame_id)
         self._compile_ids.append(compile_id)
-        counters = torch._dynamo.utils.counters["inductor"]
+        counters = self._counters
         before = dict(counters)
         with _own_caches(self._mode):
             compiled = self._compile(graph, inputs)
@@ -129,9 +144,8 @@ class CountingBackend:
         """The CUDA graphs recorded so far for this mode; all modes share the device's one tree of them."""
         if not self._cuda_graphs:
             return []
-        from torch._inductor import cudagraph_trees
-
-        manager = cudagraph_trees.get_manager(self._device.index, create_if_none_exists=False)
+        get_manager = internal("torch._inductor.cudagraph_trees", "get_manager")
+        manager = get_manager(self._device.index, create_if_none_exists=False)
         nodes = [node for roots in manager.roots.values() for node in roots] if manager else []
         for node in nodes:  # grows while it is walked
             nodes.extend(child for children in node.children.values() for child in children)
@@ -145,15 +159,12 @@ def missing_toolchain(mode: str, device: torch.device) -> str | None:
     if BACKENDS[mode][0] != "inductor":
         return None
     if device.type == "cuda":
-        from torch.utils._triton import has_triton
-
-        if not has_triton():
+        if not internal("torch.utils._triton", "has_triton")():
             return "Inductor needs Triton on a GPU of compute capability 7.0 or newer: install the `triton` package."
         if not (os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc")))):
             return "Triton builds its launchers with a C compiler and found none: install gcc or set CC."
         return None
-    from torch._inductor.cpp_builder import get_cpp_compiler
-
+    get_cpp_compiler = internal("torch._inductor.cpp_builder", "get_cpp_compiler")
     try:
         get_cpp_compiler()
     except Exception as error:  # its class has moved between versions
@@ -168,10 +179,8 @@ def _own_caches(mode: str) -> Iterator[None]:
 
     Modes have kernels in common, and one compiled after another would find them built: 4 s instead of 29 in a trial.
     """
-    from torch._inductor.runtime.cache_dir_utils import cache_dir
-    from torch._inductor.utils import clear_caches
-
-    root = cache_dir()
+    root = internal("torch._inductor.runtime.cache_dir_utils", "cache_dir")()
+    clear_caches = internal("torch._inductor.utils", "clear_caches")
     before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
     clear_caches()
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(root, mode)

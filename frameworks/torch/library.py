@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import torch
-from transformers import BertConfig, BertModel
 
+from frameworks.adapter import Unsupported
 from workloads import bert
+
+try:
+    from transformers import BertConfig, BertModel
+except ImportError as error:
+    raise Unsupported(f"the library model needs transformers ({error}): install it, or measure IMPL=plain.") from None
 
 
 def build(workload: bert.Bert, weights: dict[str, torch.Tensor]) -> BertModel:

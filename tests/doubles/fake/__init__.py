@@ -29,9 +29,9 @@ FRAMEWORK = Framework(
     title="Fake",
     distributions=("numpy",),
     modes=(
-        Mode("eager", graph=False, summary="as the NumPy oracle", devices=("cpu",), passes=("inference",)),
+        Mode("eager", graph=False, summary="as the NumPy oracle", devices=("cpu", "gpu"), passes=("inference",)),
         *(
-            Mode(name, graph=True, summary=wrong, devices=("cpu",), passes=("inference",))
+            Mode(name, graph=True, summary=wrong, devices=("cpu", "gpu"), passes=("inference",))
             for name, wrong in MODES.items()
         ),
     ),

@@ -1,9 +1,13 @@
-"""The misbehaving modes behind the real boundary. `FAKE_IMPORT` and `FAKE_CANARY` break the whole framework instead."""
+"""The misbehaving modes behind the real boundary. `FAKE_IMPORT` and `FAKE_CANARY` break the whole framework instead.
+
+Its GPU is the CPU. With `FAKE_MEETING`, a folder, a process goes on only once it has met another one there.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -24,6 +28,17 @@ if os.environ.get("FAKE_IMPORT") == "dies":
     os.kill(os.getpid(), signal.SIGSEGV)
 
 CACHE = Path(os.environ["FAKE_CACHE_DIR"])
+MEETING_SECONDS = 60
+
+
+def meet(place: Path) -> None:
+    """Wait until another process has been at this place. Raises TimeoutError."""
+    (place / str(os.getpid())).touch()
+    deadline = time.monotonic() + MEETING_SECONDS
+    while len(list(place.iterdir())) < 2:
+        if time.monotonic() > deadline:
+            raise TimeoutError("nobody else came")
+        time.sleep(0.05)
 
 
 class Adapter(adapter.Adapter):
@@ -49,7 +64,11 @@ class Adapter(adapter.Adapter):
 
     def configure(self, cell: Cell) -> Effective:
         found = sorted(path.name for path in CACHE.glob("*"))
-        return Effective(threads=cell.threads, settings={"cache": str(CACHE), "found_in_cache": found})
+        if meeting := os.environ.get("FAKE_MEETING"):
+            meet(Path(meeting))
+        settings = {"cache": str(CACHE), "found_in_cache": found, "affinity": sorted(os.sched_getaffinity(0))}
+        settings["gpu"] = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return Effective(threads=cell.threads, settings=settings)
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.mode == "unsupported":

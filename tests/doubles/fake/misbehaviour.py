@@ -104,12 +104,16 @@ def crashing(call: Callable) -> Callable:
 
 
 def hanging(call: Callable) -> Callable:
-    """Never returns, and has a child. With `FAKE_NOTES` it tells there who they are, and ignores polite signals."""
+    """Never returns, and has a child. With `FAKE_NOTES` it tells there who they are, and ignores polite signals.
+
+    `{gpu}` in `FAKE_NOTES` is the GPU that the process was given.
+    """
 
     def trouble() -> None:
         child = subprocess.Popen(["sleep", "1000"])
         if notes := os.environ.get("FAKE_NOTES"):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            notes = notes.format(gpu=os.environ.get("CUDA_VISIBLE_DEVICES"))
             Path(notes + ".new").write_text(f"{os.getpid()} {child.pid}")
             os.rename(notes + ".new", notes)
         print("waiting for a lock", file=sys.stderr, flush=True)

@@ -1,0 +1,93 @@
+"""Why a GPU cannot be used, as one sentence with the way out: from the driver's own answer, or from an error's words.
+
+Frameworks name the same few troubles in many ways, and some only in a log. Nothing here imports a framework.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+
+_OLD_DRIVER = "update the NVIDIA driver, or install a build for an older CUDA"
+# What errors say -> what it means. The groups of a pattern fill the sentence.
+_WORDS = (
+    (
+        r"driver on your system is too old \(found version (\d+)0(\d)\d\)",
+        "the NVIDIA driver is too old for this build, it knows CUDA {0}.{1} at most: " + _OLD_DRIVER + ".",
+    ),
+    (
+        r"driver on your system is too old|driver version is insufficient for CUDA runtime"
+        r"|UNSUPPORTED_PTX_VERSION|PTX was compiled with an unsupported toolchain",
+        "the NVIDIA driver is too old for this build: " + _OLD_DRIVER + ".",
+    ),
+    (
+        r"Found no NVIDIA driver|Unknown CUDA error 303",
+        "there is no NVIDIA driver: install one, nvidia-smi then lists the GPUs, or measure with DEVICE=cpu.",
+    ),
+    (
+        r"No CUDA GPUs are available|no CUDA-capable device|No visible GPU devices",
+        "no GPU is visible: nvidia-smi must list one, and CUDA_VISIBLE_DEVICES ({visible}) must not hide it.",
+    ),
+    (
+        r"system not yet initialized|SYSTEM_NOT_READY",
+        "the driver says that the host's GPUs are not initialized: start nvidia-fabricmanager, which connects them.",
+    ),
+    (
+        r"no kernel image is available",
+        "this build holds no kernels for this GPU: install a build for a CUDA version that knows it.",
+    ),
+    (
+        r"Torch not compiled with CUDA enabled",
+        "this build is for the CPU only: install one for CUDA.",
+    ),
+    (
+        r"Unable to load (\w+)\. Is it installed",
+        "{0} cannot be loaded: install the build that brings NVIDIA's libraries along, such as jax[cuda13].",
+    ),
+    (
+        r"Outdated (\w+) installation found",
+        "the {0} that was found is older than this build needs: install the build that brings NVIDIA's libraries "
+        "along, such as jax[cuda13], and keep other copies off LD_LIBRARY_PATH.",
+    ),
+)
+
+
+def from_words(words: str) -> str | None:
+    """What an error's text means for the use of a GPU; None where it is about something else."""
+    for pattern, sentence in _WORDS:
+        if found := re.search(pattern, words):
+            return sentence.format(
+                *found.groups(), visible=os.environ.get("CUDA_VISIBLE_DEVICES", "not set") or "empty"
+            )
+    return None
+
+
+def driver_cuda() -> tuple[int, int] | None:
+    """The newest CUDA version that the installed driver knows, as (major, minor); None without a driver."""
+    version = ctypes.c_int()
+    try:
+        failed = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        return None
+    return None if failed else (version.value // 1000, version.value % 1000 // 10)
+
+
+def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
+    """Why a build for CUDA `built_for` (its major version) sees no GPU under this driver.
+
+    A driver runs what was built for its own major version of CUDA and for earlier ones (NVIDIA, "CUDA Compatibility").
+    """
+    if driver is None:
+        return from_words("Found no NVIDIA driver")
+    if built_for and driver[0] < built_for:
+        return (
+            f"the NVIDIA driver knows CUDA {driver[0]}.{driver[1]} at most and this build is for CUDA {built_for}: "
+            f"{_OLD_DRIVER}."
+        )
+    return from_words("No visible GPU devices")
+
+
+def no_such(device: str, count: int, title: str) -> str:
+    """That there is no GPU of this index."""
+    return f"there is no {device}: {title} sees {count} GPU{'s' if count != 1 else ''}, from gpu:0."
