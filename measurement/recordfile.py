@@ -144,14 +144,15 @@ def _value(text: str, kind: str, separator: str):
 def write_csv(records: Iterable[dict], path: Path) -> None:
     """Write records as CSV, at once and whole, with the Table Schema file beside it."""
     # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
-    text = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
-    with tempfile.NamedTemporaryFile(**text, dir=path.parent, suffix=".csv", delete=False) as file:
+    how = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
+    with tempfile.NamedTemporaryFile(**how, dir=path.parent, suffix=".csv", delete=False) as file:
         writer = csv.DictWriter(file, schema.NAMES)
         writer.writeheader()
         writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
     os.chmod(file.name, 0o644)
     os.replace(file.name, path)
-    schema_path(path).write_text(json.dumps(schema.table_schema(), indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(schema.table_schema(), indent=1, ensure_ascii=False) + "\n"
+    schema_path(path).write_text(text, encoding="utf-8")
 
 
 def schema_path(table: Path) -> Path:

@@ -88,10 +88,10 @@ def lines(
 def dots(
     rows: list[dict], title: str, names: list[str], mark: tuple[float, str] | None = None, zero: bool = False
 ) -> Any:
-    """Points with intervals along x, a line of the chart for each `row`, side by side if a row has several `series`.
+    """Points with intervals along x, a line of the chart for each `row`, side by side where it has several `series`.
 
-    Rows hold `row`, `series`, `value` and, where there is one, the interval `low` to `high`. `mark` is a line to compare
-    with: where it lies and what it is called. `zero`: a linear axis begins at zero. None where there is nothing to draw.
+    Rows hold `row`, `series`, `value` and, where there is one, the interval `low` to `high`. `mark` is a line to
+    compare with: where it lies and what it is called. `zero`: a linear axis begins at zero. None without a value.
     """
     rows = [row for row in rows if row.get("value") is not None]
     if not rows:
