@@ -1,4 +1,4 @@
-"""The command line: `runner.py bench | report | compare | …`. Imports no framework, nothing heavy before it is needed."""
+"""The command line: `runner.py bench | report | compare | …`. Imports no framework, nothing heavy before its time."""
 
 from __future__ import annotations
 

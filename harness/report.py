@@ -58,8 +58,9 @@ def report(arguments: argparse.Namespace) -> int:
     )
     built = sections.build(material)
     heading = ", ".join(source.names) + (f" ({text})" if text else "")
+    written = write.files(folder, heading, material, built)
     write.terminal(built, kept, console)
-    for path in write.files(folder, heading, material, built):
+    for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)
     return 0
 
@@ -123,7 +124,6 @@ def read(words: list[str]) -> Source:
     for name in dict.fromkeys(names):
         for place in places(name):
             found = found or Source(place if place.is_dir() else place.parent)
-            found.names.append(place.name if place.is_dir() else str(place.name))
             read_into(found, place)
     if not found.records and not found.profiles:
         raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
@@ -155,7 +155,9 @@ def within(folder: Path) -> list[Path]:
 
 def read_into(source: Source, place: Path) -> None:
     """Add what lies at a place. Raises UsageError for what cannot be read."""
+    folder = place if place.is_dir() else place.parent
     files = [place] if place.is_file() else [path for n in (RECORDS, TABLE) if (path := place / n).exists()][:1]
+    names: dict[str, None] = {}
     for path in files:
         try:
             loaded = recordfile.load(path)
@@ -165,8 +167,10 @@ def read_into(source: Source, place: Path) -> None:
             raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
         source.records += loaded.records
         source.remarks += loaded.remarks
-    folder = place if place.is_dir() else place.parent
-    source.profiles += recordfile.json_lines(folder / explain.ENTRIES) if place.is_dir() else ()
+        names |= dict.fromkeys(record["run_id"] for record in loaded.records if record["run_id"])
+    if place.is_dir():
+        source.profiles += recordfile.json_lines(folder / explain.ENTRIES)
+    source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
         source.machines.setdefault(facts["machine_id"], facts)

@@ -5,12 +5,17 @@ A cell without a figure has no mark, never one at zero. Axes are logarithmic whe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 WIDTH, HEIGHT = 300, 240
 ROW_STEP, OFFSET_STEP = 22, 13
+# Longer names than this stand under each other in a legend, or a phone would not show them.
+NARROW = 20
+# So few different values on a log axis are marked each, such as the batches of a sweep.
+FEW = 6
 # Told apart on white and on black; shapes tell series apart without colour.
 PALETTE = ("#3b7dd8", "#d1622b", "#2f9e63", "#a05cc9", "#c94f7c", "#8a7a1f", "#1f93a8", "#7c6f64", "#e0484d", "#5b6ee1")
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
@@ -32,13 +37,23 @@ def spans_decades(values: Iterable[float | None]) -> bool:
     return bool(known) and min(known) > 0 and max(known) >= 10 * min(known)
 
 
+def ticks(values: Iterable[float | None]) -> list[float]:
+    """Round numbers for a logarithmic axis: 1, 2 and 5 in each decade, or the decades alone where these are many."""
+    known = [value for value in values if value]
+    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    steps = (1, 2, 5) if high - low <= 3 else (1,)
+    return [step * 10.0**power for power in range(low, high + 1) for step in steps]
+
+
 def coloured(series: Iterable[str], names: list[str]) -> dict:
     """Colour and symbol of every series, the same in all charts that share `names`."""
     import altair as alt
 
-    shown = [name for name in names if name in set(series)]
+    own = set(series)
+    shown = [name for name in names if name in own]
     places = [names.index(name) for name in shown]
-    legend = alt.Legend(orient="top", columns=2, symbolLimit=40, labelLimit=230) if len(shown) > 1 else None
+    columns = 1 if max(map(len, shown), default=0) > NARROW else 2
+    legend = alt.Legend(orient="top", columns=columns, symbolLimit=40, labelLimit=280) if len(shown) > 1 else None
     colours = alt.Scale(domain=shown, range=[PALETTE[place % len(PALETTE)] for place in places])
     symbols = alt.Scale(domain=shown, range=[SYMBOLS[place % len(SYMBOLS)] for place in places])
     return {
@@ -66,8 +81,12 @@ def lines(
     import altair as alt  # takes a second
 
     def scaled(axis: Axis) -> dict:
+        if not axis.log:
+            return {"title": axis.title, "scale": alt.Scale(zero=True)}
         # A log axis ends at the data; zero has no logarithm.
-        return {"title": axis.title, "scale": alt.Scale(type="log", nice=False) if axis.log else alt.Scale(zero=True)}
+        found = sorted({row[axis.field] for row in rows})
+        marks = alt.Axis(values=found if len(found) <= FEW else ticks(found), format="~g")
+        return {"title": axis.title, "scale": alt.Scale(type="log", nice=False, padding=8), "axis": marks}
 
     base = alt.Chart().encode(
         x=alt.X(x.field, type="quantitative", **scaled(x)),
@@ -99,10 +118,12 @@ def dots(
     import altair as alt
 
     ends = [row.get(name) for row in rows for name in ("value", "low", "high")] + ([mark[0]] if mark else [])
-    scale = alt.Scale(type="log", nice=False, padding=12) if spans_decades(ends) else alt.Scale(zero=zero, padding=12)
+    log = spans_decades(ends)
+    scale = alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=zero, padding=12)
+    axis = alt.Axis(values=ticks(ends), format="~g") if log else alt.Axis(tickCount=5, format="~g")
     order = list(dict.fromkeys(row["row"] for row in rows))
     several = len({(row["row"]) for row in rows}) < len(rows)
-    x = alt.X("value", type="quantitative", title=title, scale=scale, axis=alt.Axis(tickCount=5, format="~g"))
+    x = alt.X("value", type="quantitative", title=title, scale=scale, axis=axis)
     base = alt.Chart().encode(y=alt.Y("row", type="nominal", title=None, sort=order, axis=alt.Axis(labelLimit=190)))
     if several:
         shown = {row["series"] for row in rows}
@@ -184,10 +205,12 @@ def roofline(rows: list[dict], roofs: list[dict], names: list[str]) -> Any:
         for roof, ridge in zip(roofs, ridges, strict=True)
         for x in (low, ridge, high)
     ]
-    log = alt.Scale(type="log", nice=False)
-    axis = alt.Axis(tickCount=5, format="~g")
-    x = alt.X("intensity", type="quantitative", scale=log, title="intensity, FLOP per byte", axis=axis)
-    y = alt.Y("achieved", type="quantitative", scale=log, title="TFLOP/s", axis=axis)
+    heights = [row["achieved"] for row in [*rows, *corners]]
+    axes = [alt.Axis(values=ticks(values), format="~g") for values in ([low, high], heights)]
+    across = alt.Scale(type="log", domain=[low, high])
+    upwards = alt.Scale(type="log", domain=[min(heights) / 1.5, max(heights) * 1.5])
+    x = alt.X("intensity", type="quantitative", scale=across, title="intensity, FLOP per byte", axis=axes[0])
+    y = alt.Y("achieved", type="quantitative", scale=upwards, title="TFLOP/s", axis=axes[1])
     ceiling = alt.Chart(alt.Data(values=corners)).mark_line(color="currentColor", opacity=0.6, strokeDash=[6, 3])
     ceiling = ceiling.encode(x=x, y=y, detail="roof:N", tooltip="roof:N")
     points = alt.Chart().mark_point(filled=True, size=55, opacity=0.9)

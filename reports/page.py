@@ -16,6 +16,8 @@ ASSETS = Path(__file__).resolve().parent / "assets"
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "vega"
 # A table with more columns than this stands under its chart, not beside it.
 WIDE = 8
+# A text longer than this is broken into lines.
+LONG = 44
 _TITLES = {"implementation": "Implementation", "dtype": "Precision"}
 
 
@@ -152,7 +154,7 @@ def _cell(cell: str | Figure) -> str:
     if isinstance(cell, Figure):
         return f'<td class=n><data value="{cell.value!r}">{cell.text}</data></td>'
     word = cell.partition(",")[0].partition(" (")[0]
-    kind = f' class="v-{word.replace(" ", "-")}"' if word in _VERDICTS else ""
+    kind = f' class="v-{word.replace(" ", "-")}"' if word in _VERDICTS else " class=long" if len(cell) > LONG else ""
     return f"<td{kind}>{escape(cell)}</td>"
 
 

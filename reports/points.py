@@ -149,7 +149,7 @@ def machine_names(records: Iterable[dict]) -> dict[tuple, str]:
     for machine_id, device in machines:
         label = device or "an unnamed device"
         alike = sum(other == device for _, other in machines) > 1
-        known[machine_id, device] = f"{label} ({str(machine_id)[:8]})" if alike and machine_id else label
+        known[machine_id, device] = f"{label} ({str(machine_id)[:4]})" if alike and machine_id else label
     return known
 
 

@@ -6,7 +6,7 @@
   const quiet = { labelColor: "currentColor", titleColor: "currentColor", domainColor: "currentColor",
     tickColor: "currentColor", domainOpacity: 0.4, tickOpacity: 0.4, gridColor: "currentColor", gridOpacity: 0.12,
     labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 };
-  const config = { background: "transparent", font: "inherit", view: { stroke: null }, axis: quiet,
+  const config = { background: "transparent", font: getComputedStyle(document.body).fontFamily, view: { stroke: null }, axis: quiet,
     legend: { labelColor: "currentColor", labelFontSize: 12, title: null, offset: 8, rowPadding: 3 },
     line: { strokeWidth: 2 } };
 
@@ -34,7 +34,7 @@
       const place = document.getElementById(chart.id);
       try {
         const spec = { ...chart.spec, data: { name: "rows", values: chart.rows.filter((row) => fits(row, wanted())) } };
-        chart.result = await vegaEmbed(place, spec, { renderer: "svg", actions: false, config });
+        chart.result = await vegaEmbed(place, spec, { renderer: "svg", actions: false, logLevel: 1 /* errors */, config });
         place.dataset.drawn = "yes";
       } catch (error) {
         place.innerHTML = '<p class="problem">This chart cannot be drawn here; the table holds its numbers.</p>';

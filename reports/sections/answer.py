@@ -79,13 +79,17 @@ def _pays(pairs: list[facts.Pair]) -> str:
     if not extras:
         return "What compiling costs is not known here."
     known = [pair for pair in pairs if pair.extra_s is not None]
-    low, middle, high = (text_of(value) for value in (min(extras), median(extras), max(extras)))
-    span = f"{low} s more" if low == high else f"{middle} s more in the middle ({low} to {high} s)"
+    low, middle, high = (_more(value) for value in (min(extras), median(extras), max(extras)))
+    span = low if low == high else f"{middle} (the median; from {low} to {high})"
     shares = [f"{sum(p.pays(n) == facts.PAYS for p in known):,} after {n:,} calls" for n in CALLS]
     return (
         f"The first call of a graph mode takes {span} than eager's; of {times(len(known), 'comparison')}, "
         f"compiling has certainly paid for itself in {', in '.join(shares[:-1])}, and in {shares[-1]}."
     )
+
+
+def _more(seconds: float) -> str:
+    return f"{text_of(abs(seconds))} s {'more' if seconds >= 0 else 'less'}"
 
 
 def _caution(points) -> list[str]:

@@ -8,7 +8,7 @@ from reports.sections import Material
 
 CALLS = (100, 1_000, 10_000, 100_000)
 COLUMNS = (
-    *("shape", "framework", "mode", "first call eager, s", "first call graph, s", "saved per call, ms"),
+    *("shape", "mode", "first call eager, s", "first call graph, s", "saved per call, ms"),
     *("break-even, calls", "range"),
     *(f"pays at {calls:,}?" for calls in CALLS),
 )
@@ -66,11 +66,10 @@ def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
 def _row(pair: facts.Pair) -> Row:
     graph, ends = pair.graph, pair.break_even
     calls = graph["break_even_calls"]
-    gain_ms = graph and pair.eager["latency_ms_median"] - graph["latency_ms_median"]
+    gain_ms = pair.eager["latency_ms_median"] - graph["latency_ms_median"]
     cells = (
         graph.shape,
-        graph["framework"],
-        graph["mode"],
+        graph.series,
         number(pair.eager["first_call_s"]),
         number(graph["first_call_s"]),
         number(gain_ms),

@@ -11,7 +11,7 @@ SENTENCE = (
     "Peak memory on the device, as the framework counts it; allocators differ, so compare modes of one framework. It "
     "is one reading per launch, the largest of them, and has no interval."
 )
-COLUMNS = ("shape", "framework", "mode", "peak memory, MB", "times eager's")
+COLUMNS = ("shape", "mode", "peak memory, MB", "times eager's")
 
 
 def section(material: Material) -> Section | None:
@@ -31,7 +31,7 @@ def _panel(group: list[Point], names: list[str]) -> Panel:
     for point in group:
         own, base = point["peak_memory_mb"], eager.get((point.shape, point["framework"], point["machine_id"]))
         ratio = number(own / base) if base and not point.eager else ""
-        rows.append(Row((point.shape, point["framework"], point["mode"], number(own), ratio), point.tags))
+        rows.append(Row((point.shape, point.series, number(own), ratio), point.tags))
         row = point.shape if several else point.series
         drawn.append({"row": row, "series": point.series, "framework": point["framework"], "value": own})
     table = Table.of(COLUMNS, rows)

@@ -88,7 +88,7 @@ def failures_section(material: Material) -> Section:
     title = "Cells without figures"
     if not failed:
         return Section("failures", title, ("None: every planned cell was measured and agrees with the reference.",))
-    columns = ("framework", "mode", "what", "status", "reason", "last words")
+    columns = ("mode", "what", "status", "reason", "last words")
     if len(failed) <= MOST_ROWS_OF_A_TABLE:
         rows = [_failure(point, f"{point.setting}, {point.shape}", point.tags) for point in failed]
     else:
@@ -106,5 +106,5 @@ def failures_section(material: Material) -> Section:
 def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:
     words = (point["stderr_tail"] or "").strip().splitlines()
     reason = point["reason"] or ""
-    cells = (point["framework"], point["mode"], what, point["status"], reason, words[-1][:200] if words else "")
+    cells = (point.series, what, point["status"], reason, words[-1][:200] if words else "")
     return Row(cells, tags)

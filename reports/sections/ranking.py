@@ -15,7 +15,7 @@ SENTENCES = (
 )
 LIBRARY = "Library models differ in more than their framework; the plain implementation compares the frameworks alone."
 OVERVIEW = ("setting", "shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?")
-COLUMNS = ("framework", "mode", "latency, ms", "95 % interval", "times the fastest", "95 % interval ", "slower?")
+COLUMNS = ("mode", "latency, ms", "95 % interval", "times the fastest", "95 % interval ", "slower?")
 
 
 def section(material: Material) -> Section | None:
@@ -93,8 +93,7 @@ def _row(rank: facts.Rank) -> Row:
     point, ratio = rank.point, rank.ratio
     slower = "fastest" if rank.fastest else "yes" if rank.told_apart else "cannot be told"
     cells = (
-        point.series.rpartition(point["mode"])[0].strip(),
-        point["mode"] + point.series.rpartition(point["mode"])[2],
+        point.series,
         number(point["latency_ms_median"]),
         span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]),
         number(ratio.value) if ratio else "",

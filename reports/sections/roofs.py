@@ -16,7 +16,7 @@ REGIMES = (
     "What a cell's time is spent on: overhead (the host, not the device), bandwidth (moving data), compute "
     "(arithmetic), or mixed. Graph mode helps most where it is overhead.",
 )
-COLUMNS = ("workload", "shape", "framework", "mode", "FLOP per byte", "TFLOP/s", "peak, TFLOP/s", "% of peak", "regime")
+COLUMNS = ("workload", "shape", "mode", "FLOP per byte", "TFLOP/s", "peak, TFLOP/s", "% of peak", "regime")
 
 
 def roofline_section(material: Material) -> Section | None:
@@ -59,8 +59,7 @@ def _roofline_row(point: Point) -> Row:
     cells = (
         f"{point['workload']} {point['implementation']}",
         point.shape,
-        point["framework"],
-        point["mode"],
+        point.series,
         number(point["intensity"]),
         number(point["achieved_tflops"]),
         number(point["peak_tflops"]),

@@ -96,7 +96,7 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
                     "high": point["latency_ms_ci_high"],
                 }
             )
-    columns = ("framework", "mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
+    columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.of((*columns, axis.rate_title), rows)
     x, y = charts.Axis("x", axis.name, log=True), charts.Axis("ms", "latency, ms", log=True)
     drawing = charts.lines(drawn[: len(table.rows)], x, y, names=material.points.series)
@@ -109,8 +109,7 @@ def _row(point: Point, first: Point, axis: Along) -> Row:
         ends = (first.latency, point.latency) if axis is THREADS else (point.latency, first.latency)
         ratio = independent_ratio(*ends)
     cells = (
-        point["framework"],
-        point.series.removeprefix(point["framework"]).strip(),
+        point.series,
         number(point[axis.column]),
         number(point["latency_ms_median"]),
         span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]),

@@ -10,7 +10,7 @@ from reports.content import Chart, Figure, Panel, Row, Section, Table, number, s
 from reports.points import Point, grouped
 from reports.sections import Material
 
-COLUMNS = ("shape", "framework", "mode", "eager, ms", "graph, ms", "speedup", "95 % interval", "the graph is")
+COLUMNS = ("shape", "mode", "eager, ms", "graph, ms", "speedup", "95 % interval", "the graph is")
 SENTENCES = (
     "Speedup is eager's time over the graph's, from calls timed in turn in one process: above 1 the graph is faster, "
     "and at 1, the dashed line, both take the same time.",
@@ -63,14 +63,13 @@ def _cut(rows: Sequence[Row]) -> bool:
 
 def _row(point: Point, eager: Point | None) -> Row:
     if not point.measured:
-        cells = (point.shape, point["framework"], point["mode"], "", "", "", "", point["status"])
+        cells = (point.shape, point.series, "", "", "", "", point["status"])
         return Row(cells, point.tags)
     speedup = point["speedup_vs_eager"]
     judged = facts.verdict(point.speedup) if speedup is not None else "not beside eager"
     cells = (
         point.shape,
-        point["framework"],
-        point["mode"],
+        point.series,
         number(eager["latency_ms_median"]) if eager else "",
         number(point["latency_ms_median"]),
         number(speedup),
@@ -88,6 +87,6 @@ def _means(group: list[Point]) -> list[Row]:
         if len(speedups) > 1:
             mean = math.exp(sum(map(math.log, speedups)) / len(speedups))
             title = f"geometric mean of the {len(speedups)} above"
-            cells = (title, points[0]["framework"], points[0]["mode"], "", "", Figure(text_of(mean), mean), "", "")
+            cells = (title, points[0].series, "", "", Figure(text_of(mean), mean), "", "")
             rows.append(Row(cells, points[0].tags))
     return rows
