@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Collection
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from rich.table import Table as Grid
 
 from harness import explain, runs, sweep
 from harness.sweep import UsageError
-from measurement import recordfile
+from measurement import recordfile, schema
 from reports import compare as comparing
 from reports import explanation, select, terminal
 
@@ -50,13 +52,14 @@ def report(arguments: argparse.Namespace) -> int:
         source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
     folder = folder_for(arguments.out, source.home)
 
-    from reports import sections, write
+    from reports import charts, sections, write
     from reports.points import Points
 
     material = sections.Material(
         Points(kept, arguments.across), tuple(profiles), source.machines, tuple(source.remarks)
     )
-    built = sections.build(material)
+    with charts.unchecked():
+        built = sections.build(material)
     heading = ", ".join(source.names) + (f" ({text})" if text else "")
     written = write.files(folder, heading, material, built)
     write.terminal(built, kept, console)
@@ -71,7 +74,8 @@ def compare(arguments: argparse.Namespace) -> int:
         raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
     threshold = share(arguments.max_slowdown)
     console = terminal.console()
-    a, b = read([arguments.a]), read([arguments.b])
+    with ProcessPoolExecutor(2) as pool:  # reading is most of the work
+        a, b = pool.map(read, ([arguments.a], [arguments.b]), (comparing.COLUMNS_READ, comparing.COLUMNS_READ))
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     sides = [select.chosen(side.records, {}, arguments.filter) for side in (a, b)]
@@ -117,14 +121,17 @@ def gather(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def read(words: list[str]) -> Source:
-    """What there is under the names: folders of runs or of reproductions, CSV or JSONL files. Raises UsageError."""
+def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
+    """What there is under the names: folders of runs or of reproductions, CSV or JSONL files. Raises UsageError.
+
+    `only` are the columns to keep of the records.
+    """
     names = [name for word in words for name in word.split(",") if name] or ["newest"]
     found: Source | None = None
     for name in dict.fromkeys(names):
         for place in places(name):
             found = found or Source(place if place.is_dir() else place.parent)
-            read_into(found, place)
+            read_into(found, place, only)
     if not found.records and not found.profiles:
         raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
     return found
@@ -153,14 +160,14 @@ def within(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("*/")) if any((path / name).exists() for name in names)]
 
 
-def read_into(source: Source, place: Path) -> None:
+def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     """Add what lies at a place. Raises UsageError for what cannot be read."""
     folder = place if place.is_dir() else place.parent
     files = [place] if place.is_file() else [path for n in (RECORDS, TABLE) if (path := place / n).exists()][:1]
     names: dict[str, None] = {}
     for path in files:
         try:
-            loaded = recordfile.load(path)
+            loaded = recordfile.load(path, only)
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
         except OSError as error:

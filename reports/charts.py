@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,13 @@ class Axis:
     field: str
     title: str
     log: bool = False
+
+
+def unchecked() -> AbstractContextManager:
+    """Within this, Altair does not check the parts of charts against Vega-Lite's schema, which takes most of its time."""
+    from altair.utils.schemapi import debug_mode
+
+    return debug_mode(False)
 
 
 def spans_decades(values: Iterable[float | None]) -> bool:
@@ -137,7 +145,7 @@ def dots(
         x=alt.X("low", type="quantitative", title=title, scale=scale), x2="high", color=look["color"]
     )
     points = base.mark_point(filled=True, size=60, opacity=1).encode(x=x, tooltip=_tooltip(rows, title), **look)
-    layers = [rules, points]
+    layers = [rules, points] if any(row.get("low") is not None for row in rows) else [points]
     if mark:
         layers.insert(0, _reference(*mark, scale))
     step = alt.Step(OFFSET_STEP, **{"for": "offset"}) if several else alt.Step(ROW_STEP)
@@ -179,7 +187,7 @@ def tiles(rows: list[dict]) -> Any:
         y=alt.Y("series", type="nominal", title=None, sort=down, axis=alt.Axis(labelLimit=190)),
     )
     colours = alt.Scale(domain=list(REGIME_COLOURS), range=list(REGIME_COLOURS.values()))
-    legend = alt.Legend(orient="top", columns=4)
+    legend = alt.Legend(orient="top", columns=1)
     boxes = base.mark_rect(stroke="white", strokeWidth=1).encode(
         color=alt.Color("regime", type="nominal", title=None, scale=colours, legend=legend),
         tooltip=[alt.Tooltip(name, type="nominal") for name in ("series", "column", "regime")],

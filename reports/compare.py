@@ -20,6 +20,12 @@ MOST_ROWS = 100
 _FAILED = ("mismatch", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting"}
+# The columns of a record that a comparison looks at.
+COLUMNS_READ = (
+    *("cell", "run_id", "machine_id", "device_name", "framework", "framework_version", "git_revision", "profile"),
+    *("status", "reason", "weights", "tf32", "launches"),
+    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
+)
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 

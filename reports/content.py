@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 # What the page filters by, and the command line too.
 AXES = ("framework", "workload", "implementation", "dtype", "device")
 # More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
-MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE = 40, 1500, 200
+MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE = 30, 1500, 200
 
 
 class Figure(NamedTuple):
@@ -36,10 +36,11 @@ class Table:
     total: int
 
     @classmethod
-    def of(cls, columns: Iterable[str], rows: Iterable[Row]) -> Table:
-        """A table with its first rows."""
-        rows = tuple(rows)
-        return cls(tuple(columns), rows[:MOST_ROWS_OF_A_TABLE], len(rows))
+    def of(
+        cls, columns: Iterable[str], things: Sequence[Any], row: Callable[[Any], Row] = lambda thing: thing
+    ) -> Table:
+        """A table of the first things, each made a row."""
+        return cls(tuple(columns), tuple(map(row, things[:MOST_ROWS_OF_A_TABLE])), len(things))
 
     @property
     def left_out(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from measurement.statistics import Interval, independent_ratio
 from reports.points import Point, grouped
@@ -37,7 +38,7 @@ class Pair:
         first = self.graph["first_call_s"], self.eager["first_call_s"]
         return None if None in first else first[0] - first[1]
 
-    @property
+    @cached_property
     def gain_s(self) -> Interval | None:
         """Seconds saved per call: the medians' difference, with the speedup's interval around it."""
         speedup = self.graph.speedup
@@ -67,15 +68,14 @@ class Pair:
 
     def pays(self, calls: int) -> str:
         """Whether compiling has paid for itself after that many calls."""
-        saved = self.saved_s(calls)
-        if saved is None:
+        gain, extra = self.gain_s, self.extra_s
+        if gain is None or extra is None:
             return UNCERTAIN
-        return PAYS if saved.low > 0 else COSTS if saved.high < 0 else UNCERTAIN
+        return PAYS if calls * gain.low > extra else COSTS if calls * gain.high < extra else UNCERTAIN
 
 
-def pairs(points: Iterable[Point]) -> list[Pair]:
+def pairs(points: Sequence[Point]) -> list[Pair]:
     """Every measured graph point with its measured eager one."""
-    points = sorted(points, key=lambda point: point.order)
 
     def place(point: Point) -> tuple:
         return point.setting, point.shape, point["framework"], point["machine_id"]
@@ -86,11 +86,22 @@ def pairs(points: Iterable[Point]) -> list[Pair]:
 
 @dataclass(frozen=True)
 class Rank:
-    """A point with how its time compares with the fastest one's: the ratio is at least 1, None for the fastest."""
+    """A point beside the fastest one of its shape."""
 
     point: Point
-    ratio: Interval | None
-    fastest: bool
+    first: Point
+
+    @property
+    def fastest(self) -> bool:
+        """Whether it is the fastest itself."""
+        return self.point is self.first
+
+    @cached_property
+    def ratio(self) -> Interval | None:
+        """Its time over the fastest one's, at least 1; None for the fastest, and without intervals."""
+        if self.fastest or self.point.latency is None or self.first.latency is None:
+            return None
+        return independent_ratio(self.point.latency, self.first.latency)
 
     @property
     def told_apart(self) -> bool:
@@ -100,12 +111,8 @@ class Rank:
 
 def ranking(points: Sequence[Point]) -> list[Rank]:
     """Points of one shape, the fastest first."""
-    first, *others = sorted(points, key=lambda point: point["latency_ms_median"])
-    ranks = [Rank(first, None, True)]
-    for point in others:
-        known = point.latency is not None and first.latency is not None
-        ranks.append(Rank(point, independent_ratio(point.latency, first.latency) if known else None, False))
-    return ranks
+    ordered = sorted(points, key=lambda point: point["latency_ms_median"])
+    return [Rank(point, ordered[0]) for point in ordered]
 
 
 def contests(points: Iterable[Point]) -> list[list[Rank]]:

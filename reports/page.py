@@ -15,7 +15,7 @@ ASSETS = Path(__file__).resolve().parent / "assets"
 # Vega, Vega-Lite and vega-embed in one script. Bundling takes seconds, so it is done once for each version.
 CACHE = Path(__file__).resolve().parent.parent / ".cache" / "vega"
 # A table with more columns than this stands under its chart, not beside it.
-WIDE = 8
+WIDE = 7
 # A text longer than this is broken into lines.
 LONG = 44
 _TITLES = {"implementation": "Implementation", "dtype": "Precision"}
@@ -130,9 +130,11 @@ def _spec(chart: Chart) -> dict:
     rows = spec.pop("data")["values"]
     for name in ("config", "$schema", "width"):
         spec.pop(name, None)
-    fit = {"type": "fit-x", "contains": "padding"}  # heights follow from the rows
+    fit = {"type": "fit-x", "contains": "padding"}
     spec |= {"width": "container", "autosize": fit, "data": {"name": "rows"}}
-    return {"spec": spec, "rows": rows}
+    # A height by steps would be the number of rows at first; the page follows the rows that are shown.
+    step = spec.pop("height") if isinstance(spec.get("height"), dict) else None
+    return {"spec": spec, "rows": rows, "step": step}
 
 
 def _table(table: Table, shared: dict[str, str]) -> str:

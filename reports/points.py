@@ -14,6 +14,8 @@ from reports.content import AXES
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
 _ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
+_SIZES = ("batch_size", "seq_len", "parameters")
+_KEY = (*_ALIKE, *_SIZES)
 # What goes without saying.
 _USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
 
@@ -26,7 +28,7 @@ class Point:
     setting: str
     shape: str
     series: str
-    order: tuple
+    place: int  # in the order of settings and shapes; alike for the modes and frameworks of one shape
 
     def __getitem__(self, name: str):
         return self.record.get(name)
@@ -68,24 +70,23 @@ class Points:
         self._across = across
         self._varying = {name for name in _ALIKE if len({record.get(name) for record in records}) > 1}
         self._constant = _constant_parameters(records)
-        self._names: dict[tuple, tuple] = {}
-        self.all = [self._point(record) for record in records]
+        self._groups: dict[tuple, tuple] = {}
+        keys = [_key(record) for record in records]
+        # Many records share a setting and a shape: these are named and put in order once.
+        firsts = dict(zip(reversed(keys), reversed(records), strict=True))
+        in_order = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
+        names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(in_order)}
+        frameworks = {name: place for place, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
+        # By setting and shape; eager before a framework's graph modes.
+        self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
+        self.all.sort(key=lambda point: (point.place, frameworks[point["framework"]], not point.eager))
         self.measured = [point for point in self.all if point.measured]
 
-    def _point(self, record: dict) -> Point:
-        setting, shape, order = self._named(record)
+    def _point(self, record: dict, setting: str, shape: str, place: int) -> Point:
         series = f"{record['framework']} {record['mode']}"
         if self._across and len(self.machines) > 1:
             series += f" on {self.machines[machine_of(record)]}"
-        return Point(record, setting, shape, series, order)
-
-    def _named(self, record: dict) -> tuple[str, str, tuple]:
-        """Setting, shape and place in the order; many records share them."""
-        sizes = (record.get("batch_size"), record.get("seq_len"), record.get("parameters"))
-        key = (*(record.get(name) for name in _ALIKE), *sizes, machine_of(record))
-        if key not in self._names:
-            self._names[key] = (self._setting(record), self._shape(record), _order(record, sizes))
-        return self._names[key]
+        return Point(record, setting, shape, series, place)
 
     def title(self, record: dict, without: str) -> str:
         """Setting and shape in words, with one axis left out."""
@@ -93,11 +94,13 @@ class Points:
         shape = self._shape(rest, record)
         return f"{self._setting(rest)}{', ' + shape if shape else ''}"
 
-    def group_of(self, record: dict, without: str) -> tuple:
-        """What two records share that differ at most in mode, framework and one axis."""
-        machine = () if self._across else machine_of(record)
-        names = (*_ALIKE, "batch_size", "seq_len", "parameters")
-        return tuple(record.get(name) for name in names if name != without) + machine
+    def group_of(self, point: Point, without: str) -> tuple:
+        """What two points share that differ at most in mode, framework and one axis."""
+        if (point.place, without) not in self._groups:
+            machine = () if self._across else machine_of(point.record)
+            shared = tuple(point[name] for name in (*_ALIKE, *_SIZES) if name != without)
+            self._groups[point.place, without] = shared + machine
+        return self._groups[point.place, without]
 
     def _setting(self, record: dict) -> str:
         threads = record.get("threads")
@@ -123,16 +126,16 @@ class Points:
 
     @cached_property
     def series(self) -> list[str]:
-        """Every series, eager before a framework's graph modes, in the order of first appearance."""
+        """Every series: a framework's modes together, eager first."""
         frameworks = list(dict.fromkeys(point["framework"] for point in self.all))
         found = {point.series: (frameworks.index(point["framework"]), not point.eager) for point in self.all}
         return sorted(found, key=lambda name: found[name])
 
 
 def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> dict:
-    """Points by key, each group and the groups themselves in the order of their shapes."""
+    """Points by key, in the order in which they come."""
     groups = defaultdict(list)
-    for point in sorted(points, key=lambda point: point.order):
+    for point in points:
         groups[key(point)].append(point)
     return dict(groups)
 
@@ -153,8 +156,9 @@ def machine_names(records: Iterable[dict]) -> dict[tuple, str]:
     return known
 
 
-def _order(record: dict, sizes: tuple) -> tuple:
-    return tuple(_natural(record.get(name)) for name in _ALIKE) + tuple(_natural(size) for size in sizes)
+def _key(record: dict) -> tuple:
+    """Setting, shape and machine."""
+    return *(record.get(name) for name in _KEY), machine_of(record)
 
 
 def _natural(value) -> tuple:

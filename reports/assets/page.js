@@ -26,6 +26,13 @@
   const fits = (tags, filter) =>
     Object.entries(filter).every(([axis, choice]) => tags[axis] === undefined || choice.values.has(tags[axis]));
 
+  // A band for each row, and within it one for each series where these lie side by side. Vega-Lite leaves a fifth free.
+  function height(chart, rows) {
+    const count = (field) => new Set(rows.map((row) => row[field])).size;
+    const inner = chart.step.for === "offset" ? (1.25 * count("series")) : 1;
+    return Math.max(1, count("row" in chart.rows[0] ? "row" : "series")) * inner * chart.step.step;
+  }
+
   let drawing = Promise.resolve();
   function draw(chart) {
     if (chart.begun) return;
@@ -33,8 +40,10 @@
     drawing = drawing.then(async () => {
       const place = document.getElementById(chart.id);
       try {
-        const spec = { ...chart.spec, data: { name: "rows", values: chart.rows.filter((row) => fits(row, wanted())) } };
-        chart.result = await vegaEmbed(place, spec, { renderer: "svg", actions: false, logLevel: 1 /* errors */, config });
+        const rows = chart.rows.filter((row) => fits(row, wanted()));
+        const spec = { ...chart.spec, data: { name: "rows", values: rows } };
+        if (chart.step) spec.height = height(chart, rows);
+        chart.result = await vegaEmbed(place, spec, { renderer: "svg", actions: false, config });
         place.dataset.drawn = "yes";
       } catch (error) {
         place.innerHTML = '<p class="problem">This chart cannot be drawn here; the table holds its numbers.</p>';
@@ -51,7 +60,10 @@
     }
     for (const chart of charts.values()) {
       if (!chart.result || document.getElementById(chart.id).closest(".panel").hidden) continue;
-      chart.result.view.data("rows", chart.rows.filter((row) => fits(row, filter))).runAsync();
+      const rows = chart.rows.filter((row) => fits(row, filter));
+      chart.result.view.data("rows", rows);
+      if (chart.step) chart.result.view.signal("height", height(chart, rows));
+      chart.result.view.runAsync();
     }
     const note = document.getElementById("filtered");
     if (note) {

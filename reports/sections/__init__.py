@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from reports import facts
 from reports.content import Section
 from reports.points import Points
 
@@ -16,6 +18,16 @@ class Material:
     profiles: tuple[dict, ...] = ()
     machines: dict[str, dict] = field(default_factory=dict)  # by machine_id
     remarks: tuple[str, ...] = ()
+
+    @cached_property
+    def pairs(self) -> list[facts.Pair]:
+        """Every measured graph point with its measured eager one."""
+        return facts.pairs(self.points.measured)
+
+    @cached_property
+    def contests(self) -> list[list[facts.Rank]]:
+        """The ranking of every shape that several frameworks ran."""
+        return facts.contests(self.points.measured)
 
 
 def build(material: Material) -> list[Section]:

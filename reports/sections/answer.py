@@ -17,8 +17,8 @@ MOST_NAMED = 6
 def section(material: Material) -> Section:
     """Three sentences, and one on what they leave out."""
     points = material.points
-    pairs = facts.pairs(points.measured)
-    sentences = [_graph(pairs), _fastest(points), _pays(pairs), *_caution(points)]
+    pairs = material.pairs
+    sentences = [_graph(pairs), _fastest(material), _pays(pairs), *_caution(points)]
     return Section("answer", "The answer", tuple(sentences))
 
 
@@ -42,8 +42,8 @@ def _graph(pairs: list[facts.Pair]) -> str:
     return f"{whole}; its speed over eager's: {', '.join(ranges[:MOST_NAMED])}{more}."
 
 
-def _fastest(points) -> str:
-    contests = facts.contests(points.measured)
+def _fastest(material: Material) -> str:
+    points, contests = material.points, material.contests
     if not contests:
         machines = " on one machine" if len(points.machines) > 1 else ""
         return f"No shape was run by more than one framework{machines}, so nothing is said of which is fastest."

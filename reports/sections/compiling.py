@@ -6,7 +6,7 @@ from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, text_of
 from reports.sections import Material
 
-CALLS = (100, 1_000, 10_000, 100_000)
+CALLS = (100, 1_000, 10_000)
 COLUMNS = (
     *("shape", "mode", "first call eager, s", "first call graph, s", "saved per call, ms"),
     *("break-even, calls", "range"),
@@ -14,7 +14,7 @@ COLUMNS = (
 )
 SENTENCES = (
     "The first call of a graph mode compiles. It has paid for itself once the calls after it have saved as much time: "
-    "the break-even. Left of the dashed line, graph mode pays in a process that makes 1,000 calls.",
+    "the break-even. A point left of the dashed line pays in a process that makes 1,000 calls.",
     "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster, "
     "and there is no point where it is not. “Cannot be told” is said where the range holds that number of calls.",
 )
@@ -22,7 +22,7 @@ SENTENCES = (
 
 def section(material: Material) -> Section | None:
     """One panel for each setting with pairs whose first calls are known."""
-    known = [pair for pair in facts.pairs(material.points.measured) if pair.extra_s is not None]
+    known = [pair for pair in material.pairs if pair.extra_s is not None]
     groups: dict[str, list[facts.Pair]] = {}
     for pair in known:
         groups.setdefault(pair.graph.setting, []).append(pair)
@@ -41,7 +41,7 @@ def section(material: Material) -> Section | None:
 
 
 def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
-    table = Table.of(COLUMNS, map(_row, group))
+    table = Table.of(COLUMNS, group, _row)
     several = len({pair.graph.shape for pair in group}) > 1
     drawn = []
     for pair in group[: len(table.rows)]:

@@ -27,13 +27,13 @@ def machine_section(material: Material) -> Section:
 
 def _machines(material: Material) -> Table:
     rows = []
+    cells = Counter(machine_of(point.record) for point in material.points.all)
     for (machine_id, device), name in material.points.machines.items():
         facts = material.machines.get(str(machine_id), {})
         parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
         gpus = ["GPU " + ", ".join(str(gpu[key]) for key in _GPU if gpu.get(key)) for gpu in facts.get("gpus") or ()]
-        cells = sum(machine_of(point.record) == (machine_id, device) for point in material.points.all)
         described = "; ".join(parts + gpus) or "its machine.json is not here"
-        rows.append(Row((name, str(machine_id or "unknown"), described, number(cells))))
+        rows.append(Row((name, str(machine_id or "unknown"), described, number(cells[machine_id, device]))))
     return Table.of(("machine", "id", "what it is", "cells"), rows)
 
 
@@ -45,8 +45,11 @@ def _fact(value) -> str:
 
 def _versions(material: Material) -> Table:
     names = ("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
-    found = Counter(tuple(str(point[name] or "") for name in names) for point in material.points.all)
-    rows = [Row((*key, number(count)), {"framework": key[0], "device": key[2]}) for key, count in found.items()]
+    found = Counter(tuple(point.record.get(name) for name in names) for point in material.points.all)
+    rows = [
+        Row((*(str(part or "") for part in key), number(count)), {"framework": key[0], "device": key[2]})
+        for key, count in found.items()
+    ]
     titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
     return Table.of(titles, rows)
 

@@ -20,7 +20,7 @@ COLUMNS = ("mode", "latency, ms", "95 % interval", "times the fastest", "95 % in
 
 def section(material: Material) -> Section | None:
     """The fastest at each shape in one table, then a panel a shape."""
-    contests = facts.contests(material.points.measured)
+    contests = material.contests
     if not contests:
         frameworks = {point["framework"] for point in material.points.measured}
         if len(frameworks) < 2:
@@ -50,24 +50,26 @@ def section(material: Material) -> Section | None:
 
 
 def _overview(contests: list[list[facts.Rank]]) -> Panel:
-    rows = []
-    for ranks in contests:
-        first, second = ranks[0].point, facts.runner_up(ranks)
-        ratio = second.ratio
-        tags = {axis: value for axis, value in first.tags.items() if axis != "framework"}
-        cells = (
-            first.setting,
-            first.shape,
-            first.series,
-            number(first["latency_ms_median"]),
-            second.point.series,
-            number(second.point["latency_ms_median"]),
-            number(second.point["latency_ms_median"] / first["latency_ms_median"]),
-            span(ratio.low, ratio.high) if ratio else "",
-            "yes" if second.told_apart else "cannot be told",
-        )
-        rows.append(Row(cells, tags))
-    return Panel(f"Fastest at each of {times(len(rows), 'shape')}", Table.of(OVERVIEW, rows))
+    table = Table.of(OVERVIEW, contests, _winner)
+    return Panel(f"Fastest at each of {times(table.total, 'shape')}", table)
+
+
+def _winner(ranks: list[facts.Rank]) -> Row:
+    first, second = ranks[0].point, facts.runner_up(ranks)
+    ratio = second.ratio
+    tags = {axis: value for axis, value in first.tags.items() if axis != "framework"}
+    cells = (
+        first.setting,
+        first.shape,
+        first.series,
+        number(first["latency_ms_median"]),
+        second.point.series,
+        number(second.point["latency_ms_median"]),
+        number(second.point["latency_ms_median"] / first["latency_ms_median"]),
+        span(ratio.low, ratio.high) if ratio else "",
+        "yes" if second.told_apart else "cannot be told",
+    )
+    return Row(cells, tags)
 
 
 def _panel(ranks: list[facts.Rank], names: list[str]) -> Panel:
@@ -86,7 +88,7 @@ def _panel(ranks: list[facts.Rank], names: list[str]) -> Panel:
     ]
     drawing = charts.dots(drawn, "latency, ms (less is better)", names, zero=True)
     words = f"Latency with 95 % intervals: {title}. The table holds the same figures."
-    return Panel(title, Table.of(COLUMNS, map(_row, ranks)), Chart(drawing, words))
+    return Panel(title, Table.of(COLUMNS, ranks, _row), Chart(drawing, words))
 
 
 def _row(rank: facts.Rank) -> Row:

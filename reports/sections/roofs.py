@@ -34,7 +34,7 @@ def _roofline(group: list[Point], material: Material) -> Panel:
     title = f"{first['device']} {first['dtype']}, {first['threads']} threads"
     if len(material.points.machines) > 1:
         title += f", on {material.points.machines[machine_of(first.record)]}"
-    table = Table.of(COLUMNS, map(_roofline_row, group))
+    table = Table.of(COLUMNS, group, _roofline_row)
     drawn = [
         {
             "series": p.series,

@@ -23,7 +23,7 @@ class Along:
     sentence: str
     rate: str
     rate_title: str
-    against: str  # title of the ratio to the point before, or to the first
+    against: str  # title of the ratio to the first point
 
 
 THREADS = Along(
@@ -35,7 +35,7 @@ THREADS = Along(
     "processor time over wall time, so it tells how many threads really worked.",
     "cpu_per_wall",
     "cores used",
-    "times as fast as with the fewest",
+    "× the speed with fewest",
 )
 BATCH = Along(
     "batch",
@@ -46,7 +46,7 @@ BATCH = Along(
     "is busy.",
     "items_per_s",
     "items/s",
-    "times the time of the smallest",
+    "× the smallest's",
 )
 LENGTH = Along(
     "length",
@@ -56,7 +56,7 @@ LENGTH = Along(
     "Time grows in proportion to the length for most operators, and with its square for attention.",
     "tokens_per_s",
     "tokens/s",
-    "times the time of the shortest",
+    "× the shortest's",
 )
 
 
@@ -65,8 +65,8 @@ def section(axis: Along, material: Material) -> Section | None:
     points = [point for point in material.points.measured if point[axis.column] is not None]
     groups = [
         group
-        for group in grouped(points, lambda point: material.points.group_of(point.record, axis.column)).values()
-        if any(len({p[axis.column] for p in own}) > 1 for own in _by_series(group).values())
+        for group in grouped(points, lambda point: material.points.group_of(point, axis.column)).values()
+        if any(len({p[axis.column] for p in own}) > 1 for own in grouped(group, lambda point: point.series).values())
     ]
     if not groups:
         return None
@@ -75,14 +75,10 @@ def section(axis: Along, material: Material) -> Section | None:
     return Section.of(axis.key, axis.title, (axis.sentence, both), groups, make)
 
 
-def _by_series(group: list[Point]) -> dict[str, list[Point]]:
-    return {name: sorted(own, key=lambda p: p.order) for name, own in grouped(group, lambda p: p.series).items()}
-
-
 def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
     title = material.points.title(group[0].record, axis.column)
     rows, drawn = [], []
-    for own in _by_series(group).values():
+    for own in grouped(group, lambda point: point.series).values():
         own = sorted(own, key=lambda point: point[axis.column])
         for point in own:
             rows.append(_row(point, own[0], axis))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, span, text_of
@@ -35,8 +34,9 @@ def _place(point: Point) -> tuple:
 
 
 def _panel(group: list[Point], eager: dict, names: list[str]) -> Panel:
-    rows = [_row(point, eager.get(_place(point))) for point in group]
-    table = Table.of(COLUMNS, rows if _cut(rows) else [*rows, *_means(group)])
+    table = Table.of(COLUMNS, group, lambda point: _row(point, eager.get(_place(point))))
+    if not table.left_out:
+        table = Table.of(COLUMNS, [*table.rows, *_means(group)])
     drawn = [
         {
             "row": point.shape,
@@ -55,10 +55,6 @@ def _panel(group: list[Point], eager: dict, names: list[str]) -> Panel:
     drawing = charts.dots(drawn, "speedup over eager (eager = 1)", names, mark=(1, "eager = 1"))
     words = f"Speedup over eager with 95 % intervals: {group[0].setting}. The table holds the same figures."
     return Panel(group[0].setting, table, Chart(drawing, words) if drawing else None)
-
-
-def _cut(rows: Sequence[Row]) -> bool:
-    return Table.of(COLUMNS, rows).left_out > 0
 
 
 def _row(point: Point, eager: Point | None) -> Row:
@@ -86,7 +82,7 @@ def _means(group: list[Point]) -> list[Row]:
         speedups = [p["speedup_vs_eager"] for p in points if p.measured and p["speedup_vs_eager"] is not None]
         if len(speedups) > 1:
             mean = math.exp(sum(map(math.log, speedups)) / len(speedups))
-            title = f"geometric mean of the {len(speedups)} above"
+            title = f"geometric mean of {len(speedups)}"
             cells = (title, points[0].series, "", "", Figure(text_of(mean), mean), "", "")
             rows.append(Row(cells, points[0].tags))
     return rows
