@@ -33,7 +33,7 @@ class Axis:
 
 
 def unchecked() -> AbstractContextManager:
-    """Within this, Altair does not check the parts of charts against Vega-Lite's schema, which takes most of its time."""
+    """Within this, Altair does not check charts against Vega-Lite's schema, which takes most of its time."""
     from altair.utils.schemapi import debug_mode
 
     return debug_mode(False)

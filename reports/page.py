@@ -66,8 +66,9 @@ def vega() -> str:
 
 def _subtitle(material: Material) -> str:
     points = material.points
-    versions = dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points.all if p["framework_version"])
-    begun = sorted(point["started_at"][:10] for point in points.all if point["started_at"])
+    found = dict.fromkeys((point["framework"], point["framework_version"]) for point in points.all)
+    versions = [f"{framework} {version}" for framework, version in found if version]
+    begun = sorted({point["started_at"][:10] for point in points.all if point["started_at"]})
     days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
     cells = [f"{len(points.all):,} cells"] if points.all else []
     return " · ".join([", ".join(points.machines.values()), ", ".join(versions), *cells, *days])
@@ -126,8 +127,12 @@ def _panel(panel: Panel, key: str, charts: list[dict]) -> str:
 
 def _spec(chart: Chart) -> dict:
     """The chart as Vega-Lite for a page: as wide as its place, its rows apart, so that the page can filter them."""
-    spec = chart.drawing.to_dict(validate=False)
-    rows = spec.pop("data")["values"]
+    import altair as alt
+
+    rows = chart.drawing.data["values"]
+    drawing = chart.drawing.copy(deep=False)
+    drawing.data = alt.InlineData(values=[])  # Altair would look at every value of every row
+    spec = drawing.to_dict(validate=False)
     for name in ("config", "$schema", "width"):
         spec.pop(name, None)
     fit = {"type": "fit-x", "contains": "padding"}

@@ -76,10 +76,10 @@ class Points:
         firsts = dict(zip(reversed(keys), reversed(records), strict=True))
         in_order = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
         names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(in_order)}
-        frameworks = {name: place for place, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
+        self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
         # By setting and shape; eager before a framework's graph modes.
         self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
-        self.all.sort(key=lambda point: (point.place, frameworks[point["framework"]], not point.eager))
+        self.all.sort(key=lambda point: (point.place, self._frameworks[point["framework"]], not point.eager))
         self.measured = [point for point in self.all if point.measured]
 
     def _point(self, record: dict, setting: str, shape: str, place: int) -> Point:
@@ -127,8 +127,7 @@ class Points:
     @cached_property
     def series(self) -> list[str]:
         """Every series: a framework's modes together, eager first."""
-        frameworks = list(dict.fromkeys(point["framework"] for point in self.all))
-        found = {point.series: (frameworks.index(point["framework"]), not point.eager) for point in self.all}
+        found = {point.series: (self._frameworks[point["framework"]], not point.eager) for point in self.all}
         return sorted(found, key=lambda name: found[name])
 
 

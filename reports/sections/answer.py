@@ -18,11 +18,11 @@ def section(material: Material) -> Section:
     """Three sentences, and one on what they leave out."""
     points = material.points
     pairs = material.pairs
-    sentences = [_graph(pairs), _fastest(material), _pays(pairs), *_caution(points)]
+    sentences = [_graph(pairs, points.series), _fastest(material), _pays(pairs), *_caution(points)]
     return Section("answer", "The answer", tuple(sentences))
 
 
-def _graph(pairs: list[facts.Pair]) -> str:
+def _graph(pairs: list[facts.Pair], names: list[str]) -> str:
     if not pairs:
         return "No graph mode was measured beside eager, so nothing is said of what it brings."
     found = Counter(pair.verdict for pair in pairs)
@@ -32,8 +32,9 @@ def _graph(pairs: list[facts.Pair]) -> str:
     if found[facts.NO_INTERVAL]:
         parts.append(f"without an interval in {found[facts.NO_INTERVAL]:,}")
     ranges = []
-    for series, group in grouped((pair.graph for pair in pairs), lambda point: point.series).items():
-        speedups = [point["speedup_vs_eager"] for point in group if point["speedup_vs_eager"] is not None]
+    groups = grouped((pair.graph for pair in pairs), lambda point: point.series)
+    for series in (name for name in names if name in groups):
+        speedups = [point["speedup_vs_eager"] for point in groups[series] if point["speedup_vs_eager"] is not None]
         if speedups:
             low, high = text_of(min(speedups)), text_of(max(speedups))
             ranges.append(f"{series} {low}×" if low == high else f"{series} {low}× to {high}×")
