@@ -236,7 +236,7 @@ def shares(rows: list[dict], title: str) -> Any:
     parts = list(dict.fromkeys(row["part"] for row in rows))
     rows = [row | {"rank": parts.index(row["part"])} for row in rows]
     return (
-        alt.Chart(alt.Data(values=rows), width=2 * WIDTH)
+        alt.Chart(alt.Data(values=rows), width=2 * WIDTH, height=alt.Step(ROW_STEP))
         .mark_bar()
         .encode(
             x=alt.X("share", type="quantitative", title=title, stack="normalize", axis=alt.Axis(format="%")),

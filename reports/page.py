@@ -139,6 +139,7 @@ def _spec(chart: Chart) -> dict:
     spec |= {"width": "container", "autosize": fit, "data": {"name": "rows"}}
     # A height by steps would be the number of rows at first; the page follows the rows that are shown.
     step = spec.pop("height") if isinstance(spec.get("height"), dict) else None
+    spec["description"] = chart.description  # for readers of the screen
     return {"spec": spec, "rows": rows, "step": step}
 
 
