@@ -16,7 +16,7 @@ RUNNER := .venvs/runner/bin/python
 lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
 given = $(and $(findstring command line,$(origin $(1))),$(value $(1)))
 quoted = '$(subst ','\'',$(value $(1)))'
-words = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
+named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
 
@@ -53,13 +53,13 @@ reproduce: $(RUNNER)
 	    PYTHON COMPILE_CACHE,DRY_RUN FORCE ISOLATE)
 
 report: $(RUNNER)
-	@$(RUNNER) runner.py report $(call words,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE DTYPE DEVICE FILTER OUT,ACROSS)
+	@$(RUNNER) runner.py report $(call named,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE DTYPE DEVICE FILTER OUT,ACROSS)
 
 compare: $(RUNNER)
-	@$(RUNNER) runner.py compare $(call words,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
+	@$(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
 
 gather: $(RUNNER)
-	@$(RUNNER) runner.py gather $(call words,RUN) $(call flags,OUT)
+	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
 
 selfcheck: $(RUNNER)
 	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)

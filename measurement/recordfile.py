@@ -153,12 +153,8 @@ def write_csv(records: Iterable[dict], path: Path) -> None:
         writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
     os.chmod(file.name, 0o644)
     os.replace(file.name, path)
-    _write_schema(path)
-
-
-def _write_schema(table: Path) -> None:
     text = json.dumps(schema.table_schema(), indent=1, ensure_ascii=False) + "\n"
-    schema_path(table).write_text(text, encoding="utf-8")
+    schema_path(path).write_text(text, encoding="utf-8")
 
 
 def schema_path(table: Path) -> Path:
@@ -170,8 +166,3 @@ def _cell_text(value) -> str:
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-if __name__ == "__main__":  # the schema files beside tables that are kept
-    for name in sys.argv[1:]:
-        _write_schema(Path(name))

