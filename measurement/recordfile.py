@@ -16,6 +16,7 @@ from measurement import schema
 SCHEMA_SUFFIX = ".schema.json"
 # Without these a row says nothing of what was measured.
 _ESSENTIAL = ("framework", "mode", "workload", "status")
+_ALWAYS = ("schema_version", "status")
 # What columns of a later version mean for the records of an earlier one: there was nothing else then.
 _BEFORE = {1: {"shapes": "static"}}
 _WORDS = {"true": True, "false": False, "1": True, "0": False}
@@ -51,7 +52,8 @@ def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     """The records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
     found = Loaded()
-    rows = _csv_rows(path, found.remarks) if path.suffix == ".csv" else _jsonl_rows(path, found.remarks)
+    is_table = path.suffix == ".csv"
+    rows = _csv_rows(path, found.remarks, {*only, *_ALWAYS}) if is_table else _jsonl_rows(path, found.remarks)
     older = 0
     for row in rows:
         version = _version(row, path)
@@ -92,7 +94,7 @@ def _jsonl_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
         )
 
 
-def _csv_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
+def _csv_rows(path: Path, remarks: list[str], only: Collection[str]) -> Iterator[dict]:
     """Rows by the names in the header, whatever their order, separator (comma, semicolon, tab) or byte-order mark."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last words may be long
     kinds = {column.name: column.kind for column in schema.COLUMNS}
@@ -108,7 +110,7 @@ def _csv_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
         unknown = [name for name in header if name and name not in kinds]
         if unknown:
             remarks.append(f"{path}: columns that the suite does not know are left out: {', '.join(unknown)}.")
-        known = [(index, name, kinds[name]) for index, name in enumerate(header) if name in kinds]
+        known = [(index, name, kinds[name]) for index, name in enumerate(header) if name in kinds and name in only]
         for texts in reader:
             if any(texts):
                 yield _csv_row(texts, known, separator, path, reader.line_num)

@@ -106,9 +106,18 @@ def lines(
         base = base.encode(strokeDash=alt.StrokeDash(dash, type="nominal", legend=alt.Legend(symbolType="stroke")))
     marks = base.mark_line(point=True).encode(y=alt.Y(y.field, type="quantitative", **scaled(y)))
     rules = base.mark_rule().encode(y=alt.Y("low", type="quantitative", title=y.title), y2="high")
-    chart = alt.layer(rules, marks, data=alt.Data(values=rows)).properties(width=WIDTH, height=HEIGHT)
+    chart = alt.layer(rules, marks).properties(width=WIDTH, height=HEIGHT)
     if panel:
-        chart = chart.facet(facet=alt.Facet(panel, type="nominal", title=None), columns=2)
+        chart.data = alt.Data(values=rows)
+        return chart.facet(facet=alt.Facet(panel, type="nominal", title=None), columns=2)
+    return _of(rows, chart)
+
+
+def _of(rows: list[dict], chart: Any) -> Any:
+    """The finished chart with its data: Altair copies a chart, data and all, with every step that makes it."""
+    import altair as alt
+
+    chart.data = alt.Data(values=rows)
     return chart
 
 
@@ -149,7 +158,7 @@ def dots(
     if mark:
         layers.insert(0, _reference(*mark, scale))
     step = alt.Step(OFFSET_STEP, **{"for": "offset"}) if several else alt.Step(ROW_STEP)
-    return alt.layer(*layers, data=alt.Data(values=rows)).properties(height=step)
+    return _of(rows, alt.layer(*layers).properties(height=step))
 
 
 def _reference(value: float, name: str, scale: Any) -> Any:
@@ -182,7 +191,7 @@ def tiles(rows: list[dict]) -> Any:
 
     across = list(dict.fromkeys(row["column"] for row in rows))
     down = list(dict.fromkeys(row["series"] for row in rows))
-    base = alt.Chart(alt.Data(values=rows), height=alt.Step(26)).encode(
+    base = alt.Chart(height=alt.Step(26)).encode(
         x=alt.X("column", type="nominal", title=None, sort=across, axis=alt.Axis(labelAngle=-40, orient="bottom")),
         y=alt.Y("series", type="nominal", title=None, sort=down, axis=alt.Axis(labelLimit=190)),
     )
@@ -193,7 +202,7 @@ def tiles(rows: list[dict]) -> Any:
         tooltip=[alt.Tooltip(name, type="nominal") for name in ("series", "column", "regime")],
     )
     letters = base.mark_text(color="white", fontWeight="bold").encode(text=alt.Text("letter", type="nominal"))
-    return alt.layer(boxes, letters)
+    return _of(rows, alt.layer(boxes, letters))
 
 
 def roofline(rows: list[dict], roofs: list[dict], names: list[str]) -> Any:
@@ -224,7 +233,7 @@ def roofline(rows: list[dict], roofs: list[dict], names: list[str]) -> Any:
     points = alt.Chart().mark_point(filled=True, size=55, opacity=0.9)
     tooltip = [alt.Tooltip(n, type="nominal") for n in ("series", "shape")] + ["intensity:Q", "achieved:Q"]
     points = points.encode(x=x, y=y, tooltip=tooltip, **coloured((row["series"] for row in rows), names))
-    return alt.layer(ceiling, points, data=alt.Data(values=rows)).properties(height=HEIGHT)
+    return _of(rows, alt.layer(ceiling, points).properties(height=HEIGHT))
 
 
 def shares(rows: list[dict], title: str) -> Any:

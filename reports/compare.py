@@ -143,7 +143,7 @@ def _cautions(a: list[dict], b: list[dict]) -> list[str]:
     if changed:
         found.append(f"Different versions: {', '.join(changed)}.")
     for column, title in (("git_revision", "revisions of the suite"), ("profile", "profiles")):
-        sides = [", ".join(sorted({str(record.get(column)) for record in side})) for side in (a, b)]
+        sides = [", ".join(sorted(map(str, {record.get(column) for record in side}))) for side in (a, b)]
         if sides[0] != sides[1]:
             found.append(f"Different {title}: {sides[0]} and {sides[1]}.")
     if any(record.get("launches") in (1, 2) for record in (*a, *b)):
