@@ -78,7 +78,7 @@ def _filters(material: Material) -> str:
     """A group of checkboxes for every axis that has more than one value."""
     groups = []
     for axis in AXES:
-        found = dict.fromkeys(str(point[axis]) for point in material.points.all)
+        found = dict.fromkeys(map(str, dict.fromkeys(point.record.get(axis) for point in material.points.all)))
         found |= dict.fromkeys(str(profile.get(axis)) for profile in material.profiles)
         if len(found) > 1:
             boxes = "".join(
@@ -129,10 +129,10 @@ def _spec(chart: Chart) -> dict:
     """The chart as Vega-Lite for a page: as wide as its place, its rows apart, so that the page can filter them."""
     import altair as alt
 
-    rows = chart.drawing.data["values"]
-    drawing = chart.drawing.copy(deep=False)
-    drawing.data = alt.InlineData(values=[])  # Altair would look at every value of every row
+    drawing = chart.drawing
+    rows, drawing.data = drawing.data["values"], alt.InlineData(values=[])  # Altair would look at every value
     spec = drawing.to_dict(validate=False)
+    drawing.data = alt.InlineData(values=rows)
     for name in ("config", "$schema", "width"):
         spec.pop(name, None)
     fit = {"type": "fit-x", "contains": "padding"}
