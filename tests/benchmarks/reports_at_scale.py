@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
+from measurement.recordfile import write_csv  # noqa: E402
 from measurement.schema import NAMES, SCHEMA_VERSION  # noqa: E402
 
 WANTED = {"report": 10.0, "compare": 5.0}
@@ -64,6 +65,7 @@ def write(folder: Path, count: int, seed: int) -> Path:
     folder.mkdir()
     with open(folder / "records.jsonl", "w") as file:
         file.writelines(json.dumps(record) + "\n" for record in records(count, seed))
+    write_csv(records(count, seed), folder / "results.csv")
     return folder
 
 
