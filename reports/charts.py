@@ -61,7 +61,7 @@ def coloured(series: Iterable[str], names: list[str]) -> dict:
     shown = [name for name in names if name in own]
     places = [names.index(name) for name in shown]
     columns = 1 if max(map(len, shown), default=0) > NARROW else 2
-    legend = alt.Legend(orient="top", columns=columns, symbolLimit=40, labelLimit=280) if len(shown) > 1 else None
+    legend = alt.Legend(orient="top", columns=columns, symbolLimit=40, labelLimit=200) if len(shown) > 1 else None
     colours = alt.Scale(domain=shown, range=[PALETTE[place % len(PALETTE)] for place in places])
     symbols = alt.Scale(domain=shown, range=[SYMBOLS[place % len(SYMBOLS)] for place in places])
     return {
