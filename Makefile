@@ -1,12 +1,12 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse bench explain reproduce selfcheck list test lint lock clean
+.PHONY: help setup wheelhouse bench explain reproduce report compare gather selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
-FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS THREADS DEVICE \
+FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
          DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ
-OTHERS := TABLE FROM
-SWITCHES := DRY_RUN FORCE ISOLATE
+OTHERS := TABLE FROM RUN A B MAX_SLOWDOWN
+SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 unexport $(FLAGS) $(OTHERS) $(SWITCHES)
 
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
@@ -16,6 +16,7 @@ RUNNER := .venvs/runner/bin/python
 lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
 given = $(and $(findstring command line,$(origin $(1))),$(value $(1)))
 quoted = '$(subst ','\'',$(value $(1)))'
+named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
 
@@ -25,12 +26,15 @@ help:
 	@echo 'make bench [FRAMEWORK=paddle] [DEVICE=gpu]  measure; DRY_RUN=1 prints the plan'
 	@echo 'make explain [MODE=eager,graph]             profile a call in each mode: where the time goes, what differs'
 	@echo 'make reproduce [TABLE=paddle-bert]          a published table again, beside its figures; alone: what there is'
+	@echo 'make report [RUN=newest] [FRAMEWORK=jax]   what runs have found: a table, report.md, report.html'
+	@echo 'make compare A=<run> B=<run>               faster, slower or the same, cell by cell; MAX_SLOWDOWN=5%'
+	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
 	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff; compile the lock files'
 	@echo 'make clean                                 remove environments and caches, never results'
 	@echo
-	@echo 'Variables of bench: $(strip $(FLAGS) $(SWITCHES))' | fold -s -w 100
+	@echo 'Variables of bench: $(strip $(FLAGS) $(filter-out ACROSS,$(SWITCHES)))' | fold -s -w 100
 	@echo
 	@echo 'DEVICE=gpu:all                measure side by side, a launch on each GPU with CPU cores of its own'
 	@echo 'PYTHON=/path/to/python        measure this interpreter instead of the environment made here'
@@ -45,7 +49,7 @@ wheelhouse: $(RUNNER)
 	@$(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
 
 bench: $(RUNNER)
-	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(SWITCHES))
+	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(filter-out ACROSS,$(SWITCHES)))
 
 explain: $(RUNNER)
 	@$(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
@@ -53,6 +57,15 @@ explain: $(RUNNER)
 reproduce: $(RUNNER)
 	@$(RUNNER) runner.py reproduce $(call flags,TABLE DEVICE OUT RESUME FROM FRAMEWORK MODE THREADS PROFILE BUDGET TIMEOUT \
 	    PYTHON COMPILE_CACHE,DRY_RUN FORCE ISOLATE)
+
+report: $(RUNNER)
+	@$(RUNNER) runner.py report $(call named,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE DTYPE DEVICE FILTER OUT,ACROSS)
+
+compare: $(RUNNER)
+	@$(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
+
+gather: $(RUNNER)
+	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
 
 selfcheck: $(RUNNER)
 	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)

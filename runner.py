@@ -1,4 +1,4 @@
-"""The command line: `runner.py bench | list | setup`. Imports no framework, and nothing heavy before it is needed."""
+"""The command line: `runner.py bench | report | compare | …`. Imports no framework, nothing heavy before its time."""
 
 from __future__ import annotations
 
@@ -44,6 +44,27 @@ def reproduce(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def report(arguments: argparse.Namespace) -> int:
+    """Show what runs have found: a table here, report.md and report.html in the first run's folder."""
+    from harness.report import report as run
+
+    return run(arguments)
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Compare run B with run A cell by cell; the exit code is 1 where B is too slow or broke."""
+    from harness.report import compare as run
+
+    return run(arguments)
+
+
+def gather(arguments: argparse.Namespace) -> int:
+    """Merge the records of runs, of one machine or many, into one CSV."""
+    from harness.report import gather as run
+
+    return run(arguments)
+
+
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
     from harness.bench import set_up
@@ -81,6 +102,37 @@ def add_axes(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out", metavar="FOLDER", help="where the run's files go (default: a new folder in results/runs)"
     )
+
+
+def add_readers(commands) -> None:
+    """The commands that read what was measured."""
+    what = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"
+    command = commands.add_parser("report", help="what runs have found", description=report.__doc__)
+    command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what} (default: newest); or A,B")
+    for name in ("framework", "workload", "impl", "mode", "dtype", "device"):
+        command.add_argument(f"--{name}", metavar="A,B", help="only these")
+    command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
+    command.add_argument("--across", action="store_true", help="compare different machines with each other")
+    command.add_argument("--out", metavar="FOLDER", help="where the files go (default: the first run's folder)")
+    command.set_defaults(run=report)
+
+    command = commands.add_parser("compare", help="two runs cell by cell", description=compare.__doc__)
+    for name in ("a", "b"):
+        command.add_argument(name, nargs="?", metavar=name.upper(), help=what)
+    command.add_argument(
+        "--max-slowdown",
+        default="5%",
+        metavar="PERCENT",
+        help="by how much B may be slower (default: 5%%)",
+    )
+    command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
+    command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
+    command.set_defaults(run=compare)
+
+    command = commands.add_parser("gather", help="several runs in one CSV", description=gather.__doc__)
+    command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what}; or A,B")
+    command.add_argument("--out", metavar="FILE", help="the CSV (default: results/runs/gathered.csv)")
+    command.set_defaults(run=gather)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -140,6 +192,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
     command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
     command.set_defaults(run=reproduce)
+
+    add_readers(commands)
 
     command = commands.add_parser("setup", help="make environments", description=setup.__doc__)
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")

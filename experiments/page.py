@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from experiments import charts
 from experiments.evidence import Evidence
 from experiments.spec import Experiment, Sweep, Table, Verdict
+from reports import charts
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
 

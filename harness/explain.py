@@ -18,7 +18,7 @@ from harness.outcomes import Failure
 from harness.plan import Bundle
 from harness.sweep import UsageError
 from launchers import local
-from measurement import kernels
+from measurement import kernels, recordfile
 from measurement.cells import Cell
 from reports import explanation, terminal
 
@@ -80,7 +80,7 @@ def folder_for(arguments: argparse.Namespace) -> Path:
 
 def entries_in(folder: Path) -> list[dict]:
     """What has been profiled so far, an entry a cell."""
-    return list(runs.read_lines(folder / ENTRIES))
+    return list(recordfile.json_lines(folder / ENTRIES))
 
 
 def profiled(executor: Executor, bundle: Bundle, done: set[str]):

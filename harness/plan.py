@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ import workloads
 from harness.sweep import Sweep, UsageError
 from measurement.cells import Cell
 from measurement.profiles import PROFILES, Profile
+from reports import select
 
 # Rough figures for the estimate alone, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS = 8.0, 12.0
@@ -122,9 +122,7 @@ def modes_of(framework: str, asked: list[str]) -> list[str]:
 
 def matches(cell: Cell, pattern: str | None) -> bool:
     """Whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
-    if not pattern:
-        return True
-    return fnmatch.fnmatch(cell.id, pattern) if any(c in pattern for c in "*?[") else pattern in cell.id
+    return not pattern or select.matches(cell.id, pattern)
 
 
 def known_obstacle(cell: Cell) -> str | None:

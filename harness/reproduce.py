@@ -17,6 +17,7 @@ from experiments.spec import Experiment, Sweep
 from harness import bench, explain, plan, runs, sweep
 from harness.progress import duration
 from harness.sweep import UsageError
+from measurement import recordfile
 from reports import explanation, terminal
 
 FILE = "reproduction.json"
@@ -170,7 +171,7 @@ def measure(part: Sweep, folder: Path | None, arguments: argparse.Namespace, con
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """What the sweeps of a reproduction have left in its folder."""
-    records = [record for part in chosen for record in runs.read_lines(folder / part.name / "records.jsonl")]
+    records = [record for part in chosen for record in recordfile.json_lines(folder / part.name / "records.jsonl")]
     profiles = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
     return Evidence(Records(records), tuple(explanation.explained(profiles)))
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import datetime
 import itertools
 import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from harness.sweep import UsageError
-from measurement import schema
+from measurement import recordfile, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -83,7 +81,7 @@ class Run:
 
     def records(self) -> list[dict]:
         """All records, in the order in which they were written."""
-        return list(read_lines(self.records_path))
+        return list(recordfile.json_lines(self.records_path))
 
     def finished(self) -> frozenset[str]:
         """The names of the cells that have a record."""
@@ -91,14 +89,7 @@ class Run:
 
     def write_csv(self) -> None:
         """Make the CSV anew from the records."""
-        # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
-        text = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
-        with tempfile.NamedTemporaryFile(**text, dir=self.folder, suffix=".csv", delete=False) as file:
-            writer = csv.DictWriter(file, schema.NAMES)
-            writer.writeheader()
-            writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in self.records())
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, self.csv_path)
+        recordfile.write_csv(self.records(), self.csv_path)
 
 
 def new_folder(parent: Path) -> Path:
@@ -109,12 +100,6 @@ def new_folder(parent: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             (parent / (stamp + suffix)).mkdir()
             return parent / (stamp + suffix)
-
-
-def _cell_text(value) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _replace(path: Path, text: str) -> None:
@@ -137,19 +122,6 @@ def append_line(path: Path, entry: dict, durable: bool = False) -> None:
 def _last_byte(file) -> bytes:
     file.seek(-1, os.SEEK_END)
     return file.read(1)
-
-
-def read_lines(path: Path) -> Iterator[dict]:
-    """The JSON objects of a JSONL file; a line torn by a crash is skipped."""
-    if not path.exists():
-        return
-    for line in path.read_bytes().splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(entry, dict):
-            yield entry
 
 
 def git_revision() -> str | None:

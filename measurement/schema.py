@@ -136,7 +136,29 @@ COLUMNS = _columns(
 )  # fmt: skip
 
 NAMES = tuple(column.name for column in COLUMNS)
+# What every record has, however its cell ended.
+_REQUIRED = ("schema_version", "cell", "framework", "mode", "workload", "implementation", "pass", "device", "dtype")
 _TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
+
+
+_TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+
+
+def table_schema() -> dict:
+    """The columns as a Table Schema (Frictionless Data, specs.frictionlessdata.io/table-schema)."""
+    fields = []
+    for column in COLUMNS:
+        field = {"name": column.name, "type": _TABLE_TYPES[column.kind], "description": column.meaning}
+        if column.unit:
+            field["unit"] = column.unit
+        if column.kind == "bool":
+            field |= {"trueValues": ["true"], "falseValues": ["false"]}
+        if column.name == "status":
+            field["constraints"] = {"required": True, "enum": list(STATUSES)}
+        elif column.name in _REQUIRED:
+            field["constraints"] = {"required": True}
+        fields.append(field)
+    return {"fields": fields, "missingValues": [""], "schema_version": SCHEMA_VERSION}
 
 
 def problem(record: dict) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from measurement.schema import MEASURED
 _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "batch_size", "seq_len", "parameters")
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"
 _FILE_WIDTH = 120
+MOST_SHAPES = 60  # more than this scrolls by unread
 _WIDE = 9  # columns that still fit a usual terminal
 
 
@@ -27,10 +29,14 @@ def summary(records: list[dict], console: Console) -> None:
     for record in records:
         shapes.setdefault(tuple(record.get(name) for name in _SHAPE), []).append(record)
     columns = _columns(records)
+    left_out = max(0, len(shapes) - MOST_SHAPES)
+    shapes = dict(itertools.islice(shapes.items(), MOST_SHAPES))
     if len(columns) < _WIDE:
         console.print(_side_by_side(columns, shapes))
     else:
         console.print(_row_a_mode(columns, shapes))
+    if left_out:
+        console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
     console.print(counts(records), highlight=False)
 
 

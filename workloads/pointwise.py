@@ -27,10 +27,9 @@ class PointwiseChain(Workload):
         return {"x": np.random.default_rng(seed).standard_normal(int(parameters["elements"]), dtype=np.float32)}
 
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
-        x = inputs["x"]  # (N,)
-        for _ in range(int(parameters["repeat"])):
-            x = x * weights["factor"]  # (N,)
-        return {"output": x}
+        # The power at once: a thousand multiplications of a GPU's vector would take NumPy a minute.
+        power = np.float64(weights["factor"][0]) ** int(parameters["repeat"])
+        return {"output": (inputs["x"] * power).astype(np.float32)}  # (N,)
 
     def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
         elements, repeat = int(parameters["elements"]), int(parameters["repeat"])

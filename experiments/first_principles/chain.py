@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments import charts
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import above, below, between, ratio_of, untold
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
+from reports import charts
 
 # "Flat" and "about one cosine" allow this much above the shortest chain's time.
 FLAT = 1.25

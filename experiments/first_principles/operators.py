@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from experiments import charts
 from experiments.evidence import Evidence
 from experiments.judge import above, below, between, untold
 from experiments.spec import Answer, Claim, Table
 from measurement.statistics import Interval
+from reports import charts
 
 PRODUCTS = ("matmul", "attention")
 # A profile is one run of a few calls and has no interval; its times are taken to be good to this share.

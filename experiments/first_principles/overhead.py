@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from experiments import charts
 from experiments.evidence import Evidence, Records
 from experiments.judge import above, below, ratio_of, untold
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
+from reports import charts
 
 # The source: twice the batch adds less than this where overhead is what takes the time.
 GROWTH = 0.10

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from experiments import charts, tables
+from experiments import tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import Cores, above, grows, shrinks, untold, used_more_cores, used_one_core
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
+from reports import charts
 
 SHAPE = ("threads", "batch_size", "seq_len")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments import charts, tables
+from experiments import tables
 from experiments.evidence import Evidence
 from experiments.judge import above, below, greater, untold
 from experiments.spec import Answer, Claim, Experiment, Table
 from measurement.statistics import Interval
+from reports import charts
 
 # A profile has no interval; a share of the time is taken to be good to so many percentage points.
 PROFILE_POINTS = 3.0

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments import charts, tables
+from experiments import tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, greater, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
+from reports import charts
 
 # The published models and what they are called here.
 MODELS = {"gpt2": "gpt2-124m", "shakespeare": "gpt-10m"}

@@ -76,7 +76,8 @@ def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> f
     """Seconds per call between events on the stream, with nothing between calls but the device's own work.
 
     A kernel that only waits goes first and lasts longer than the host needs to submit the calls, so that the device
-    never waits for the host. None on a CPU, or if the host could not be kept ahead (the stream's queue is bounded).
+    never waits for the host. None on a CPU, or if the host could not be kept ahead: the stream's queue is bounded, and
+    a single call may hold more than it takes.
     """
     if device.type != "cuda":
         return None
@@ -94,6 +95,8 @@ def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> f
         del outputs
         if ahead:
             return start.elapsed_time(end) / 1e3 / calls
+        if calls == 1:
+            return None
         cycles, calls = cycles * 2, max(1, calls // 2)
     return None
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiments import charts, tables
+from experiments import tables
 from experiments.judge import above
 from experiments.spec import Claim, Experiment
+from reports import charts
 
 
 def measured(evidence):

@@ -1,0 +1,240 @@
+"""The commands on records that exist: `report`, `compare` and `gather`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Collection
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from harness import explain, runs, sweep
+from harness.sweep import UsageError
+from measurement import recordfile, schema
+from reports import compare as comparing
+from reports import explanation, select, terminal
+
+RECORDS, TABLE = "records.jsonl", "results.csv"
+GATHERED = "gathered.csv"
+COLOURS = {comparing.SLOWER: "red", comparing.FASTER: "green", comparing.NOT_COMPARABLE: "yellow"}
+MOST_CELLS_PRINTED = 60
+
+
+@dataclass
+class Source:
+    """What was found under the names of runs: records, profiles, machines, and remarks on what was odd."""
+
+    home: Path  # the first run's folder
+    names: list[str] = field(default_factory=list)
+    records: list[dict] = field(default_factory=list)
+    profiles: list[dict] = field(default_factory=list)
+    machines: dict[str, dict] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Print the summary of one or several runs, and write `report.md` and `report.html`."""
+    console = terminal.console()
+    source = read(arguments.runs)
+    wanted, text = asked_for(arguments, source)
+    records = select.chosen(source.records, wanted, arguments.filter)
+    profiles = select.chosen(explanation.explained(source.profiles), wanted, arguments.filter)
+    if not records and not profiles:
+        raise UsageError(f"No cell of {', '.join(source.names)} fits {text}; leave one of them out.")
+    kept = select.newest(records)
+    if len(kept) < len(records):
+        again = len(records) - len(kept)
+        source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
+    folder = folder_for(arguments.out, source.home)
+
+    from reports import charts, sections, write
+    from reports.points import Points
+
+    material = sections.Material(
+        Points(kept, arguments.across), tuple(profiles), source.machines, tuple(source.remarks)
+    )
+    with charts.unchecked():
+        built = sections.build(material)
+    heading = ", ".join(source.names) + (f" ({text})" if text else "")
+    written = write.files(folder, heading, material, built)
+    write.terminal(built, kept, console)
+    for path in written:
+        console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
+    if not arguments.a or not arguments.b:
+        raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
+    threshold = share(arguments.max_slowdown)
+    console = terminal.console()
+    with ProcessPoolExecutor(2) as pool:  # reading is most of the work
+        a, b = pool.map(read, ([arguments.a], [arguments.b]), (comparing.COLUMNS_READ, comparing.COLUMNS_READ))
+    for remark in (*a.remarks, *b.remarks):
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    sides = [select.chosen(side.records, {}, arguments.filter) for side in (a, b)]
+    comparison = comparing.compare(*sides)
+    if not any(cell.a and cell.b for cell in comparison.cells):
+        raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
+    names = [side.names[0] for side in (a, b)]
+    show(comparison, names, threshold, console)
+    path = Path(arguments.out) if arguments.out else b.home / "comparison.md"
+    try:
+        path.write_text(comparing.page(comparison, *names, threshold))
+    except OSError as error:
+        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    return int(bool(comparison.over(threshold)))
+
+
+def gather(arguments: argparse.Namespace) -> int:
+    """Merge the records of several runs, of one machine or many, into one CSV."""
+    console = terminal.console()
+    if not arguments.runs:
+        raise UsageError("Say which runs to gather: make gather RUN=<run>,<run>.")
+    source = read(arguments.runs)
+    path = Path(arguments.out) if arguments.out else runs.RUNS / GATHERED
+    path = path / GATHERED if path.is_dir() else path
+    if path.name == TABLE and (path.parent / RECORDS).exists():
+        raise UsageError(f"OUT={path} is the table of a run; name another file.")
+    if path.suffix != ".csv":
+        raise UsageError(f"OUT={path} is a CSV's name, and ends in .csv.")
+    unique = list({json.dumps(record, sort_keys=True): record for record in source.records}.values())
+    if len(unique) < len(source.records):
+        source.remarks.append(f"{len(source.records) - len(unique):,} records were in several runs and are kept once.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        recordfile.write_csv(unique, path)
+    except OSError as error:
+        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+    for remark in source.remarks:
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    machines = len({record.get("machine_id") for record in unique})
+    found = f"{len(unique):,} records of {len(source.names)} runs and {machines} machine{'' if machines == 1 else 's'}"
+    console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
+    return 0
+
+
+def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
+    """What there is under the names: folders of runs or of reproductions, CSV or JSONL files. Raises UsageError.
+
+    `only` are the columns to keep of the records.
+    """
+    names = [name for word in words for name in word.split(",") if name] or ["newest"]
+    found: Source | None = None
+    for name in dict.fromkeys(names):
+        for place in places(name):
+            found = found or Source(place if place.is_dir() else place.parent)
+            read_into(found, place, only)
+    if not found.records and not found.profiles:
+        raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
+    return found
+
+
+def places(name: str) -> list[Path]:
+    """The folders or the file that a name stands for. Raises UsageError."""
+    if name == "newest":
+        folders = [path for path in sorted(runs.RUNS.glob("*")) if path.is_dir() and within(path)]
+        if not folders:
+            raise UsageError(f"There is no run under {runs.RUNS.relative_to(runs.ROOT)} yet; `make bench` makes one.")
+        return within(folders[-1])
+    for path in (Path(name), runs.RUNS / name):
+        if path.is_file() and path.suffix in (".csv", ".jsonl"):
+            return [path.resolve()]
+        if path.is_dir() and (found := within(path.resolve())):
+            return found
+    raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {explain.ENTRIES} in it.")
+
+
+def within(folder: Path) -> list[Path]:
+    """The folder itself where it holds records, else those of its folders that do, as in a reproduction."""
+    names = (RECORDS, TABLE, explain.ENTRIES)
+    if any((folder / name).exists() for name in names):
+        return [folder]
+    return [path for path in sorted(folder.glob("*/")) if any((path / name).exists() for name in names)]
+
+
+def read_into(source: Source, place: Path, only: Collection[str]) -> None:
+    """Add what lies at a place. Raises UsageError for what cannot be read."""
+    folder = place if place.is_dir() else place.parent
+    # A part of the columns is read faster from the table, where that is no older than the records it is made from.
+    order = (RECORDS, TABLE) if len(only) == len(schema.NAMES) or _is_behind(place) else (TABLE, RECORDS)
+    files = [place] if place.is_file() else [path for name in order if (path := place / name).exists()][:1]
+    names: dict[str, None] = {}
+    for path in files:
+        try:
+            loaded = recordfile.load(path, only)
+        except recordfile.Unreadable as error:
+            raise UsageError(str(error)) from None
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+        source.records += loaded.records
+        source.remarks += loaded.remarks
+        names |= dict.fromkeys(record["run_id"] for record in loaded.records if record["run_id"])
+    if place.is_dir():
+        source.profiles += recordfile.json_lines(folder / explain.ENTRIES)
+    source.names.append(next(iter(names)) if len(names) == 1 else place.name)
+    facts = runs.Run(folder).read("machine.json")
+    if "machine_id" in facts:
+        source.machines.setdefault(facts["machine_id"], facts)
+
+
+def _is_behind(folder: Path) -> bool:
+    """Whether a run has records that its table lacks."""
+    table, records = folder / TABLE, folder / RECORDS
+    return not table.exists() or (records.exists() and table.stat().st_mtime < records.stat().st_mtime)
+
+
+def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
+    """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
+    wanted, texts = {}, []
+    for flag, column in select.FLAGS.items():
+        given = getattr(arguments, flag)
+        if given is None or given == "all":
+            continue
+        known = select.values([*source.records, *explanation.explained(source.profiles)], column)
+        wanted[column] = [sweep.choose(word.strip(), known, f"{column} in these records") for word in given.split(",")]
+        texts.append(f"{flag.upper()}={given}")
+    texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
+    return wanted, ", ".join(texts)
+
+
+def folder_for(out: str | None, home: Path) -> Path:
+    """The folder to write into. Raises UsageError."""
+    folder = Path(out) if out else home
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"OUT={folder} cannot be made a folder: {error.strerror}.") from None
+    return folder
+
+
+def share(text: str) -> float:
+    """`5%` as 0.05. Raises UsageError."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if not found:
+        raise UsageError(f"MAX_SLOWDOWN is a percentage such as 5%, not {text!r}.")
+    return float(found[1]) / 100
+
+
+def show(comparison: comparing.Comparison, names: list[str], threshold: float, console: Console) -> None:
+    """Print what differs between the runs, then the cells, those that did not change last."""
+    for caution in comparison.cautions:
+        console.print(caution, style="yellow", highlight=False)
+    grid = Grid(title=f"A: {names[0]}, B: {names[1]}", title_justify="left")
+    for index, title in enumerate(comparing.COLUMNS):
+        grid.add_column(title, justify="right" if 0 < index < 4 else "left", overflow="fold")
+    content = comparing.table(list(comparison.cells[:MOST_CELLS_PRINTED]))
+    for cell, row in zip(comparison.cells, content.rows, strict=False):
+        texts = [part if isinstance(part, str) else part.text for part in row.cells]
+        grid.add_row(*texts, style=COLOURS.get(cell.verdict))
+    console.print(grid)
+    if len(comparison.cells) > MOST_CELLS_PRINTED:
+        console.print(f"The first {MOST_CELLS_PRINTED} of {len(comparison.cells):,} cells.", highlight=False)
+    console.print(comparing.summary(comparison, threshold), style="bold", highlight=False)

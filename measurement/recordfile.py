@@ -1,0 +1,170 @@
+"""Files of records: JSONL as it grows, CSV as people keep it. Both are read by name, and what is odd is said."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from measurement import schema
+
+SCHEMA_SUFFIX = ".schema.json"
+# Without these a row says nothing of what was measured.
+_ESSENTIAL = ("framework", "mode", "workload", "status")
+_ALWAYS = ("schema_version", "status")
+# What columns of a later version mean for the records of an earlier one: there was nothing else then.
+_BEFORE = {1: {"shapes": "static"}}
+_WORDS = {"true": True, "false": False, "1": True, "0": False}
+
+
+class Unreadable(Exception):
+    """A file holds no records that can be read; the message is one sentence with the way out."""
+
+
+@dataclass
+class Loaded:
+    """Records with every column of the schema, and sentences on what was skipped or is missing."""
+
+    records: list[dict] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
+    """The JSON objects of a JSONL file; other lines are skipped, and their numbers added to `torn`."""
+    if not path.exists():
+        return
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if isinstance(entry, dict):
+            yield entry
+        elif torn is not None and line.strip():
+            torn.append(number)
+
+
+def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
+    """The records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
+    found = Loaded()
+    is_table = path.suffix == ".csv"
+    rows = _csv_rows(path, found.remarks, {*only, *_ALWAYS}) if is_table else _jsonl_rows(path, found.remarks)
+    older = 0
+    for row in rows:
+        version = _version(row, path)
+        older += version < schema.SCHEMA_VERSION
+        if row.get("status") not in schema.STATUSES:
+            raise Unreadable(f"{path} holds the status {row.get('status')!r}, which no version of the suite writes.")
+        row |= _BEFORE.get(version, {})
+        whole = len(row) == len(only) == len(schema.NAMES)  # as the suite writes them
+        found.records.append(row if whole else {name: row.get(name) for name in only})
+    if older:
+        found.remarks.append(f"{path}: {older} records are of an earlier schema; columns that came later are empty.")
+    return found
+
+
+def _version(row: dict, path: Path) -> int:
+    version = row.get("schema_version")
+    if not isinstance(version, int) or version < 1:
+        raise Unreadable(f"{path} holds a row without a schema_version: these are no records of this suite.")
+    if version > schema.SCHEMA_VERSION:
+        raise Unreadable(
+            f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: "
+            "read it with the version of the suite that wrote it, or a newer one."
+        )
+    return version
+
+
+def _jsonl_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
+    torn: list[int] = []
+    for row in json_lines(path, torn):
+        missing = [name for name in _ESSENTIAL if name not in row]
+        if missing:
+            raise Unreadable(f"{path} holds a line without {missing[0]!r}: these are no records of this suite.")
+        yield row
+    if torn:
+        lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
+        remarks.append(
+            f"{path}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
+        )
+
+
+def _csv_rows(path: Path, remarks: list[str], only: Collection[str]) -> Iterator[dict]:
+    """Rows by the names in the header, whatever their order, separator (comma, semicolon, tab) or byte-order mark."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last words may be long
+    kinds = {column.name: column.kind for column in schema.COLUMNS}
+    with open(path, encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
+        first = file.readline()
+        separator = max(",;\t", key=first.count)
+        file.seek(0)
+        reader = csv.reader(file, delimiter=separator)
+        header = [name.strip() for name in next(reader, [])]
+        missing = [name for name in (*_ESSENTIAL, "schema_version") if name not in header]
+        if missing:
+            raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
+        unknown = [name for name in header if name and name not in kinds]
+        if unknown:
+            remarks.append(f"{path}: columns that the suite does not know are left out: {', '.join(unknown)}.")
+        known = [(index, name, kinds[name]) for index, name in enumerate(header) if name in kinds and name in only]
+        for texts in reader:
+            if any(texts):
+                yield _csv_row(texts, known, separator, path, reader.line_num)
+
+
+def _csv_row(texts: list[str], known: list[tuple], separator: str, path: Path, line: int) -> dict:
+    row = {}
+    for index, name, kind in known:
+        text = texts[index] if index < len(texts) else ""
+        try:
+            row[name] = _value(text, kind, separator) if text else None
+        except (ValueError, KeyError):
+            raise Unreadable(f"{path}, line {line}: {name} holds {text!r}, which is no {kind}.") from None
+    return row
+
+
+def _value(text: str, kind: str, separator: str):
+    if kind == "str":
+        return text
+    if kind == "bool":
+        return _WORDS[text.strip().lower()]
+    if separator == ";":  # a spreadsheet that separates by semicolons writes a decimal comma
+        text = text.replace(",", ".")
+    if kind == "float":
+        return float(text)
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)  # 4.0, as a spreadsheet or pandas may write a whole number
+        if number != int(number):
+            raise
+        return int(number)
+
+
+def write_csv(records: Iterable[dict], path: Path) -> None:
+    """Write records as CSV, at once and whole, with the Table Schema file beside it."""
+    # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
+    how = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
+    with tempfile.NamedTemporaryFile(**how, dir=path.parent, suffix=".csv", delete=False) as file:
+        writer = csv.DictWriter(file, schema.NAMES)
+        writer.writeheader()
+        writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+    text = json.dumps(schema.table_schema(), indent=1, ensure_ascii=False) + "\n"
+    schema_path(path).write_text(text, encoding="utf-8")
+
+
+def schema_path(table: Path) -> Path:
+    """Where the Table Schema file of a CSV lies."""
+    return table.with_suffix(SCHEMA_SUFFIX)
+
+
+def _cell_text(value) -> str:
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,122 @@
+"""What a report is made of, whoever prints it: sections of sentences, and panels of a chart with its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+# What the page filters by, and the command line too.
+AXES = ("framework", "workload", "implementation", "dtype", "device")
+# More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
+MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE = 30, 1500, 200
+
+
+class Figure(NamedTuple):
+    """A number as it is shown, with the value behind it."""
+
+    text: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells of a table, and the axes by which the row can be filtered."""
+
+    cells: tuple[str | Figure, ...]
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under titles; `total` is how many rows there were before the table was cut."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    total: int
+
+    @classmethod
+    def of(
+        cls, columns: Iterable[str], things: Sequence[Any], row: Callable[[Any], Row] = lambda thing: thing
+    ) -> Table:
+        """A table of the first things, each made a row."""
+        return cls(tuple(columns), tuple(map(row, things[:MOST_ROWS_OF_A_TABLE])), len(things))
+
+    @property
+    def left_out(self) -> int:
+        """How many rows are not in it."""
+        return self.total - len(self.rows)
+
+    def is_number(self, index: int) -> bool:
+        """Whether a column holds numbers."""
+        return any(isinstance(row.cells[index], Figure) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """An Altair chart; `description` says in words what it shows."""
+
+    drawing: Any
+    description: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A table, with a chart of the same numbers where one can be drawn."""
+
+    title: str
+    table: Table
+    chart: Chart | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report. `panels` are those that are shown, of `total` that there are."""
+
+    key: str
+    title: str
+    sentences: tuple[str, ...]
+    panels: tuple[Panel, ...] = ()
+    total: int = 0
+
+    @classmethod
+    def of(cls, key: str, title: str, sentences: Iterable[str], groups: Sequence[Any], make: Callable) -> Section:
+        """A section with one panel for each of `groups`, made by `make`, until the section is as long as it may be."""
+        panels: list[Panel] = []
+        rows = 0
+        for group in groups:
+            if len(panels) == MOST_PANELS or rows >= MOST_ROWS:
+                break
+            panels.append(make(group))
+            rows += len(panels[-1].table.rows)
+        return cls(key, title, tuple(sentences), tuple(panels), len(groups))
+
+    @property
+    def left_out(self) -> int:
+        """How many panels are not shown."""
+        return max(0, self.total - len(self.panels))
+
+
+def number(value: float | None) -> str | Figure:
+    """A figure to three digits, whole from a hundred up; a missing one is empty."""
+    if value is None:
+        return ""
+    return Figure(text_of(value), value)
+
+
+def text_of(value: float) -> str:
+    """A number to three digits, whole from a hundred up, with a comma between thousands."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    return f"{value:.0f}" if "e+" in text else text
+
+
+def span(low: float | None, high: float | None) -> str:
+    """An interval in words; empty where there is none."""
+    return "" if low is None or high is None else f"{text_of(low)} to {text_of(high)}"
+
+
+def times(count: int, thing: str) -> str:
+    """`1 cell`, `2 cells`."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

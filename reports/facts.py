@@ -1,0 +1,131 @@
+"""What follows from points: pairs of eager and graph, when compiling pays, which of several is fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from measurement.statistics import Interval, independent_ratio
+from reports.points import Point, grouped
+
+FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
+PAYS, COSTS, UNCERTAIN = "yes", "no", "cannot be told"
+
+
+def verdict(ratio: Interval | None) -> str:
+    """What an interval of old over new time says of the new."""
+    if ratio is None:
+        return NO_INTERVAL
+    return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else UNTOLD
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A graph mode and the eager mode of the same framework at the same shape, both measured."""
+
+    eager: Point
+    graph: Point
+
+    @property
+    def verdict(self) -> str:
+        """Faster, slower, or no difference shown, for the graph."""
+        return verdict(self.graph.speedup)
+
+    @property
+    def extra_s(self) -> float | None:
+        """How much longer the graph's first call takes than eager's, in seconds."""
+        first = self.graph["first_call_s"], self.eager["first_call_s"]
+        return None if None in first else first[0] - first[1]
+
+    @cached_property
+    def gain_s(self) -> Interval | None:
+        """Seconds saved per call: the medians' difference, with the speedup's interval around it."""
+        speedup = self.graph.speedup
+        latency = self.graph["latency_ms_median"] / 1e3
+        value = self.eager["latency_ms_median"] / 1e3 - latency
+        if speedup is None:
+            return None
+        ends = latency * (speedup.low - 1), latency * (speedup.high - 1)
+        return Interval(value, min(ends[0], value), max(ends[1], value))
+
+    @property
+    def break_even(self) -> tuple[float, float | None] | None:
+        """The calls after which compiling has paid, at the ends of the interval of what a call saves.
+
+        The second is None where the interval holds a graph that is no faster. None where none is to be had.
+        """
+        extra, gain = self.extra_s, self.gain_s
+        if extra is None or gain is None or gain.high <= 0:
+            return None
+        return max(extra, 0.0) / gain.high, max(extra, 0.0) / gain.low if gain.low > 0 else None
+
+    def saved_s(self, calls: int) -> Interval | None:
+        """Seconds saved by the graph over that many calls, compiling included; negative where it costs."""
+        if self.extra_s is None or self.gain_s is None:
+            return None
+        return self.gain_s.map(lambda gain: calls * gain - self.extra_s)
+
+    def pays(self, calls: int) -> str:
+        """Whether compiling has paid for itself after that many calls."""
+        gain, extra = self.gain_s, self.extra_s
+        if gain is None or extra is None:
+            return UNCERTAIN
+        return PAYS if calls * gain.low > extra else COSTS if calls * gain.high < extra else UNCERTAIN
+
+
+def pairs(points: Sequence[Point]) -> list[Pair]:
+    """Every measured graph point with its measured eager one."""
+
+    def place(point: Point) -> tuple:
+        return point.setting, point.shape, point["framework"], point["machine_id"]
+
+    eager = {place(point): point for point in points if point.eager}
+    return [Pair(eager[place(point)], point) for point in points if not point.eager and place(point) in eager]
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A point beside the fastest one of its shape."""
+
+    point: Point
+    first: Point
+
+    @property
+    def fastest(self) -> bool:
+        """Whether it is the fastest itself."""
+        return self.point is self.first
+
+    @cached_property
+    def ratio(self) -> Interval | None:
+        """Its time over the fastest one's, at least 1; None for the fastest, and without intervals."""
+        if self.fastest or self.point.latency is None or self.first.latency is None:
+            return None
+        return independent_ratio(self.point.latency, self.first.latency)
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the intervals say that it is slower than the fastest."""
+        return self.ratio is not None and self.ratio.low > 1
+
+
+def ranking(points: Sequence[Point]) -> list[Rank]:
+    """Points of one shape, the fastest first."""
+    ordered = sorted(points, key=lambda point: point["latency_ms_median"])
+    return [Rank(point, ordered[0]) for point in ordered]
+
+
+def contests(points: Iterable[Point]) -> list[list[Rank]]:
+    """The ranking of every shape that more than one framework ran, or one framework on several machines."""
+    shapes = grouped(points, lambda point: (point.setting, point.shape))
+    return [ranking(group) for group in shapes.values() if len({entrant(point) for point in group}) > 1]
+
+
+def entrant(point: Point) -> tuple:
+    """On whose behalf a point competes."""
+    return point["framework"], point["machine_id"]
+
+
+def runner_up(ranks: list[Rank]) -> Rank:
+    """The fastest of those that are not the winner's own framework."""
+    return next(rank for rank in ranks if entrant(rank.point) != entrant(ranks[0].point))

@@ -1,0 +1,192 @@
+"""Records as points to be compared: which of them belong together, and what they are called."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from measurement.schema import MEASURED
+from measurement.statistics import Interval
+from reports.content import AXES
+
+# What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
+_ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
+_SIZES = ("batch_size", "seq_len", "parameters")
+_KEY = (*_ALIKE, *_SIZES)
+# What goes without saying.
+_USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A record with its place: `setting` and `shape` say what is computed and where, `series` by what."""
+
+    record: dict
+    setting: str
+    shape: str
+    series: str
+    place: int  # in the order of settings and shapes; alike for the modes and frameworks of one shape
+
+    def __getitem__(self, name: str):
+        return self.record.get(name)
+
+    @property
+    def eager(self) -> bool:
+        return self.record["mode"] == "eager"
+
+    @property
+    def measured(self) -> bool:
+        """Whether it has figures that may be compared: measured, and its outputs agree with the reference."""
+        return self.record["status"] in MEASURED and self.record.get("latency_ms_median") is not None
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """What the report can be filtered by."""
+        return {axis: str(self.record.get(axis)) for axis in AXES}
+
+    @cached_property
+    def latency(self) -> Interval | None:
+        """Median latency in ms with its interval."""
+        return self._interval("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+
+    @cached_property
+    def speedup(self) -> Interval | None:
+        """Eager's time over this mode's; None without an interval."""
+        return self._interval("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+
+    def _interval(self, *names: str) -> Interval | None:
+        found = [self.record.get(name) for name in names]
+        return None if None in found else Interval(*found)
+
+
+class Points:
+    """All points of a report. Machines are kept apart unless `across`; then they are part of a series' name."""
+
+    def __init__(self, records: list[dict], across: bool = False):
+        self.machines = machine_names(records)
+        self._across = across
+        self._varying = {name for name in _ALIKE if len({record.get(name) for record in records}) > 1}
+        self._constant = _constant_parameters(records)
+        self._groups: dict[tuple, tuple] = {}
+        keys = [_key(record) for record in records]
+        # Many records share a setting and a shape: these are named and put in order once.
+        firsts = dict(zip(reversed(keys), reversed(records), strict=True))
+        in_order = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
+        names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(in_order)}
+        self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
+        # By setting and shape; eager before a framework's graph modes.
+        self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
+        self.all.sort(key=lambda point: (point.place, self._frameworks[point["framework"]], not point.eager))
+        self.measured = [point for point in self.all if point.measured]
+
+    def _point(self, record: dict, setting: str, shape: str, place: int) -> Point:
+        series = f"{record['framework']} {record['mode']}"
+        if self._across and len(self.machines) > 1:
+            series += f" on {self.machines[machine_of(record)]}"
+        return Point(record, setting, shape, series, place)
+
+    def title(self, record: dict, without: str) -> str:
+        """Setting and shape in words, with one axis left out."""
+        rest = {**record, without: None}
+        shape = self._shape(rest, record)
+        return f"{self._setting(rest)}{', ' + shape if shape else ''}"
+
+    def group_of(self, point: Point, without: str) -> tuple:
+        """What two points share that differ at most in mode, framework and one axis."""
+        if (point.place, without) not in self._groups:
+            machine = () if self._across else machine_of(point.record)
+            shared = tuple(point[name] for name in (*_ALIKE, *_SIZES) if name != without)
+            self._groups[point.place, without] = shared + machine
+        return self._groups[point.place, without]
+
+    def _setting(self, record: dict) -> str:
+        threads = record.get("threads")
+        parts = [
+            f"{record['workload']} {record.get('implementation')}",
+            *self._constant.get(_model(record), ()),
+            f"{record.get('device')} {record.get('dtype')}",
+            *([f"{threads} thread{'' if threads == 1 else 's'}"] if threads else []),
+        ]
+        parts += [str(record.get(n)) for n in _USUAL if record.get(n) not in (None, _USUAL[n])]
+        if "weights" in self._varying:
+            parts.append(f"weights {record.get('weights')}")
+        if len(self.machines) > 1 and not self._across:
+            parts.append(f"on {self.machines[machine_of(record)]}")
+        return ", ".join(parts)
+
+    def _shape(self, record: dict, whole: dict | None = None) -> str:
+        constant = self._constant.get(_model(record), ())
+        parts = [f"batch {record['batch_size']}"] if record.get("batch_size") is not None else []
+        parts += [f"seq {record['seq_len']}"] if record.get("seq_len") is not None else []
+        parts += [part for part in _parameters(record) if part not in constant]
+        return ", ".join(parts) or ("" if whole else "the only shape")
+
+    @cached_property
+    def series(self) -> list[str]:
+        """Every series: a framework's modes together, eager first."""
+        found = {point.series: (self._frameworks[point["framework"]], not point.eager) for point in self.all}
+        return sorted(found, key=lambda name: found[name])
+
+
+def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> dict:
+    """Points by key, in the order in which they come."""
+    groups = defaultdict(list)
+    for point in points:
+        groups[key(point)].append(point)
+    return dict(groups)
+
+
+def machine_of(record: dict) -> tuple:
+    """What tells machines apart."""
+    return record.get("machine_id"), record.get("device_name")
+
+
+def machine_names(records: Iterable[dict]) -> dict[tuple, str]:
+    """Every machine with a name to be shown; the device's name, and the hash where one does not tell them apart."""
+    machines = list(dict.fromkeys(machine_of(record) for record in records))
+    known: dict[tuple, str] = {}
+    for machine_id, device in machines:
+        label = device or "an unnamed device"
+        alike = sum(other == device for _, other in machines) > 1
+        known[machine_id, device] = f"{label} ({str(machine_id)[:4]})" if alike and machine_id else label
+    return known
+
+
+def _key(record: dict) -> tuple:
+    """Setting, shape and machine."""
+    return *(record.get(name) for name in _KEY), machine_of(record)
+
+
+def _natural(value) -> tuple:
+    """Numbers by size, also within texts."""
+    if isinstance(value, (int, float)):
+        return (0, ((value, ""),))
+    parts = re.split(r"(\d+)", value or "")
+    return (1, tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts))
+
+
+def _parameters(record: dict) -> tuple[str, ...]:
+    return tuple(part for part in (record.get("parameters") or "").split(";") if part)
+
+
+def _model(record: dict) -> tuple:
+    return record["workload"], record.get("implementation")
+
+
+def _constant_parameters(records: Iterable[dict]) -> dict[tuple, tuple[str, ...]]:
+    """Parameters that are alike in all records of a workload: they stand with the setting, not with each shape.
+
+    Where they would be all that tells the shape, they stay there.
+    """
+    found: dict[tuple, dict[str, None]] = {}
+    sized: dict[tuple, bool] = {}
+    for record in records:
+        model, own = _model(record), dict.fromkeys(_parameters(record))
+        shared = found.setdefault(model, own)
+        if shared is not own and shared.keys() - own.keys():
+            found[model] = {part: None for part in shared if part in own}
+        sized[model] = sized.get(model, True) and record.get("batch_size") is not None
+    return {model: tuple(shared) if sized[model] else () for model, shared in found.items()}

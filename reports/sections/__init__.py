@@ -1,0 +1,51 @@
+"""The report's sections, in their order. Each module makes its own from the same points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from reports import facts
+from reports.content import Section
+from reports.points import Points
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a report is made from: the points, profiled cells, the machines' facts, and remarks on what was read."""
+
+    points: Points
+    profiles: tuple[dict, ...] = ()
+    machines: dict[str, dict] = field(default_factory=dict)  # by machine_id
+    remarks: tuple[str, ...] = ()
+
+    @cached_property
+    def pairs(self) -> list[facts.Pair]:
+        """Every measured graph point with its measured eager one."""
+        return facts.pairs(self.points.measured)
+
+    @cached_property
+    def contests(self) -> list[list[facts.Rank]]:
+        """The ranking of every shape that several frameworks ran."""
+        return facts.contests(self.points.measured)
+
+
+def build(material: Material) -> list[Section]:
+    """Every section that has something to say."""
+    from reports.sections import answer, compiling, kernels, memory, notes, ranking, roofs, scaling, speedup
+
+    makers = (
+        answer.section,
+        notes.machine_section,
+        speedup.section,
+        ranking.section,
+        compiling.section,
+        *scaling.SECTIONS,
+        roofs.roofline_section,
+        roofs.regime_section,
+        memory.section,
+        kernels.section,
+        notes.flags_section,
+        notes.failures_section,
+    )
+    return [section for maker in makers if (section := maker(material)) is not None]

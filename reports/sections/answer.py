@@ -1,0 +1,101 @@
+"""The answer in three sentences: does graph mode help, who is fastest, does compiling pay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+
+from reports import facts
+from reports.content import Section, text_of, times
+from reports.points import grouped
+from reports.sections import Material
+
+CALLS = (100, 1_000, 10_000)
+MOST_NAMED = 6
+
+
+def section(material: Material) -> Section:
+    """Three sentences, and one on what they leave out."""
+    points = material.points
+    pairs = material.pairs
+    sentences = [_graph(pairs, points.series), _fastest(material), _pays(pairs), *_caution(points)]
+    return Section("answer", "The answer", tuple(sentences))
+
+
+def _graph(pairs: list[facts.Pair], names: list[str]) -> str:
+    if not pairs:
+        return "No graph mode was measured beside eager, so nothing is said of what it brings."
+    found = Counter(pair.verdict for pair in pairs)
+    parts = [f"faster than eager in {found[facts.FASTER]:,}", f"slower in {found[facts.SLOWER]:,}"]
+    if found[facts.UNTOLD]:
+        parts.append(f"no different as far as can be told in {found[facts.UNTOLD]:,}")
+    if found[facts.NO_INTERVAL]:
+        parts.append(f"without an interval in {found[facts.NO_INTERVAL]:,}")
+    ranges = []
+    groups = grouped((pair.graph for pair in pairs), lambda point: point.series)
+    for series in (name for name in names if name in groups):
+        speedups = [point["speedup_vs_eager"] for point in groups[series] if point["speedup_vs_eager"] is not None]
+        if speedups:
+            low, high = text_of(min(speedups)), text_of(max(speedups))
+            ranges.append(f"{series} {low}×" if low == high else f"{series} {low}× to {high}×")
+    more = f", and {len(ranges) - MOST_NAMED} more modes" if len(ranges) > MOST_NAMED else ""
+    whole = f"Of {times(len(pairs), 'comparison')}, graph mode is {', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{whole}; its speed over eager's: {', '.join(ranges[:MOST_NAMED])}{more}."
+
+
+def _fastest(material: Material) -> str:
+    points, contests = material.points, material.contests
+    if not contests:
+        machines = " on one machine" if len(points.machines) > 1 else ""
+        return f"No shape was run by more than one framework{machines}, so nothing is said of which is fastest."
+    if len(contests) <= 2:
+        return "Fastest: " + "; ".join(_contest(ranks) for ranks in contests) + "."
+    winners: Counter[str] = Counter()
+    for ranks in contests:
+        apart = facts.runner_up(ranks).told_apart
+        winners[_name(ranks[0].point, points) if apart else ""] += 1
+    untold = winners.pop("", 0)
+    parts = [f"{name} at {count:,}" for name, count in winners.most_common()]
+    parts += [f"at {untold:,} the two fastest cannot be told apart"] if untold else []
+    return f"Of {len(contests):,} shapes that several frameworks ran, the fastest is {', '.join(parts)}."
+
+
+def _contest(ranks: list[facts.Rank]) -> str:
+    first, second = ranks[0].point, facts.runner_up(ranks)
+    apart = "the difference is real" if second.told_apart else "the two cannot be told apart"
+    own, other = text_of(first["latency_ms_median"]), text_of(second.point["latency_ms_median"])
+    return (
+        f"{first.series} at {first.setting}, {first.shape}, with {own} ms before {second.point.series} with {other} ms "
+        f"({apart})"
+    )
+
+
+def _name(point, points) -> str:
+    """Whom a win is counted for."""
+    return point["framework"] + (point.series.partition(" on ")[2] and f" on {point.series.partition(' on ')[2]}")
+
+
+def _pays(pairs: list[facts.Pair]) -> str:
+    extras = [pair.extra_s for pair in pairs if pair.extra_s is not None]
+    if not extras:
+        return "What compiling costs is not known here."
+    known = [pair for pair in pairs if pair.extra_s is not None]
+    low, middle, high = (_more(value) for value in (min(extras), median(extras), max(extras)))
+    span = low if low == high else f"{middle} (the median; from {low} to {high})"
+    shares = [f"{sum(p.pays(n) == facts.PAYS for p in known):,} after {n:,} calls" for n in CALLS]
+    return (
+        f"The first call of a graph mode takes {span} than eager's; of {times(len(known), 'comparison')}, "
+        f"compiling has certainly paid for itself in {', in '.join(shares[:-1])}, and in {shares[-1]}."
+    )
+
+
+def _more(seconds: float) -> str:
+    return f"{text_of(abs(seconds))} s {'more' if seconds >= 0 else 'less'}"
+
+
+def _caution(points) -> list[str]:
+    noisy = sum(point["status"] == "noisy" for point in points.all)
+    failed = sum(not point.measured for point in points.all)
+    parts = [f"{times(noisy, 'cell')} of {len(points.all):,} noisier than the profile promises"] if noisy else []
+    parts += [f"{times(failed, 'cell')} without figures (see the end)"] if failed else []
+    return [f"To be read with care: {', '.join(parts)}."] if parts else []

@@ -1,0 +1,89 @@
+"""What compiling costs, and after how many calls it has paid for itself."""
+
+from __future__ import annotations
+
+from reports import charts, facts
+from reports.content import Chart, Figure, Panel, Row, Section, Table, number, text_of
+from reports.sections import Material
+
+CALLS = (100, 1_000, 10_000)
+COLUMNS = (
+    *("shape", "mode", "first call eager, s", "first call graph, s", "saved per call, ms"),
+    *("break-even, calls", "range"),
+    *(f"pays at {calls:,}?" for calls in CALLS),
+)
+SENTENCES = (
+    "The first call of a graph mode compiles. It has paid for itself once the calls after it have saved as much time: "
+    "the break-even. A point left of the dashed line pays in a process that makes 1,000 calls.",
+    "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster, "
+    "and there is no point where it is not. “Cannot be told” is said where the range holds that number of calls.",
+)
+
+
+def section(material: Material) -> Section | None:
+    """One panel for each setting with pairs whose first calls are known."""
+    known = [pair for pair in material.pairs if pair.extra_s is not None]
+    groups: dict[str, list[facts.Pair]] = {}
+    for pair in known:
+        groups.setdefault(pair.graph.setting, []).append(pair)
+    if not groups:
+        return None
+    caches = {pair.graph["compile_cache"] for pair in known}
+    cold = () if caches - {"cold"} else ("Compile caches were cold: private and empty for every process.",)
+    names = material.points.series
+    return Section.of(
+        "compiling",
+        "What compiling costs, and when it pays",
+        (*SENTENCES, *cold),
+        list(groups.values()),
+        lambda group: _panel(group, names),
+    )
+
+
+def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
+    table = Table.of(COLUMNS, group, _row)
+    several = len({pair.graph.shape for pair in group}) > 1
+    drawn = []
+    for pair in group[: len(table.rows)]:
+        calls, ends = pair.graph["break_even_calls"], pair.break_even
+        if calls:  # none where the graph is not faster; a compiler that costs nothing has no place on a log axis
+            drawn.append(
+                {
+                    "row": pair.graph.shape if several else pair.graph.series,
+                    "series": pair.graph.series,
+                    "framework": pair.graph["framework"],
+                    "value": calls,
+                    "low": min(ends[0], calls) if ends and ends[1] else None,
+                    "high": max(ends[1], calls) if ends and ends[1] else None,
+                }
+            )
+    setting = group[0].graph.setting
+    drawing = charts.dots(drawn, "calls until compiling has paid", names, mark=(1000, "1,000 calls"))
+    words = f"Calls until compiling has paid for itself: {setting}. The table holds the same figures."
+    return Panel(setting, table, Chart(drawing, words) if drawing else None)
+
+
+def _row(pair: facts.Pair) -> Row:
+    graph, ends = pair.graph, pair.break_even
+    calls = graph["break_even_calls"]
+    gain_ms = pair.eager["latency_ms_median"] - graph["latency_ms_median"]
+    cells = (
+        graph.shape,
+        graph.series,
+        number(pair.eager["first_call_s"]),
+        number(graph["first_call_s"]),
+        number(gain_ms),
+        Figure(f"{calls:,.0f}", calls) if calls is not None else "never: not faster",
+        f"{ends[0]:,.0f} to {f'{ends[1]:,.0f}' if ends[1] is not None else 'never'}"
+        if ends and calls is not None
+        else "",
+        *(_paid(pair, number_of_calls) for number_of_calls in CALLS),
+    )
+    return Row(cells, graph.tags)
+
+
+def _paid(pair: facts.Pair, calls: int) -> str:
+    saved, answer = pair.saved_s(calls), pair.pays(calls)
+    if answer == facts.UNCERTAIN:
+        return answer
+    return f"{answer}, {'saves' if saved.value > 0 else 'costs'} {text_of(abs(saved.value))} s"

@@ -1,0 +1,34 @@
+"""Time by class of kernel, where cells were profiled."""
+
+from __future__ import annotations
+
+from reports import charts, explanation
+from reports.content import AXES, Chart, Panel, Row, Section, Table
+from reports.sections import Material
+
+SENTENCES = (
+    "Where a call's time goes, by the framework's own profiler: each bar is one mode's time, split into classes of "
+    "kernels. Profiles are single measurements and have no interval; the profiler itself slows a CPU down.",
+)
+
+
+def section(material: Material) -> Section | None:
+    """One panel for each shape that was profiled."""
+    groups = list(explanation.by_shape(list(material.profiles)).items())
+    if not groups:
+        return None
+    return Section.of("kernels", "Time by class of kernel", SENTENCES, groups, lambda group: _panel(*group))
+
+
+def _panel(name: str, group: list[dict]) -> Panel:
+    tags = {axis: str(group[0].get(axis)) for axis in AXES}
+    rows = [Row(tuple(row), tags) for row in explanation.rows(group)]
+    drawn = [
+        {"series": entry["mode"], "part": kind, "share": seconds * 1e3}
+        for entry in group
+        for kind, seconds in entry["classes"].items()
+        if seconds
+    ]
+    columns = ("ms per call", "FLOPs", *(entry["mode"] for entry in group))
+    words = f"Share of the time by class of kernel: {name}. The table holds the milliseconds."
+    return Panel(name, Table.of(columns, rows), Chart(charts.shares(drawn, "share of the time"), words))

@@ -1,0 +1,113 @@
+"""What was measured on what, which warnings cells carry, and which cells have no figures."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from measurement.flags import FLAGS
+from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number, times
+from reports.points import Point, machine_of
+from reports.sections import Material
+
+_FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}
+_GPU = ("name", "memory.total", "driver_version", "power.limit")
+MOST_CELLS = 3
+
+
+def machine_section(material: Material) -> Section:
+    """The machines and the frameworks' versions."""
+    sentences = list(material.remarks)
+    if len(material.points.machines) > 1:
+        sentences.insert(
+            0, "Several machines were measured; they are kept apart, and what each section shows says where."
+        )
+    panels = (Panel("Machines", _machines(material)), Panel("Versions", _versions(material)))
+    return Section("machines", "Machine and versions", tuple(sentences), panels, len(panels))
+
+
+def _machines(material: Material) -> Table:
+    rows = []
+    cells = Counter(machine_of(point.record) for point in material.points.all)
+    for (machine_id, device), name in material.points.machines.items():
+        facts = material.machines.get(str(machine_id), {})
+        parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
+        gpus = ["GPU " + ", ".join(str(gpu[key]) for key in _GPU if gpu.get(key)) for gpu in facts.get("gpus") or ()]
+        described = "; ".join(parts + gpus) or "its machine.json is not here"
+        rows.append(Row((name, str(machine_id or "unknown"), described, number(cells[machine_id, device]))))
+    return Table.of(("machine", "id", "what it is", "cells"), rows)
+
+
+def _fact(value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value / 2**30:.0f} GiB" if isinstance(value, int) and value > 2**20 else str(value)
+
+
+def _versions(material: Material) -> Table:
+    names = ("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
+    found = Counter(tuple(point.record.get(name) for name in names) for point in material.points.all)
+    rows = [
+        Row((*(str(part or "") for part in key), number(count)), {"framework": key[0], "device": key[2]})
+        for key, count in found.items()
+    ]
+    titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
+    return Table.of(titles, rows)
+
+
+def flags_section(material: Material) -> Section | None:
+    """The warnings, each with what it means and what to do about it."""
+    cells: dict[str, list[Point]] = defaultdict(list)
+    for point in material.points.measured:
+        for name in (point["flags"] or "").split(";"):
+            if name:
+                cells[name].append(point)
+    if not cells:
+        sentence = "No cell that was measured carries a warning." if material.points.measured else ""
+        return Section("flags", "Noise and warnings", (sentence,)) if sentence else None
+    rows = []
+    for flag in FLAGS:
+        if found := cells.get(flag.name):
+            rows.append(Row((flag.name, number(len(found)), flag.meaning, flag.remedy, _some(found))))
+    noisy = sum(point["status"] == "noisy" for point in material.points.all)
+    measured = material.points.measured
+    flagged = sum(bool(point["flags"]) for point in measured)
+    sentence = (
+        f"Of {times(len(measured), 'measured cell')}, {flagged:,} carry a warning and {noisy:,} are noisy: "
+        "their interval is wider than the profile promises."
+    )
+    table = Table.of(("warning", "cells", "what it means", "what to do", "where"), rows)
+    return Section("flags", "Noise and warnings", (sentence,), (Panel("Warnings", table),), 1)
+
+
+def _some(points: list[Point]) -> str:
+    named = [f"{point.series}, {point['workload']} {point.shape}" for point in points[:MOST_CELLS]]
+    more = f"; and {len(points) - MOST_CELLS:,} more" if len(points) > MOST_CELLS else ""
+    return "; ".join(named) + more
+
+
+def failures_section(material: Material) -> Section:
+    """Every cell without figures and why; cells that share a reason in one row where they are many."""
+    failed = [point for point in material.points.all if not point.measured]
+    title = "Cells without figures"
+    if not failed:
+        return Section("failures", title, ("None: every planned cell was measured and agrees with the reference.",))
+    columns = ("mode", "what", "status", "reason", "last words")
+    if len(failed) <= MOST_ROWS_OF_A_TABLE:
+        rows = [_failure(point, f"{point.setting}, {point.shape}", point.tags) for point in failed]
+    else:
+        groups: dict[tuple, list[Point]] = defaultdict(list)
+        for point in failed:
+            groups[point["framework"], point["mode"], point["status"], point["reason"]].append(point)
+        rows = [
+            _failure(own[0], f"{times(len(own), 'cell')}: {_some(own)}", {"framework": own[0]["framework"]})
+            for own in groups.values()
+        ]
+    sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. Nothing above compares them."
+    return Section("failures", title, (sentence,), (Panel("Why", Table.of(columns, rows)),), 1)
+
+
+def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:
+    words = (point["stderr_tail"] or "").strip().splitlines()
+    reason = point["reason"] or ""
+    cells = (point.series, what, point["status"], reason, words[-1][:200] if words else "")
+    return Row(cells, tags)

@@ -1,0 +1,119 @@
+"""How latency grows or shrinks along one axis: threads, batch, sequence length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from measurement.statistics import independent_ratio
+from reports import charts
+from reports.content import Chart, Panel, Row, Section, Table, number, span
+from reports.points import Point, grouped
+from reports.sections import Material
+
+
+@dataclass(frozen=True)
+class Along:
+    """One axis: its column, its names, what is said of it, and the rate beside the latency."""
+
+    key: str
+    title: str
+    column: str
+    name: str
+    sentence: str
+    rate: str
+    rate_title: str
+    against: str  # title of the ratio to the first point
+
+
+THREADS = Along(
+    "threads",
+    "Thread scaling",
+    "threads",
+    "threads",
+    "Twice the threads would halve the time if everything ran in parallel: a straight line downwards. “Cores used” is "
+    "processor time over wall time, so it tells how many threads really worked.",
+    "cpu_per_wall",
+    "cores used",
+    "× the speed with fewest",
+)
+BATCH = Along(
+    "batch",
+    "Batch scaling",
+    "batch_size",
+    "batch",
+    "Where time hardly grows with the batch, calls are dominated by overhead; where it grows in proportion, the device "
+    "is busy.",
+    "items_per_s",
+    "items/s",
+    "× the smallest's",
+)
+LENGTH = Along(
+    "length",
+    "Sequence scaling",
+    "seq_len",
+    "sequence length",
+    "Time grows in proportion to the length for most operators, and with its square for attention.",
+    "tokens_per_s",
+    "tokens/s",
+    "× the shortest's",
+)
+
+
+def section(axis: Along, material: Material) -> Section | None:
+    """One panel for everything that is alike apart from this axis, where it has two values or more."""
+    points = [point for point in material.points.measured if point[axis.column] is not None]
+    groups = [
+        group
+        for group in grouped(points, lambda point: material.points.group_of(point, axis.column)).values()
+        if any(len({p[axis.column] for p in own}) > 1 for own in grouped(group, lambda point: point.series).values())
+    ]
+    if not groups:
+        return None
+    both = "Both axes are logarithmic; lines through the points are 95 % intervals of the medians."
+    make = partial(_panel, axis=axis, material=material)
+    return Section.of(axis.key, axis.title, (axis.sentence, both), groups, make)
+
+
+def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
+    title = material.points.title(group[0].record, axis.column)
+    rows, drawn = [], []
+    for own in grouped(group, lambda point: point.series).values():
+        own = sorted(own, key=lambda point: point[axis.column])
+        for point in own:
+            rows.append(_row(point, own[0], axis))
+            drawn.append(
+                {
+                    "series": point.series,
+                    "framework": point["framework"],
+                    "x": point[axis.column],
+                    "ms": point["latency_ms_median"],
+                    "low": point["latency_ms_ci_low"],
+                    "high": point["latency_ms_ci_high"],
+                }
+            )
+    columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
+    table = Table.of((*columns, axis.rate_title), rows)
+    x, y = charts.Axis("x", axis.name, log=True), charts.Axis("ms", "latency, ms", log=True)
+    drawing = charts.lines(drawn[: len(table.rows)], x, y, names=material.points.series)
+    return Panel(title, table, Chart(drawing, f"Latency by {axis.name}: {title}. The table holds the same figures."))
+
+
+def _row(point: Point, first: Point, axis: Along) -> Row:
+    ratio = None
+    if point is not first and point.latency and first.latency:
+        ends = (first.latency, point.latency) if axis is THREADS else (point.latency, first.latency)
+        ratio = independent_ratio(*ends)
+    cells = (
+        point.series,
+        number(point[axis.column]),
+        number(point["latency_ms_median"]),
+        span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]),
+        number(ratio.value) if ratio else "",
+        span(ratio.low, ratio.high) if ratio else "",
+        number(point[axis.rate]),
+    )
+    return Row(cells, point.tags)
+
+
+SECTIONS = tuple(partial(section, axis) for axis in (THREADS, BATCH, LENGTH))

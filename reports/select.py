@@ -1,0 +1,53 @@
+"""Which records a report is about: those asked for, and of a cell measured again the newest."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+
+# Flag -> column, in the order in which they are asked for.
+FLAGS = {
+    "framework": "framework",
+    "workload": "workload",
+    "impl": "implementation",
+    "mode": "mode",
+    "dtype": "dtype",
+    "device": "device",
+}
+
+
+def fits(value, words: Sequence[str]) -> bool:
+    """Whether a column's value is one of the words; `gpu` means every GPU."""
+    return value in words or str(value).partition(":")[0] in words
+
+
+def values(records: Iterable[dict], column: str) -> list[str]:
+    """What a column holds, each value once; kinds of devices beside the devices."""
+    found = dict.fromkeys(str(record.get(column)) for record in records)
+    if column == "device":
+        found |= dict.fromkeys(name.partition(":")[0] for name in list(found))
+    return list(found)
+
+
+def chosen(records: list[dict], wanted: Mapping[str, Sequence[str]], text: str | None = None) -> list[dict]:
+    """Records with one of the words in every column of `wanted`, and whose cell contains or matches `text`."""
+    for column, words in wanted.items():
+        records = [record for record in records if fits(record.get(column), words)]
+    if text:
+        records = [record for record in records if matches(record["cell"], text)]
+    return records
+
+
+def matches(cell: str, pattern: str) -> bool:
+    """Whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
+    return fnmatch.fnmatch(cell, pattern) if any(c in pattern for c in "*?[") else pattern in cell
+
+
+def newest(records: list[dict]) -> list[dict]:
+    """One record of each cell, machine, weights and state of the compile cache: the one that was begun last."""
+    found: dict[tuple, dict] = {}
+    for record in records:
+        key = tuple(record.get(name) for name in ("machine_id", "cell", "weights", "compile_cache"))
+        if key not in found or (record.get("started_at") or "") >= (found[key].get("started_at") or ""):
+            found[key] = record
+    return list(found.values())

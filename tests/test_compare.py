@@ -1,0 +1,123 @@
+"""Two runs cell by cell: the four verdicts, what is said first, exit codes."""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import median
+
+import pytest
+from doubles.reported import failed, record, write_run
+
+import runner
+from measurement.statistics import Interval, independent_ratio, median_interval
+from reports import compare
+from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER
+
+
+def verdict(a: dict, b: dict) -> tuple[str, str]:
+    """The verdict on one cell, and why."""
+    (found,) = compare.compare([a], [b]).cells
+    return found.verdict, found.why
+
+
+def slower(factor: float, **changes) -> dict:
+    return record("alpha", "eager", latency=20.0 * factor, **changes)
+
+
+A = record("alpha", "eager")
+
+
+@pytest.mark.parametrize(
+    ("factor", "expected"), [(1.1, SLOWER), (0.9, FASTER), (1.0, SAME), (1.01, SAME), (0.995, SAME)]
+)
+def test_verdicts_follow_the_interval_of_the_ratio(factor, expected):
+    assert verdict(A, slower(factor)) == (expected, "")
+
+
+def test_a_difference_within_a_wide_interval_is_none():
+    assert verdict(A, slower(1.1, latency_ms_ci_low=15.0, latency_ms_ci_high=30.0)) == (SAME, "")
+
+
+def test_a_difference_below_two_percent_is_none_however_narrow_the_interval():
+    exact = {"latency_ms_ci_low": 20.29, "latency_ms_ci_high": 20.31}
+    a = A | {"latency_ms_ci_low": 19.99, "latency_ms_ci_high": 20.01}
+    assert verdict(a, slower(1.015, **exact)) == (SAME, "")
+
+
+@pytest.mark.parametrize(
+    ("b", "why"),
+    [
+        (failed("alpha", "eager", "crash", "It died."), "B: crash: It died."),
+        (slower(1.0, weights="seed:1"), "the weights differ: seed:0 and seed:1"),
+        (slower(1.0, latency_ms_ci_low=None), "B has too few samples for an interval"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(b, why):
+    assert verdict(A, b) == (NOT_COMPARABLE, why)
+
+
+def test_cells_of_one_run_only_and_cells_held_twice():
+    other = record("beta", "eager")
+    found = {cell.cell: cell.why for cell in compare.compare([A, A], [A, other]).cells}
+    assert found == {A["cell"]: "A holds it 2 times", other["cell"]: "only in B"}
+
+
+def test_machines_and_versions_come_first():
+    moved = slower(1.0, machine_id="ffff", device_name="Another", framework_version="1.3", git_revision="9")
+    comparison = compare.compare([A], [moved])
+    first, second, third, *_ = comparison.cautions
+    assert first.startswith("Different machines: A on A processor (machine abcd1234), B on Another (machine ffff)")
+    assert second == "Different versions: alpha 1.2 → 1.3."
+    assert third.startswith("Different revisions")
+    page = compare.page(comparison, "one", "two", 0.05)
+    assert page.index("Different machines") < page.index("Different versions") < page.index("1 cell")
+    assert compare.compare([A], [A]).cautions == ()
+
+
+def test_the_page_folds_what_is_the_same():
+    comparison = compare.compare([A, record("beta", "eager")], [slower(1.2), record("beta", "eager")])
+    page = compare.page(comparison, "one", "two", 0.05)
+    assert "**2 cells: 1 slower, 1 same; 1 slower by more than 5 %.**" in page
+    assert page.index("#### Slower") < page.index("<details><summary>Same")
+    row = next(line for line in page.splitlines() if line.startswith(f"| {A['cell']}"))
+    assert row == f"| {A['cell']} | 20 | 24 | 1.200 | 1.183 to 1.217 | slower |"
+
+
+@pytest.mark.parametrize(
+    ("b", "limit", "code"),
+    [(1.1, "5%", 1), (1.1, "20%", 0), (1.03, "5%", 0), (0.5, "5%", 0), ("crash", "5%", 1), ("unsupported", "5%", 0)],
+)
+def test_the_exit_code_tells_whether_the_limit_is_kept(tmp_path, capsys, b, limit, code):
+    changed = slower(b) if isinstance(b, float) else failed("alpha", "eager", b, "A reason.")
+    runs = [write_run(tmp_path / name, [row]) for name, row in (("a", A), ("b", changed))]
+    assert runner.main(["compare", *map(str, runs), "--max-slowdown", limit]) == code
+    assert (tmp_path / "b" / "comparison.md").read_text().startswith("### A: a-run, B: a-run")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "Say which runs to compare"),
+        (["{a}"], "Say which runs to compare"),
+        (["{a}", "{b}", "--max-slowdown", "0.05"], "MAX_SLOWDOWN is a percentage such as 5%"),
+        (["{a}", "nowhere"], "nowhere holds no run"),
+        (["{a}", "{b}"], "have no cell in common"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(tmp_path, capsys, words, sentence):
+    paths = {name: write_run(tmp_path / name, [row]) for name, row in (("a", A), ("b", record("beta", "eager")))}
+    assert runner.main(["compare", *(word.format(**paths) for word in words)]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_the_interval_of_independent_medians_covers_their_ratio():
+    draw, held, trials = random.Random(7), 0, 400
+    for _ in range(trials):
+        sides = [[draw.lognormvariate(math.log(scale), 0.1) for _ in range(40)] for scale in (3.0, 2.0)]
+        ratio = independent_ratio(*map(median_interval, sides))
+        held += ratio.low <= 1.5 <= ratio.high
+        assert ratio.value == pytest.approx(median(sides[0]) / median(sides[1]))
+    assert held / trials >= 0.93
+    exact = Interval(2.0, 2.0, 2.0)
+    assert independent_ratio(Interval(3.0, 2.7, 3.3), exact).low == pytest.approx(1.35)

@@ -1,0 +1,154 @@
+"""Files of records: read by name, torn lines said, old versions read or refused; the Table Schema fits real tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from conftest import ROOT
+from doubles.reported import small_set
+
+from measurement import recordfile, schema
+from measurement.recordfile import Unreadable, load, schema_path, write_csv
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A CSV of the small set."""
+    write_csv(small_set(), tmp_path / "results.csv")
+    return tmp_path / "results.csv"
+
+
+def rewrite(path, change, **how) -> None:
+    """Read a CSV, change its rows (lists of texts, the header first), write it again as a spreadsheet would."""
+    with open(path, newline="") as file:
+        rows = list(csv.reader(file))
+    with open(path, "w", newline="", encoding=how.pop("encoding", "utf-8")) as file:
+        csv.writer(file, **how).writerows(change(rows))
+
+
+def test_a_table_is_read_as_it_was_written(table):
+    assert load(table).records == small_set()
+    assert load(table).remarks == []
+
+
+def test_columns_may_stand_in_another_order_and_be_missing(table):
+    rewrite(table, lambda rows: [list(reversed(row))[:-3] + row[:1] for row in rows])
+    wanted = [r | dict.fromkeys(schema.NAMES[1:3]) for r in small_set()]
+    assert load(table).records == wanted
+
+
+def test_a_spreadsheet_s_semicolons_decimal_commas_and_byte_order_mark_are_understood(table):
+    def european(rows):
+        numbers = {n for n, c in enumerate(schema.COLUMNS) if c.kind == "float"}
+        return [[t.replace(".", ",") if n in numbers else t for n, t in enumerate(row)] for row in rows]
+
+    rewrite(table, european, delimiter=";", encoding="utf-8-sig")
+    assert load(table).records == small_set()
+
+
+def test_an_unknown_column_is_left_out_and_said(table):
+    rewrite(table, lambda rows: [[*row, "note" if n == 0 else "x"] for n, row in enumerate(rows)])
+    found = load(table)
+    assert found.records == small_set()
+    assert "left out: note" in found.remarks[0]
+
+
+def test_a_number_that_is_none_is_refused_with_its_place(table):
+    rewrite(table, lambda rows: [rows[0], [t if rows[0][n] != "batch_size" else "few" for n, t in enumerate(rows[1])]])
+    with pytest.raises(Unreadable, match="line 2: batch_size holds 'few', which is no int"):
+        load(table)
+
+
+def test_another_table_is_refused(tmp_path):
+    (tmp_path / "other.csv").write_text("name,value\na,1\n")
+    with pytest.raises(Unreadable, match="no column 'framework'"):
+        load(tmp_path / "other.csv")
+
+
+def lines(path, entries) -> None:
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+def test_a_torn_last_line_is_said_and_skipped(tmp_path):
+    path = tmp_path / "records.jsonl"
+    lines(path, small_set())
+    path.write_bytes(path.read_bytes()[:-40])
+    found = load(path)
+    assert found.records == small_set()[:-1]
+    assert f"line {len(small_set())} is torn" in found.remarks[0]
+
+
+def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
+    path = tmp_path / "records.jsonl"
+    lines(path, [{k: v for k, v in small_set()[0].items() if k not in ("shapes", "bytes")} | {"schema_version": 1}])
+    found = load(path)
+    assert found.records[0]["shapes"] == "static"
+    assert found.records[0]["bytes"] is None
+    assert "1 records are of an earlier schema" in found.remarks[0]
+    lines(path, [small_set()[0] | {"schema_version": schema.SCHEMA_VERSION + 1}])
+    with pytest.raises(Unreadable, match=f"this suite reads 1 to {schema.SCHEMA_VERSION}"):
+        load(path)
+    lines(path, [{"framework": "a", "mode": "b", "workload": "c", "status": "ok"}])
+    with pytest.raises(Unreadable, match="without a schema_version"):
+        load(path)
+
+
+# What a text has to look like to be of a type of the Table Schema, and how it is tried.
+TYPES = {"string": str, "integer": int, "number": float, "boolean": {"true": True, "false": False}.__getitem__}
+
+
+def invalid(table, description: dict) -> list[str]:
+    """What is wrong with a CSV under its Table Schema."""
+    fields, found = description["fields"], []
+    with open(table, newline="") as file:
+        header, *rows = list(csv.reader(file))
+    if header != [field["name"] for field in fields]:
+        return ["the header's names or their order"]
+    for number, row in enumerate(rows, 2):
+        for field, text in zip(fields, row, strict=True):
+            rules = field.get("constraints", {})
+            if text in description["missingValues"]:
+                found += [f"{number}: {field['name']} is required"] if rules.get("required") else []
+                continue
+            try:
+                TYPES[field["type"]](text)
+            except (ValueError, KeyError):
+                found.append(f"{number}: {field['name']} holds {text!r}")
+            if text not in rules.get("enum", [text]):
+                found.append(f"{number}: {field['name']} may not be {text!r}")
+    return found
+
+
+PUBLISHED = sorted(ROOT.glob("results/*/*/results.csv"))
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.parent.name)
+def test_published_tables_fit_the_schema_beside_them(path):
+    description = json.loads(schema_path(path).read_text())
+    assert description["schema_version"] <= schema.SCHEMA_VERSION
+    assert invalid(path, description) == []
+
+
+def test_what_does_not_fit_is_found(table):
+    assert PUBLISHED
+    description = json.loads(schema_path(table).read_text())
+    assert invalid(table, description) == []
+    for column, text in (("status", "fine"), ("batch_size", "1.5"), ("tf32", "maybe"), ("framework", "")):
+        place = schema.NAMES.index(column)
+        good = table.read_bytes()
+        rewrite(table, lambda rows, n=place, t=text: [rows[0], [*rows[1][:n], t, *rows[1][n + 1 :]]])
+        assert len(invalid(table, description)) == 1
+        table.write_bytes(good)
+    rewrite(table, lambda rows: [list(reversed(row)) for row in rows])
+    assert invalid(table, description) == ["the header's names or their order"]
+
+
+def test_the_schema_says_what_the_columns_say():
+    fields = {field["name"]: field for field in schema.table_schema()["fields"]}
+    assert tuple(fields) == schema.NAMES
+    assert fields["latency_ms_median"]["type"] == "number"
+    assert fields["latency_ms_median"]["unit"] == "ms"
+    assert fields["status"]["constraints"]["enum"] == list(schema.STATUSES)
+    assert recordfile.schema_path(ROOT / "a" / "results.csv").name == "results.schema.json"
