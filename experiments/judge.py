@@ -21,7 +21,7 @@ OTHERS = 0.25
 
 def number(value: float) -> str:
     """Three digits, and all of a whole number's."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def text(interval: Interval, unit: str = "") -> str:

@@ -139,7 +139,8 @@ def markdown(entries: list[dict]) -> str:
         parts.append(_table(("ms per call", "FLOPs", *(entry["mode"] for entry in group)), rows(group)))
         parts.append("\n".join(f"- {sentence}" for sentence in differences(group)))
         for entry in group:
-            parts.append(f"Longest kernels of {entry['mode']} (trace: `{entry['trace']}`):")
+            trace = f" (trace: `{entry['trace']}`)" if entry["trace"] else ""
+            parts.append(f"Longest kernels of {entry['mode']}{trace}:")
             parts.append(_table(("ms", "times", "class", "kernel"), top_kernels(entry)))
     parts += [f"- {line(entry)}" for entry in entries if entry["status"] != "explained"]
     return "\n\n".join(part for part in parts if part) + "\n"

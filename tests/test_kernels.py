@@ -6,26 +6,32 @@ import pytest
 
 from measurement.kernels import CLASSES, by_class, classify
 
-# On CPUs, from this suite's own profiles.
+# From this suite's own profiles, on CPUs and an H200.
 RECORDED = {
     "matmul": """
         aten::addmm | aten::bmm | aten::mm | aten::linear | mkldnn::_linear_pointwise | mkl::_mkl_linear
         MatMul | BatchMatMulV2 | _MklNativeFusedMatMul | _MklBatchMatMulV2 | _FusedMatMul | MatMul{dot} | Einsum
         matmul | onednn_op.fc | onednn_op.fused_matmul | jit_matmul/ynn_fusion | ynn_fusion{dot}
         ynn_fusion{dot,multiply,reduce,maximum,broadcast,subtract,exponential} | jit_dot_general/dot_general
-        jit__einsum/ynn_fusion
+        jit__einsum/ynn_fusion | nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT
+        sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute_kernel
     """,
-    "attention": "aten::_scaled_dot_product_flash_attention_for_cpu | aten::scaled_dot_product_attention",
-    "normalisation": """
+    "attention": """
+        aten::_scaled_dot_product_flash_attention_for_cpu | aten::scaled_dot_product_attention
+        cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0
+    """,    "normalisation": """
         aten::native_layer_norm | aten::layer_norm | aten::_softmax | aten::mean | aten::sum | aten::max
         cpp_fused_add_native_layer_norm_view_3 | cpp_fused__softmax_2
         SquaredDifference | Mean | Softmax | _MklSoftmax | wrapped_reduce-window{reduce-window,add}
         layer_norm | softmax | onednn_op.layer_norm | jit__mean/ynn_fusion | jit__var/broadcast_multiply_fusion
-        ynn_fusion{reduce,add} | jit_reduce_max/reduce
+        ynn_fusion{reduce,add} | jit_reduce_max/reduce | triton_per_fused_add_native_layer_norm_view_6
+        at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float, false>(int, float, float const*)
     """,
     "pointwise": """
         aten::gelu | aten::add | aten::mul | aten::tanh | aten::cos | aten::relu | cpp_fused_gelu_view_4
         cpp_fused__scaled_dot_product_flash_attention_for_cpu_clone_transpose_view_1 | cpp_fused_addmm_relu_0
+        at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>>
+        at::native::vectorized_elementwise_kernel<8, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, std::array)
         BiasAdd | Mul | AddV2 | Erfc | Rsqrt | Neg | Sub | _MklAddV2 | AddN | Tanh | Relu
         add | gelu | scale | onednn_op.add | onednn_op.gelu | tanh | relu
         jit_multiply/broadcast_multiply_fusion | jit_erfc/select_select_fusion | jit_add/broadcast_add_fusion
