@@ -154,7 +154,7 @@ class Contest(GroupWork):
             "timed_s": contender.wall_seconds,
             "cpu_per_wall": contender.cpu_per_wall,
             "recompilations": None if before is None or after is None else after - before,
-            "capture": asdict(captured) if isinstance(captured, Capture) else None,
+            "capture": asdict(captured),
             "compiler": self.compilers[member.cell.id],
             "peak_memory_bytes": member.peak_bytes,
             "noise": noise,

@@ -175,11 +175,11 @@ def _captured(outcome: Outcome) -> dict:
         "effective_backend": captured["backend"],
         "graphs": captured["graphs"],
         "graph_breaks": captured["graph_breaks"],
-        "recompilations": _median_or_sum(outcome, "recompilations"),
+        "recompilations": _sum_of(outcome, "recompilations"),
     }
 
 
-def _median_or_sum(outcome: Outcome, name: str) -> int | None:
+def _sum_of(outcome: Outcome, name: str) -> int | None:
     values = [report[name] for report in outcome.reports if report[name] is not None]
     return sum(values) if values else None
 

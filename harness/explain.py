@@ -6,6 +6,7 @@ import argparse
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import frameworks
@@ -30,7 +31,7 @@ def explain(arguments: argparse.Namespace) -> int:
     """Profile every cell asked for; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
     given = bench.asked_for(arguments)
-    wanted = sweep.resolve(given)
+    wanted = replace(sweep.resolve(given), unseen_seq=None)  # which a profile says nothing of
     planned = plan.plan(wanted)
     if arguments.dry_run:
         return bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)

@@ -40,11 +40,13 @@ def show(python: str | None) -> int:
 
 
 def _workloads() -> Table:
-    table = Table("workload", "implementations", "parameters (defaults)", title="Workloads", title_justify="left")
+    table = Table(
+        "workload", "implementations", "passes", "parameters (defaults)", title="Workloads", title_justify="left"
+    )
     for name in workloads.names():
         workload = workloads.get(name)
-        parameters = ", ".join(f"{p.flag}={p.default}" for p in workload.parameters)
-        table.add_row(name, ", ".join(workload.implementations), parameters)
+        parameters = ", ".join(f"{p.flag}={p.default}" for p in workloads.get(name, workload.passes[-1]).parameters)
+        table.add_row(name, ", ".join(workload.implementations), ", ".join(workload.passes), parameters)
     return table
 
 

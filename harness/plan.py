@@ -47,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Groups that share worker processes: those of one framework, device, dtype and thread count."""
+    """Groups that share worker processes: those of one framework, pass, device, dtype and thread count."""
 
     groups: tuple[Group, ...]
 
@@ -96,7 +96,8 @@ def shapes_of(workload, implementation: str, sweep: Sweep) -> list[tuple]:
     declared = {parameter.flag for name, kind in asked for parameter in workloads.get(name, kind).parameters}
     for flag in sweep.parameters:
         if flag not in declared:
-            raise UsageError(f"{flag.upper()} means nothing to {', '.join(sweep.axes['workload'])}.")
+            passes = " and ".join(sweep.axes["pass"])
+            raise UsageError(f"{flag.upper()} means nothing to the {passes} of {', '.join(sweep.axes['workload'])}.")
     choices = []
     for parameter in workload.parameters:
         if implementation not in parameter.implementations:
@@ -128,14 +129,16 @@ def matches(cell: Cell, pattern: str | None) -> bool:
 def known_obstacle(cell: Cell) -> str | None:
     """Why this cell cannot run anywhere, as far as the framework's description tells; None if it might."""
     description = frameworks.describe(cell.framework)
-    family = workloads.get(cell.workload).family
+    workload = workloads.get(cell.workload, cell.pass_name)
     mode = description.mode(cell.mode)
-    if family not in description.models.get(cell.implementation, ()):
+    if workload.family not in description.models.get(cell.implementation, ()):
         return f"{description.title} has no {cell.implementation} implementation of {cell.workload}."
     if cell.device_kind not in mode.devices:
         return f"{description.title}'s mode {mode.name} needs a {' or '.join(mode.devices).upper()}."
     if cell.pass_name not in mode.passes:
         return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
+    if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
+        return f"The {cell.pass_name} pass is not run in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
     return None
 
 
@@ -158,7 +161,8 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
             continue
         needed = tuple(cell for cell in members if cell.id in wanted or cell.mode == "eager")
         first = members[0]
-        key = (first.framework, first.device, first.dtype, first.threads, name if sweep.isolate else "")
+        key = (first.framework, first.pass_name, first.device, first.dtype, first.threads)
+        key += (name,) if sweep.isolate else ()
         bundles.setdefault(key, []).append(Group(needed, wanted))
     ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
     parts = [part for bundle in ordered for part in (divided(bundle, len(sweep.gpus)) if sweep.gpus else (bundle,))]

@@ -1,1 +1,1 @@
-"""Where a worker runs. Today a process on this machine; a cluster's launcher would be a command prefix."""
+"""Where a worker runs: a process on this machine."""

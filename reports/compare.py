@@ -17,7 +17,7 @@ FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparab
 SAME_WITHIN = 0.02
 # A comment on a pull request holds 65,536 characters.
 MOST_ROWS = 100
-_FAILED = ("mismatch", "oom", "timeout", "crash", "error")
+_FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting"}
 # The columns of a record that a comparison looks at.

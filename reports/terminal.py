@@ -10,7 +10,9 @@ from rich.table import Table
 
 from measurement.schema import MEASURED
 
-_SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "batch_size", "seq_len", "parameters")
+_SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes")
+_SHAPE += ("batch_size", "seq_len", "parameters")
+_USUAL = ("inference", "static", None)  # which goes without saying
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"
 _FILE_WIDTH = 120
 MOST_SHAPES = 60  # more than this scrolls by unread
@@ -78,7 +80,8 @@ def shape_text(shape: tuple, separator: str) -> str:
     sizes += [f"seq {known['seq_len']}"] if known["seq_len"] is not None else []
     others = [part for part in (known["parameters"] or "").split(";") if part]
     threads = f"{known['threads']} thread{'s' if known['threads'] != 1 else ''}"
-    lines = [f"{known['workload']} {known['implementation']}", ", ".join(sizes + others)]
+    unusual = [f" {known[name]}" for name in ("pass", "shapes") if known[name] not in _USUAL]
+    lines = [f"{known['workload']} {known['implementation']}{''.join(unusual)}", ", ".join(sizes + others)]
     return separator.join([*lines, f"{known['device']} {known['dtype']}, {threads}"])
 
 

@@ -19,7 +19,8 @@ RECORDED = {
     "attention": """
         aten::_scaled_dot_product_flash_attention_for_cpu | aten::scaled_dot_product_attention
         cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x64_4x1x1_cga1x1x1_kernel0_0
-    """,    "normalisation": """
+    """,
+    "normalisation": """
         aten::native_layer_norm | aten::layer_norm | aten::_softmax | aten::mean | aten::sum | aten::max
         cpp_fused_add_native_layer_norm_view_3 | cpp_fused__softmax_2
         SquaredDifference | Mean | Softmax | _MklSoftmax | wrapped_reduce-window{reduce-window,add}

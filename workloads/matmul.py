@@ -9,8 +9,6 @@ import numpy as np
 
 from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
 
-OUTPUTS = ("output",)
-
 
 @dataclass(frozen=True)
 class Matmul(Workload):

@@ -11,7 +11,6 @@ from workloads.reference import layer_norm, linear
 from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
 
 LAYER_NORM_EPSILON = 1e-5
-OUTPUTS = ("output",)
 
 
 @dataclass(frozen=True)

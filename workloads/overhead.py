@@ -8,8 +8,6 @@ import numpy as np
 
 from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
 
-OUTPUTS = ("output",)
-
 
 @dataclass(frozen=True)
 class OpOverhead(Workload):

@@ -8,7 +8,6 @@ import numpy as np
 
 from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
 
-OUTPUTS = ("output",)
 # Exact in every dtype, however often it is multiplied by.
 FACTOR = np.float32(-1)
 

@@ -70,18 +70,19 @@ class Cost:
     def unfused_bytes(self) -> int:
         return sum(o.bytes for o in self.operators)
 
-    def with_loss(self, values: int, bytes_per_value: int) -> Cost:
-        """With a loss on `values` outputs: four operations each, as softmax's log-likelihood takes; read once."""
-        loss = OperatorCost("normalisation", 4 * values, bytes_per_value * values)
-        return replace(
-            self,
-            operators=tuple(
-                replace(o, flops=o.flops + loss.flops, bytes=o.bytes + loss.bytes)
-                if o.operator_class == loss.operator_class
-                else o
-                for o in self.operators
-            ),
+    def plus(self, more: OperatorCost) -> Cost:
+        """With more work of a class that is among the operators."""
+        operators = tuple(
+            replace(o, flops=o.flops + more.flops, bytes=o.bytes + more.bytes)
+            if o.operator_class == more.operator_class
+            else o
+            for o in self.operators
         )
+        return replace(self, operators=operators)
+
+    def with_loss(self, values: int, bytes_per_value: int) -> Cost:
+        """With a loss on `values` outputs: about four operations each, a reduction, which reads them once."""
+        return self.plus(OperatorCost("normalisation", 4 * values, bytes_per_value * values))
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Workload(ABC):
 
     @abstractmethod
     def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
-        """Analytic cost of one inference call."""
+        """Analytic cost of one call."""
 
     @abstractmethod
     def items_per_call(self, parameters: Parameters) -> int:

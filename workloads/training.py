@@ -51,6 +51,10 @@ class Training(Workload):
         sets = [self.model.training_inputs(parameters, seed * 1000 + index) for index in range(count)]
         return {name: np.stack([arrays[name] for arrays in sets]) for name in sets[0]}
 
+    def dynamic_axes(self, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
+        """Those of a micro-batch, which is what graphs capture where they do not hold the whole iteration."""
+        return super().dynamic_axes({**parameters, "accumulate": 1})
+
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
         return self.references(parameters, weights, [inputs])[0]
 
@@ -83,15 +87,7 @@ class Training(Workload):
         weights = sum(int(np.prod(shape)) for shape in self.weight_shapes(parameters).values())
         operators = [replace(o, flops=3 * count * o.flops, bytes=3 * count * o.bytes) for o in forward.operators]
         update = OperatorCost("pointwise", 14 * weights, 7 * 4 * weights)
-        return Cost(
-            operators=tuple(
-                replace(o, flops=o.flops + update.flops, bytes=o.bytes + update.bytes)
-                if o.operator_class == update.operator_class
-                else o
-                for o in operators
-            ),
-            compulsory_bytes=count * forward.compulsory_bytes + update.bytes,
-        )
+        return Cost(tuple(operators), count * forward.compulsory_bytes + update.bytes).plus(update)
 
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["accumulate"]) * self.model.items_per_call(parameters)

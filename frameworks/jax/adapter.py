@@ -63,10 +63,6 @@ class Adapter(boundary.Adapter):
         values = getattr(jax.config, "values", {})  # no part of JAX's API, and some switches are nowhere else
         settings = {name: values.get(name, getattr(jax.config, name, None)) for name in READ_BACK}
         settings |= {name: os.environ.get(name) for name in ENVIRONMENT}
-        if cell.pass_name == "training":
-            from frameworks.jax.training import SETTINGS
-
-            settings |= SETTINGS
         settings |= {
             "jaxlib": jaxlib.__version__,
             "parameters_and_inputs": f"cast to {jnp.dtype(dtype).name} on the host; token ids are int32",
@@ -75,6 +71,10 @@ class Adapter(boundary.Adapter):
             "compute_capability": getattr(self._device, "compute_capability", None),
             "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         }
+        if cell.pass_name == "training":
+            from frameworks.jax.training import SETTINGS
+
+            settings |= SETTINGS
         gpu = cell.device_kind == "gpu"
         return Effective(
             threads=runtime.pool_threads(),
@@ -84,8 +84,6 @@ class Adapter(boundary.Adapter):
         )
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-        if cell.pass_name == "training" and cell.dtype == "fp16":
-            raise Unsupported("fp16 would need its losses scaled to train; bf16 does not")
         if cell.dtype == "tf32" and cell.device_kind != "gpu":
             raise Unsupported("TF32 is a format of NVIDIA's GPUs; the CPU has no such matrix products")
         if jax.config.jax_disable_jit:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from frameworks.jax.layers import embedding, layer_norm
 from workloads.gpt import LAYER_NORM_EPSILON
@@ -56,12 +54,3 @@ def forward(heads: int, attend, every_token: bool, params: dict, input_ids: jax.
     """`input_ids` (B, T), int32 -> logits of the next token (B, V), or (B, T, V) of every token's."""
     x = states(heads, attend, params, input_ids)
     return {"logits": logits(params, x if every_token else x[:, -1])}
-
-
-def attention(fused: bool, device_kind: str, dtype: np.dtype) -> tuple:
-    """(the attention, what it is)."""
-    if not fused:
-        return explicit_attention, ""
-    # cuDNN's kernel takes 16-bit types only; `xla` is the same operator composed of XLA's own.
-    kernel = "cudnn" if device_kind == "gpu" and dtype.itemsize == 2 else "xla"
-    return partial(fused_attention, kernel), f"jax.nn.dot_product_attention implementation={kernel}"

@@ -1,4 +1,4 @@
-"""BERT and the MLP as pure functions over a tree of parameters, operator for operator as in the other frameworks.
+"""Models as pure functions over a tree of parameters, operator for operator as in the other frameworks.
 
 A model is `(params, forward, detail)`: `forward(params, *inputs)` returns the outputs by name, and `detail` says what
 was chosen on the way.
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.adapter import Unsupported
+from frameworks.jax import attention
 from frameworks.jax import gpt as gpt_model
 from frameworks.jax import probes
 from frameworks.jax.layers import embedding, layer_norm, linear, tree
@@ -33,7 +33,7 @@ def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array
     return (jax.nn.softmax(scores) @ v).transpose(0, 2, 1, 3)  # (B, S, nh, hs)
 
 
-def fused_attention(kernel: str, q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None) -> jax.Array:
+def fused_attention(kernel: str, q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array | None = None) -> jax.Array:
     if mask is not None:
         length = q.shape[1]
         mask = jnp.broadcast_to(mask[:, None, None, :] > 0, (len(mask), 1, length, length))  # cuDNN wants (B, 1, S, S)
@@ -76,17 +76,7 @@ def mlp_forward(params: dict, x: jax.Array) -> dict:
 def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     attend, detail = explicit_attention, ""
     if cell.parameter("attention") == "fused":
-        # cuDNN's kernel takes 16-bit types only; `xla` is the same operator composed of XLA's own.
-        kernel = "cudnn" if cell.device_kind == "gpu" and cell.dtype in ("bf16", "fp16") else "xla"
-        attend, detail = partial(fused_attention, kernel), f"jax.nn.dot_product_attention implementation={kernel}"
-        batch, length = int(cell.parameter("batch_size")), int(cell.parameter("seq_len"))
-        head = jax.ShapeDtypeStruct((batch, length, workload.heads, workload.hidden // workload.heads), dtype)
-        mask = jax.ShapeDtypeStruct((batch, length), jnp.int32) if cell.parameter("mask") == "full" else None
-        try:
-            # Lowered, not only traced: that is where a dot product the backend lacks is refused (fp16 on the CPU).
-            jax.jit(attend).lower(head, head, head, mask)
-        except (RuntimeError, ValueError, NotImplementedError) as error:
-            raise Unsupported(f"{detail} refuses this shape or device: {error}") from error
+        attend, detail = attention.fused(fused_attention, workload, cell, dtype)
     return tree(weights, load), partial(bert_forward, workload.heads, attend), detail
 
 
@@ -103,7 +93,9 @@ def chain_forward(repeat: int, params: dict, x: jax.Array) -> dict:
 
 
 def gpt(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    attend, detail = gpt_model.attention(cell.parameter("attention") == "fused", cell.device_kind, np.dtype(dtype))
+    attend, detail = gpt_model.explicit_attention, ""
+    if cell.parameter("attention") == "fused":
+        attend, detail = attention.fused(gpt_model.fused_attention, workload, cell, dtype)
     forward = partial(gpt_model.forward, workload.heads, attend, cell.pass_name == "training")
     return tree(weights, load), forward, detail
 

@@ -16,7 +16,7 @@ from workloads import training
 
 SETTINGS = {
     "optimizer": "optax.adamw; jit holds forward, backward and update, and reuses the old state's memory (donation)",
-    "mixed_precision": "bf16 by casting parameters and inputs inside the loss, parameters and moments in fp32",
+    "parameters_and_inputs": "fp32, cast to the cell's dtype inside the loss; moments in fp32; token ids are int32",
 }
 
 

@@ -137,7 +137,9 @@ class Adapter(adapter.Adapter):
         if cell.mode == "eager":
             trainer = training.Trainer(objective, objective, accumulate, bf16)
             return Step(calls.named(trainer, ("loss",)), tensors, restore=trainer.restore)
-        static, capture = graphs.to_static(objective, workload, cell, tensors[0])
+        # What is captured is a micro-batch; several lie along a first axis.
+        micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
+        static, capture = graphs.to_static(objective, workload, cell, micro)
         trainer = training.Trainer(objective, static, accumulate, bf16)
         return Step(calls.named(trainer, ("loss",)), tensors, capture, trainer.restore)
 
@@ -175,8 +177,6 @@ class Adapter(adapter.Adapter):
 def _require(cell: Cell) -> None:
     """Raise `Unsupported` where the device has no matrix products in the cell's type."""
     on_cpu = cell.device_kind == "cpu"
-    if cell.pass_name == "training" and cell.dtype == "fp16":
-        raise Unsupported("fp16 would need its losses scaled to train; bf16 does not.")
     if cell.dtype == "tf32" and (on_cpu or paddle.device.cuda.get_device_capability()[0] < 8):
         raise Unsupported(f"TF32 needs an NVIDIA GPU of compute capability 8.0 or newer; this is {cell.device}.")
     try:

@@ -162,8 +162,6 @@ class Adapter(boundary.Adapter):
         """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
         if cell.parameter("attention") == "fused" and cell.implementation == "plain":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
-        if cell.pass_name == "training" and cell.dtype == "fp16":
-            raise boundary.Unsupported("fp16 would need its losses scaled to train; bf16 does not")
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):

@@ -53,6 +53,8 @@ class Captured:
 def signature(workload: Workload, cell: Cell, tensors: tuple) -> list[tf.TensorSpec]:
     """Specifications of the inputs that leave open what changes with batch size and sequence length."""
     axes = workload.dynamic_axes(dict(cell.parameters))
+    if int(cell.parameter("accumulate", 1)) > 1:  # micro-batches lie along a first axis of fixed length
+        axes = tuple(tuple(axis + 1 for axis in free) for free in axes)
     return [
         tf.TensorSpec([None if axis in free else length for axis, length in enumerate(tensor.shape)], tensor.dtype)
         for tensor, free in zip(tensors, axes, strict=True)

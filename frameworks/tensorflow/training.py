@@ -8,8 +8,8 @@ import tensorflow as tf
 from workloads import training
 
 SETTINGS = {
-    "optimizer": f"keras.optimizers.AdamW (Keras {keras.__version__}), inside the tf.function",
-    "mixed_precision": "bf16 by casting variables where they are used, variables and moments in fp32",
+    "optimizer": f"keras.optimizers.AdamW (Keras {keras.__version__}), inside the tf.function where there is one",
+    "dtype": "variables and moments in fp32, variables cast to the cell's dtype where they are used",
 }
 
 

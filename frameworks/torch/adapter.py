@@ -86,7 +86,9 @@ class Adapter(adapter.Adapter):
             loss, count = graphs.compile_model(objective, cell.mode, self._device, cell.shapes == "dynamic")
             capture = {"capture": count}
         accumulate = int(cell.parameter("accumulate"))
-        trainer = training.Trainer(objective, loss, accumulate, keep_gradients=cell.mode in CUDA_GRAPH_MODES)
+        # max-autotune, too, is inside CUDA graphs on a GPU.
+        keep = self._device.type == "cuda" and cell.mode not in ("eager", "inductor")
+        trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)
         return Step(trainer, [self.place(cell, arrays) for arrays in inputs], restore=trainer.restore, **capture)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
@@ -162,8 +164,6 @@ def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> 
 
 def _refuse(cell: Cell, device: torch.device) -> None:
     """Raise `Unsupported` where the cell cannot be what it says."""
-    if cell.pass_name == "training" and cell.dtype == "fp16":
-        raise Unsupported("fp16 would need its losses scaled to train; bf16 does not.")
     if device.type == "cpu":
         if cell.mode in CUDA_GRAPH_MODES:
             raise Unsupported(f"{cell.mode} is made of CUDA graphs, which need a GPU.")

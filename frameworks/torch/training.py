@@ -9,8 +9,9 @@ from torch import nn
 from workloads import training
 
 SETTINGS = {
+    "inference": None,
+    "dtype": "parameters and inputs in fp32; bf16 by torch.autocast",
     "optimizer": "torch.optim.AdamW(fused=True), outside the compiled graph",
-    "mixed_precision": "bf16 by torch.autocast, parameters and moments in fp32",
 }
 
 
