@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from frameworks import gpu_figures
-from frameworks.adapter import Capture, Step
+from frameworks.adapter import Step
 from frameworks.channel import Untrustworthy
 from frameworks.group import GroupWork, Member, load_inputs
 from measurement.cells import Cell

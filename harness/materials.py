@@ -51,6 +51,11 @@ def ensure(workload: str, pass_name: str, parameters: dict, source: str | None, 
         [sys.executable, "-m", "harness.materials"],
         input=json.dumps(request), capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
+    if done.returncode < 0:
+        raise MaterialsError(
+            f"Making the weights and reference outputs of {workload} was ended by signal {-done.returncode}, most likely for "
+            "want of memory; measure a smaller shape."
+        )
     if done.returncode:
         raise MaterialsError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no weights were made")
     made = json.loads(done.stdout.splitlines()[-1])

@@ -60,7 +60,12 @@ def visible_gpus() -> tuple[dict[str, str], ...]:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves of `gpus()`, all where it is not set, by NUMA node."""
     variable = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = None if variable is None else [name.strip() for name in variable.split(",")]
-    seen = [gpu for gpu in gpus() if names is None or gpu["index"] in names or gpu["uuid"] in names]
+    prefixes = tuple(name for name in names or () if name.startswith("GPU-"))  # CUDA takes shortened ones, too
+    seen = [
+        gpu
+        for gpu in gpus()
+        if names is None or gpu["index"] in names or (prefixes and gpu["uuid"].startswith(prefixes))
+    ]
     return tuple(sorted(seen, key=_gpu_node))
 
 
@@ -92,7 +97,11 @@ def facts() -> dict:
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip() or None,
         "gpus": [dict(gpu) for gpu in gpus()],
     }
-    return {"machine_id": machine_id(described), **described}
+    name = machine_id(described)
+    for gpu in described["gpus"]:  # folders are shared, and these tell one card from all others
+        gpu.pop("uuid", None)
+        gpu.pop("pci.bus_id", None)
+    return {"machine_id": name, **described}
 
 
 def machine_id(described: dict) -> str:

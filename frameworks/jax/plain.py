@@ -14,9 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax import attention
+from frameworks.jax import attention, probes
 from frameworks.jax import gpt as gpt_model
-from frameworks.jax import probes
 from frameworks.jax.layers import embedding, layer_norm, linear, tree
 from measurement.cells import Cell
 from workloads import bert as bert_workload
