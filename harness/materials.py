@@ -53,8 +53,8 @@ def ensure(workload: str, pass_name: str, parameters: dict, source: str | None, 
     )  # fmt: skip
     if done.returncode < 0:
         raise MaterialsError(
-            f"Making the weights and reference outputs of {workload} was ended by signal {-done.returncode}, most likely for "
-            "want of memory; measure a smaller shape."
+            f"Making the weights and reference outputs of {workload} was ended by signal {-done.returncode}, "
+            "most likely for want of memory; measure a smaller shape."
         )
     if done.returncode:
         raise MaterialsError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no weights were made")
