@@ -108,7 +108,9 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
         wanted = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
         if len(recent) >= 2 * length:
             earlier, later = recent[-2 * length : -length], recent[-length:]
-            contender.steady = steady(earlier, later, profile.steady_median, profile.steady_quartiles)
+            # The quartiles of three calls are the calls themselves, and one that was disturbed is no warming up.
+            quartiles = profile.steady_quartiles if length > profile.long_call_window else math.inf
+            contender.steady = steady(earlier, later, profile.steady_median, quartiles)
         if contender.compilations() != before:
             contender.steady = False
             recent.clear()

@@ -274,3 +274,11 @@ def test_early_stopping_goes_by_the_widest_ratio(machine):
     quiet = [machine.contender(name, 0.016) for name in "ab"]
     take_rounds([*quiet, noisy], profile, machine.clocks, random.Random(0))
     assert machine.now >= 3 * profile.seconds_per_cell / profile.minimum_launches
+
+
+def test_one_disturbed_call_among_long_ones_does_not_prolong_the_warm_up(machine):
+    """Six calls of a second, of which the fifth took twice as long: the medians agree."""
+    contender = machine.contender("a", lambda call: 2.0 if call == 5 else 1.0)
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.steady
+    assert contender.warmup_calls == 6
