@@ -18,6 +18,7 @@ from harness.sweep import UsageError
 from measurement import recordfile, schema
 from reports import compare as comparing
 from reports import explanation, select, terminal
+from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
 GATHERED = "gathered.csv"
@@ -40,7 +41,7 @@ class Source:
 def report(arguments: argparse.Namespace) -> int:
     """Print the summary of one or several runs, and write `report.md` and `report.html`."""
     console = terminal.console()
-    source = read(arguments.runs)
+    source = read(arguments.runs, COLUMNS_READ)
     wanted, text = asked_for(arguments, source)
     records = select.chosen(source.records, wanted, arguments.filter)
     profiles = select.chosen(explanation.explained(source.profiles), wanted, arguments.filter)
@@ -52,14 +53,12 @@ def report(arguments: argparse.Namespace) -> int:
         source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
     folder = folder_for(arguments.out, source.home)
 
-    from reports import charts, sections, write
-    from reports.points import Points
+    from reports import sections, write
 
     material = sections.Material(
         Points(kept, arguments.across), tuple(profiles), source.machines, tuple(source.remarks)
     )
-    with charts.unchecked():
-        built = sections.build(material)
+    built = sections.build(material)
     heading = ", ".join(source.names) + (f" ({text})" if text else "")
     written = write.files(folder, heading, material, built)
     write.terminal(built, kept, console)
@@ -170,6 +169,8 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     for path in files:
         try:
             loaded = recordfile.load(path, only)
+            if path == place / TABLE and not _is_whole(place, len(loaded.records)):
+                loaded = recordfile.load(place / RECORDS, only)
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
         except OSError as error:
@@ -186,9 +187,14 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
 
 
 def _is_behind(folder: Path) -> bool:
-    """Whether a run has records that its table lacks."""
+    """Whether a run has records that its table lacks, by the times of the files."""
     table, records = folder / TABLE, folder / RECORDS
     return not table.exists() or (records.exists() and table.stat().st_mtime < records.stat().st_mtime)
+
+
+def _is_whole(folder: Path, rows: int) -> bool:
+    """Whether a table with so many rows has all records of its run: copying a folder may set the files' times anew."""
+    return not (folder / RECORDS).exists() or recordfile.line_count(folder / RECORDS) == rows
 
 
 def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:

@@ -78,7 +78,7 @@ def pairs(points: Sequence[Point]) -> list[Pair]:
     """Every measured graph point with its measured eager one."""
 
     def place(point: Point) -> tuple:
-        return point.setting, point.shape, point["framework"], point["machine_id"]
+        return point.setting, point.shape, point.record["framework"], point.record.get("machine_id")
 
     eager = {place(point): point for point in points if point.eager}
     return [Pair(eager[place(point)], point) for point in points if not point.eager and place(point) in eager]

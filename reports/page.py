@@ -126,21 +126,15 @@ def _panel(panel: Panel, key: str, charts: list[dict]) -> str:
 
 
 def _spec(chart: Chart) -> dict:
-    """The chart as Vega-Lite for a page: as wide as its place, its rows apart, so that the page can filter them."""
-    import altair as alt
-
-    drawing = chart.drawing
-    rows, drawing.data = drawing.data["values"], alt.InlineData(values=[])  # Altair would look at every value
-    spec = drawing.to_dict(validate=False)
-    drawing.data = alt.InlineData(values=rows)
-    for name in ("config", "$schema", "width"):
-        spec.pop(name, None)
+    """The chart for a page: as wide as its place, its rows apart, so that the page can filter them."""
+    # A height by steps would be the number of rows at first; the page follows the rows that are shown.
+    step = chart.drawing.get("height") if isinstance(chart.drawing.get("height"), dict) else None
+    apart = {"data", "width", "height"} if step else {"data", "width"}
+    spec = {name: part for name, part in chart.drawing.items() if name not in apart}
     fit = {"type": "fit-x", "contains": "padding"}
     spec |= {"width": "container", "autosize": fit, "data": {"name": "rows"}}
-    # A height by steps would be the number of rows at first; the page follows the rows that are shown.
-    step = spec.pop("height") if isinstance(spec.get("height"), dict) else None
     spec["description"] = chart.description  # for readers of the screen
-    return {"spec": spec, "rows": rows, "step": step}
+    return {"spec": spec, "rows": chart.drawing["data"]["values"], "step": step}
 
 
 def _table(table: Table, shared: dict[str, str]) -> str:
