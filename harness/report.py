@@ -73,8 +73,9 @@ def compare(arguments: argparse.Namespace) -> int:
         raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
     threshold = share(arguments.max_slowdown)
     console = terminal.console()
-    with ProcessPoolExecutor(2) as pool:  # reading is most of the work
-        a, b = pool.map(read, ([arguments.a], [arguments.b]), (comparing.COLUMNS_READ, comparing.COLUMNS_READ))
+    with ProcessPoolExecutor(1) as pool:  # reading is most of the work
+        other = pool.submit(_packed, arguments.b, comparing.COLUMNS_READ)
+        a, b = read([arguments.a], comparing.COLUMNS_READ), _unpacked(*other.result())
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     sides = [select.chosen(side.records, {}, arguments.filter) for side in (a, b)]
@@ -134,6 +135,23 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
     if not found.records and not found.profiles:
         raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
     return found
+
+
+def _packed(name: str, only: Collection[str]) -> tuple[Source, list[str], list[tuple]]:
+    """What there is under a name, its records as names and columns, which reach another process much sooner."""
+    source = read([name], only)
+    names, columns = (
+        list(source.records[0] if source.records else ()),
+        list(zip(*map(dict.values, source.records), strict=True)),
+    )
+    source.records = []
+    return source, names, columns
+
+
+def _unpacked(source: Source, names: list[str], columns: list[tuple]) -> Source:
+    """The source with its records."""
+    source.records = list(recordfile.rows_of(names, columns))
+    return source
 
 
 def places(name: str) -> list[Path]:

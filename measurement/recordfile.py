@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -59,14 +59,15 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     wanted = dict.fromkeys((*only, *_ALWAYS))
     is_table = path.suffix == ".csv"
     rows = _csv_rows(path, found.remarks, wanted) if is_table else _jsonl_rows(path, found.remarks)
+    before = {number: {n: values[n] for n in values if n in wanted} for number, values in _BEFORE.items()}
     older = 0
     for row in rows:
         version = _version(row, path)
         older += version < schema.SCHEMA_VERSION
         if row.get("status") not in schema.STATUSES:
             raise Unreadable(f"{path} holds the status {row.get('status')!r}, which no version of the suite writes.")
-        if version in _BEFORE:
-            row |= _BEFORE[version]
+        if version in before:
+            row |= before[version]
         whole = is_table or len(row) == len(wanted) == len(schema.NAMES)  # as the suite writes them
         found.records.append(row if whole else {name: row.get(name) for name in wanted})
     if older:
@@ -123,7 +124,6 @@ def _csv_rows(path: Path, remarks: list[str], wanted: Collection[str]) -> Iterat
             remarks.append(f"{path}: columns that the suite does not know are left out: {', '.join(unknown)}.")
         places = {name: index for index, name in enumerate(header) if name in kinds and name in wanted}
         readers = {name: _column_reader(kinds[name], separator) for name in places}
-        empty = dict.fromkeys(wanted)  # a copy of it grows no more, and lacks no column
         width, picked = max(places.values()) + 1, itemgetter(*places.values())
         # Many rows at once, column by column: a call for each value would take most of the time.
         while rows := list(islice(reader, _ROWS_AT_ONCE)):
@@ -133,10 +133,16 @@ def _csv_rows(path: Path, remarks: list[str], wanted: Collection[str]) -> Iterat
                 columns = [read(column) for read, column in zip(readers.values(), texts, strict=True)]
             except (ValueError, KeyError):
                 raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
-            for values in zip(*columns, strict=True):
-                row = empty.copy()
-                row.update(zip(places, values, strict=True))
-                yield row
+            yield from rows_of(places, columns, wanted)
+
+
+def rows_of(names: Collection[str], columns: Iterable[Sequence], wanted: Collection[str] = ()) -> Iterator[dict]:
+    """Columns as rows; names that are only in `wanted` are empty."""
+    empty = dict.fromkeys(wanted or names)  # a copy of it need not grow, which would take most of the time
+    for values in zip(*columns, strict=True):
+        row = empty.copy()
+        row.update(zip(names, values, strict=True))
+        yield row
 
 
 @contextmanager
