@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +40,19 @@ class Source:
     remarks: list[str] = field(default_factory=list)
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's collector of cycles: it would look through all the records again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_uncollected()
 def report(arguments: argparse.Namespace) -> int:
     """Print the summary of one or several runs, and write `report.md` and `report.html`."""
     console = terminal.console()
@@ -67,6 +82,7 @@ def report(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@_uncollected()
 def compare(arguments: argparse.Namespace) -> int:
     """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
     if not arguments.a or not arguments.b:

@@ -66,9 +66,9 @@ def vega() -> str:
 
 def _subtitle(material: Material) -> str:
     points = material.points
-    found = dict.fromkeys((point["framework"], point["framework_version"]) for point in points.all)
+    found = dict.fromkeys((p.record["framework"], p.record.get("framework_version")) for p in points.all)
     versions = [f"{framework} {version}" for framework, version in found if version]
-    begun = sorted({point["started_at"][:10] for point in points.all if point["started_at"]})
+    begun = sorted({time[:10] for time in {point["started_at"] for point in points.all} if time})
     days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
     cells = [f"{len(points.all):,} cells"] if points.all else []
     return " · ".join([", ".join(points.machines.values()), ", ".join(versions), *cells, *days])
@@ -78,7 +78,7 @@ def _filters(material: Material) -> str:
     """A group of checkboxes for every axis that has more than one value."""
     groups = []
     for axis in AXES:
-        found = dict.fromkeys(map(str, dict.fromkeys(point.record.get(axis) for point in material.points.all)))
+        found = dict.fromkeys(map(str, material.points.values[axis]))
         found |= dict.fromkeys(str(profile.get(axis)) for profile in material.profiles)
         if len(found) > 1:
             boxes = "".join(

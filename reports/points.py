@@ -75,13 +75,17 @@ class Points:
         firsts: dict[tuple, dict] = {}
         for key, record in zip(keys, records, strict=True):
             firsts.setdefault(key, record)
-        columns = zip(_KEY, zip(*firsts, strict=True), strict=False)  # the machine is the last part of a key
-        self._varying = {name for name, values in columns if name in _ALIKE and len(set(values)) > 1}
+        columns = dict(zip(_KEY, zip(*firsts, strict=True), strict=False))  # the machine is the last part of a key
+        self._varying = {name for name in _ALIKE if len(set(columns.get(name, ()))) > 1}
         self._constant = _constant_parameters(firsts.values())
         in_order = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
         names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(in_order)}
         self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
+        # What there is along each axis, in the order of the records.
+        self.values = {axis: list(dict.fromkeys(columns.get(axis, ()))) for axis in AXES}
+        self.values["framework"] = list(self._frameworks)
         # By setting and shape; eager before a framework's graph modes.
+        self.values["framework"] = list(self._frameworks)
         self._series: dict[tuple, str] = {}
         self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
         self.all.sort(key=self._order)

@@ -133,6 +133,13 @@ def test_the_page_needs_nothing_else(reported):
     assert len(text) < 2e6
 
 
+def test_boxes_stand_in_the_order_of_the_records():
+    rows = [record(f, mode, workload=w) for w, f in (("z", "beta"), ("a", "alpha")) for mode in ("eager", "graph")]
+    material = sections.Material(Points(rows))
+    text = page.html("Two", material, sections.build(material))
+    assert re.findall(r'name="(?:framework|workload)" value="(\w+)"', text) == ["beta", "alpha", "z", "a"]
+
+
 def test_a_cell_without_figures_has_no_mark_but_a_row():
     panel = built(small_set())["speedup"].panels[1]
     marks = page._spec(panel.chart)["rows"]
