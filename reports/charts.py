@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ WIDTH, HEIGHT = 300, 240
 ROW_STEP, OFFSET_STEP, TILE_STEP = 22, 13, 26
 # Longer names than this stand under each other in a legend, or a phone would not show them.
 NARROW = 20
+# Names longer than this go on in another line: Vega would cut them off at LABEL pixels. A line more is as high as this.
+LINE, LABEL, LINE_STEP = 30, 190, 13
 # So few different values on a log axis are marked each, such as the batches of a sweep.
 FEW = 6
 # Told apart on white and on black; shapes tell series apart without colour.
@@ -61,6 +64,15 @@ def _once(rows: Iterable[dict], field: str) -> list:
     return list(dict.fromkeys(row[field] for row in rows))
 
 
+def _labels(names: Iterable[str]) -> tuple[dict, int]:
+    """What makes an axis or a legend show these names whole, and how high a row of the chart has to be for them."""
+    broken = {name: textwrap.wrap(name, LINE) for name in names if len(name) > LINE}
+    if not broken:
+        return {}, ROW_STEP
+    lines_more = max(map(len, broken.values())) - 1
+    return {"labelExpr": f"({json.dumps(broken)})[datum.label] || datum.label"}, ROW_STEP + lines_more * LINE_STEP
+
+
 def _chart(rows: list[dict], **parts) -> dict:
     """The chart with its rows."""
     return {"data": {"values": rows}, **parts}
@@ -72,7 +84,8 @@ def coloured(series: Iterable[str], names: list[str]) -> dict:
     shown = [name for name in names if name in own]
     places = [names.index(name) for name in shown]
     columns = 1 if max(map(len, shown), default=0) > NARROW else 2
-    legend = {"orient": "top", "columns": columns, "symbolLimit": 40, "labelLimit": 200} if len(shown) > 1 else None
+    look = {"orient": "top", "columns": columns, "symbolLimit": 40, "labelLimit": 200}
+    legend = {**look, **_labels(shown)[0]} if len(shown) > 1 else None
     ranges = {
         "color": [PALETTE[place % len(PALETTE)] for place in places],
         "shape": [SYMBOLS[place % len(SYMBOLS)] for place in places],
@@ -141,7 +154,8 @@ def dots(
     axis = {"values": ticks(ends), "format": "~g"} if log else {"tickCount": 5, "format": "~g"}
     order, series = _once(rows, "row"), {row["series"] for row in rows}
     several = len(order) < len(rows)
-    base = {"y": _name("row", sort=order, axis={"labelLimit": 190})}
+    labels, row_step = _labels(order)
+    base = {"y": _name("row", sort=order, axis={"labelLimit": LABEL, **labels})}
     look = coloured(series, names)
     if several:
         base["yOffset"] = {"field": "series", "type": "nominal", "sort": [name for name in names if name in series]}
@@ -154,7 +168,8 @@ def dots(
     layers = [rules, points] if any(row.get("low") is not None for row in rows) else [points]
     if mark:
         layers.insert(0, _reference(*mark, scale))
-    step = {"step": OFFSET_STEP, "for": "offset"} if several else {"step": ROW_STEP}
+    # A row has a band for each series, and these are as high as the row's name needs.
+    step = {"step": max(OFFSET_STEP, row_step / 1.25 / len(series)), "for": "offset"} if several else {"step": row_step}
     return _chart(rows, layer=layers, height=step)
 
 
@@ -180,9 +195,11 @@ def tiles(rows: list[dict]) -> dict | None:
     """A grid of regimes: rows hold `series`, `column` and `regime`; a missing cell stays blank. None without rows."""
     if not rows:
         return None
+    down = _once(rows, "series")
+    labels, row_step = _labels(down)
     base = {
         "x": _name("column", sort=_once(rows, "column"), axis={"labelAngle": -40, "orient": "bottom"}),
-        "y": _name("series", sort=_once(rows, "series"), axis={"labelLimit": 190}),
+        "y": _name("series", sort=down, axis={"labelLimit": LABEL, **labels}),
     }
     scale = {"domain": list(REGIME_COLOURS), "range": list(REGIME_COLOURS.values())}
     look = {
@@ -194,7 +211,7 @@ def tiles(rows: list[dict]) -> dict | None:
         "mark": {"type": "text", "color": "white", "fontWeight": "bold"},
         "encoding": base | {"text": {"field": "letter", "type": "nominal"}},
     }
-    return _chart(rows, layer=[boxes, letters], height={"step": TILE_STEP})
+    return _chart(rows, layer=[boxes, letters], height={"step": max(TILE_STEP, row_step)})
 
 
 def roofline(rows: list[dict], roofs: list[dict], names: list[str]) -> dict | None:

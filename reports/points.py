@@ -85,7 +85,6 @@ class Points:
         self.values = {axis: list(dict.fromkeys(columns.get(axis, ()))) for axis in AXES}
         self.values["framework"] = list(self._frameworks)
         # By setting and shape; eager before a framework's graph modes.
-        self.values["framework"] = list(self._frameworks)
         self._series: dict[tuple, str] = {}
         self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
         self.all.sort(key=self._order)

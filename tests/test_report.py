@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from html.parser import HTMLParser
 
@@ -207,6 +208,19 @@ def test_machines_are_compared_only_when_asked_and_then_labelled():
     together = built(alpha + beta, across=True)["frameworks"]
     assert together.sentences[0].startswith("Asked for: this section compares different machines")
     assert together.panels[0].table.rows[0].cells[2] == "beta graph on Another processor"
+
+
+def test_a_machine_s_long_name_is_broken_into_lines_not_cut():
+    name = "Some(R) Processor(TM) Platinum 1234C with sixty-four cores @ 2.00GHz"
+    beta = [row | {"device_name": name} for row in elsewhere([record("beta", mode) for mode in ("eager", "graph")])]
+    chart = built([record("alpha", "eager"), *beta], across=True)["frameworks"].panels[1].chart.drawing
+    axis = chart["layer"][-1]["encoding"]["y"]["axis"]
+    lines = json.loads(axis["labelExpr"].partition(")[datum")[0][1:])[f"beta graph on {name}"]
+    assert " ".join(lines) == f"beta graph on {name}"
+    assert max(map(len, lines)) <= charts.LINE
+    assert chart["height"]["step"] >= charts.LINE_STEP * len(lines)
+    svg = charts.svg(chart)
+    assert "…" not in svg and all(line in svg for line in lines)
 
 
 def test_sections_without_data_are_left_out():
