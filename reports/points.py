@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
@@ -174,6 +174,7 @@ def _key(record: dict) -> tuple:
     return *map(record.get, _KEY), machine_of(record)
 
 
+@cache  # a few values, over and over
 def _natural(value) -> tuple:
     """Numbers by size, also within texts."""
     if isinstance(value, (int, float)):
