@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import explain, runs, sweep
+from harness import runs, sweep
 from harness.sweep import UsageError
 from measurement import recordfile, schema
 from reports import compare as comparing
@@ -182,12 +182,12 @@ def places(name: str) -> list[Path]:
             return [path.resolve()]
         if path.is_dir() and (found := within(path.resolve())):
             return found
-    raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {explain.ENTRIES} in it.")
+    raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
 
 
 def within(folder: Path) -> list[Path]:
     """The folder itself where it holds records, else those of its folders that do, as in a reproduction."""
-    names = (RECORDS, TABLE, explain.ENTRIES)
+    names = (RECORDS, TABLE, runs.EXPLAINED)
     if any((folder / name).exists() for name in names):
         return [folder]
     return [path for path in sorted(folder.glob("*/")) if any((path / name).exists() for name in names)]
@@ -213,7 +213,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
         source.remarks += loaded.remarks
         names |= dict.fromkeys(record["run_id"] for record in loaded.records if record["run_id"])
     if place.is_dir():
-        source.profiles += recordfile.json_lines(folder / explain.ENTRIES)
+        source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
