@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import re
 from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Source:
     remarks: list[str] = field(default_factory=list)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
     """Without Python's collector of cycles: it would look through all the records again and again."""
     was_on = gc.isenabled()
@@ -202,9 +202,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     names: dict[str, None] = {}
     for path in files:
         try:
-            loaded = recordfile.load(path, only)
-            if path == place / TABLE and not _is_whole(place, len(loaded.records)):
-                loaded = recordfile.load(place / RECORDS, only)
+            loaded = _load(path, only) if place.is_dir() else recordfile.load(path, only)
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
         except OSError as error:
@@ -226,9 +224,19 @@ def _is_behind(folder: Path) -> bool:
     return not table.exists() or (records.exists() and table.stat().st_mtime < records.stat().st_mtime)
 
 
-def _is_whole(folder: Path, rows: int) -> bool:
-    """Whether a table with so many rows has all records of its run: copying a folder may set the files' times anew."""
-    return not (folder / RECORDS).exists() or recordfile.line_count(folder / RECORDS) == rows
+def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
+    """The records of a file; those a run's table is made from where it cannot be read or lacks some of them.
+
+    The times of the files do not tell that where their folder was copied. Raises Unreadable.
+    """
+    source = path.parent / RECORDS
+    if path.name != TABLE or not source.exists():
+        return recordfile.load(path, only)
+    with contextlib.suppress(recordfile.Unreadable):
+        loaded = recordfile.load(path, only)
+        if len(loaded.records) == recordfile.line_count(source):
+            return loaded
+    return recordfile.load(source, only)
 
 
 def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:

@@ -62,6 +62,8 @@ def test_the_table_is_read_only_where_it_has_all_records(tmp_path, capsys):
         write_csv(rows, folder / "results.csv")
         assert run(capsys, folder)[0] == 0
         assert f"{len(small_set())} cells" in (folder / "report.html").read_text()
+    (folder / "results.csv").write_text("spoilt by an editor")
+    assert run(capsys, folder)[0] == 0
     old = (folder / "records.jsonl").stat().st_mtime - 10
     write_csv([row | {"framework_version": "old"} for row in small_set()], folder / "results.csv")
     os.utime(folder / "results.csv", (old, old))
