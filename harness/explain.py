@@ -23,7 +23,7 @@ from measurement import kernels, recordfile
 from measurement.cells import Cell
 from reports import explanation, terminal
 
-FILE, ENTRIES = "explanation.json", "explained.jsonl"
+FILE, ENTRIES = "explanation.json", runs.EXPLAINED
 INTERRUPTED = 130
 
 

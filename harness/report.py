@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +15,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import explain, runs, sweep
+from harness import runs, sweep
 from harness.sweep import UsageError
 from measurement import recordfile, schema
 from reports import compare as comparing
 from reports import explanation, select, terminal
+from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
 GATHERED = "gathered.csv"
@@ -37,10 +40,23 @@ class Source:
     remarks: list[str] = field(default_factory=list)
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's collector of cycles: it would look through all the records again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_uncollected()
 def report(arguments: argparse.Namespace) -> int:
     """Print the summary of one or several runs, and write `report.md` and `report.html`."""
     console = terminal.console()
-    source = read(arguments.runs)
+    source = read(arguments.runs, COLUMNS_READ)
     wanted, text = asked_for(arguments, source)
     records = select.chosen(source.records, wanted, arguments.filter)
     profiles = select.chosen(explanation.explained(source.profiles), wanted, arguments.filter)
@@ -52,14 +68,12 @@ def report(arguments: argparse.Namespace) -> int:
         source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
     folder = folder_for(arguments.out, source.home)
 
-    from reports import charts, sections, write
-    from reports.points import Points
+    from reports import sections, write
 
     material = sections.Material(
         Points(kept, arguments.across), tuple(profiles), source.machines, tuple(source.remarks)
     )
-    with charts.unchecked():
-        built = sections.build(material)
+    built = sections.build(material)
     heading = ", ".join(source.names) + (f" ({text})" if text else "")
     written = write.files(folder, heading, material, built)
     write.terminal(built, kept, console)
@@ -68,14 +82,16 @@ def report(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@_uncollected()
 def compare(arguments: argparse.Namespace) -> int:
     """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
     if not arguments.a or not arguments.b:
         raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
     threshold = share(arguments.max_slowdown)
     console = terminal.console()
-    with ProcessPoolExecutor(2) as pool:  # reading is most of the work
-        a, b = pool.map(read, ([arguments.a], [arguments.b]), (comparing.COLUMNS_READ, comparing.COLUMNS_READ))
+    with ProcessPoolExecutor(1) as pool:  # reading is most of the work
+        other = pool.submit(_packed, arguments.b, comparing.COLUMNS_READ)
+        a, b = read([arguments.a], comparing.COLUMNS_READ), _unpacked(*other.result())
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     sides = [select.chosen(side.records, {}, arguments.filter) for side in (a, b)]
@@ -137,6 +153,23 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
     return found
 
 
+def _packed(name: str, only: Collection[str]) -> tuple[Source, list[str], list[tuple]]:
+    """What there is under a name, its records as names and columns, which reach another process much sooner."""
+    source = read([name], only)
+    names, columns = (
+        list(source.records[0] if source.records else ()),
+        list(zip(*map(dict.values, source.records), strict=True)),
+    )
+    source.records = []
+    return source, names, columns
+
+
+def _unpacked(source: Source, names: list[str], columns: list[tuple]) -> Source:
+    """The source with its records."""
+    source.records = list(recordfile.rows_of(names, columns))
+    return source
+
+
 def places(name: str) -> list[Path]:
     """The folders or the file that a name stands for. Raises UsageError."""
     if name == "newest":
@@ -149,12 +182,12 @@ def places(name: str) -> list[Path]:
             return [path.resolve()]
         if path.is_dir() and (found := within(path.resolve())):
             return found
-    raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {explain.ENTRIES} in it.")
+    raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
 
 
 def within(folder: Path) -> list[Path]:
     """The folder itself where it holds records, else those of its folders that do, as in a reproduction."""
-    names = (RECORDS, TABLE, explain.ENTRIES)
+    names = (RECORDS, TABLE, runs.EXPLAINED)
     if any((folder / name).exists() for name in names):
         return [folder]
     return [path for path in sorted(folder.glob("*/")) if any((path / name).exists() for name in names)]
@@ -169,7 +202,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     names: dict[str, None] = {}
     for path in files:
         try:
-            loaded = recordfile.load(path, only)
+            loaded = _load(path, only) if place.is_dir() else recordfile.load(path, only)
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
         except OSError as error:
@@ -178,7 +211,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
         source.remarks += loaded.remarks
         names |= dict.fromkeys(record["run_id"] for record in loaded.records if record["run_id"])
     if place.is_dir():
-        source.profiles += recordfile.json_lines(folder / explain.ENTRIES)
+        source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
@@ -186,9 +219,24 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
 
 
 def _is_behind(folder: Path) -> bool:
-    """Whether a run has records that its table lacks."""
+    """Whether a run has records that its table lacks, by the times of the files."""
     table, records = folder / TABLE, folder / RECORDS
     return not table.exists() or (records.exists() and table.stat().st_mtime < records.stat().st_mtime)
+
+
+def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
+    """The records of a file; those a run's table is made from where it cannot be read or lacks some of them.
+
+    The times of the files do not tell that where their folder was copied. Raises Unreadable.
+    """
+    source = path.parent / RECORDS
+    if path.name != TABLE or not source.exists():
+        return recordfile.load(path, only)
+    with contextlib.suppress(recordfile.Unreadable):
+        loaded = recordfile.load(path, only)
+        if len(loaded.records) == recordfile.line_count(source):
+            return loaded
+    return recordfile.load(source, only)
 
 
 def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:

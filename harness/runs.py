@@ -16,6 +16,7 @@ from measurement import recordfile, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
+EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 
 
 class Run:

@@ -7,8 +7,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 from measurement import schema
@@ -19,6 +22,7 @@ _ESSENTIAL = ("framework", "mode", "workload", "status")
 _ALWAYS = ("schema_version", "status")
 # What columns of a later version mean for the records of an earlier one: there was nothing else then.
 _BEFORE = {1: {"shapes": "static"}}
+_ROWS_AT_ONCE = 2_000
 _WORDS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -52,20 +56,33 @@ def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     """The records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
     found = Loaded()
+    wanted = dict.fromkeys((*only, *_ALWAYS))
     is_table = path.suffix == ".csv"
-    rows = _csv_rows(path, found.remarks, {*only, *_ALWAYS}) if is_table else _jsonl_rows(path, found.remarks)
+    rows = _csv_rows(path, found.remarks, wanted) if is_table else _jsonl_rows(path, found.remarks)
+    before = {number: {n: values[n] for n in values if n in wanted} for number, values in _BEFORE.items()}
     older = 0
     for row in rows:
         version = _version(row, path)
         older += version < schema.SCHEMA_VERSION
         if row.get("status") not in schema.STATUSES:
             raise Unreadable(f"{path} holds the status {row.get('status')!r}, which no version of the suite writes.")
-        row |= _BEFORE.get(version, {})
-        whole = len(row) == len(only) == len(schema.NAMES)  # as the suite writes them
-        found.records.append(row if whole else {name: row.get(name) for name in only})
+        if version in before:
+            row |= before[version]
+        whole = is_table or len(row) == len(wanted) == len(schema.NAMES)  # as the suite writes them
+        found.records.append(row if whole else {name: row.get(name) for name in wanted})
     if older:
         found.remarks.append(f"{path}: {older} records are of an earlier schema; columns that came later are empty.")
     return found
+
+
+def line_count(path: Path) -> int:
+    """How many lines a file has, the last one also where nothing ends it."""
+    count, last = 0, b"\n"
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            count += block.count(b"\n")
+            last = block
+    return count + (not last.endswith(b"\n"))
 
 
 def _version(row: dict, path: Path) -> int:
@@ -94,37 +111,85 @@ def _jsonl_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
         )
 
 
-def _csv_rows(path: Path, remarks: list[str], only: Collection[str]) -> Iterator[dict]:
+def _csv_rows(path: Path, remarks: list[str], wanted: Collection[str]) -> Iterator[dict]:
     """Rows by the names in the header, whatever their order, separator (comma, semicolon, tab) or byte-order mark."""
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last words may be long
-    kinds = {column.name: column.kind for column in schema.COLUMNS}
-    with open(path, encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
-        first = file.readline()
-        separator = max(",;\t", key=first.count)
-        file.seek(0)
-        reader = csv.reader(file, delimiter=separator)
+    with _opened(path) as (reader, separator):
         header = [name.strip() for name in next(reader, [])]
         missing = [name for name in (*_ESSENTIAL, "schema_version") if name not in header]
         if missing:
             raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
+        kinds = {column.name: column.kind for column in schema.COLUMNS}
         unknown = [name for name in header if name and name not in kinds]
         if unknown:
             remarks.append(f"{path}: columns that the suite does not know are left out: {', '.join(unknown)}.")
-        known = [(index, name, kinds[name]) for index, name in enumerate(header) if name in kinds and name in only]
-        for texts in reader:
-            if any(texts):
-                yield _csv_row(texts, known, separator, path, reader.line_num)
+        places = {name: index for index, name in enumerate(header) if name in kinds and name in wanted}
+        readers = {name: _column_reader(kinds[name], separator) for name in places}
+        width, picked = max(places.values()) + 1, itemgetter(*places.values())
+        # Many rows at once, column by column: a call for each value would take most of the time.
+        while rows := list(islice(reader, _ROWS_AT_ONCE)):
+            full = (row if len(row) >= width else row + [""] * width for row in rows if any(row))
+            texts = list(zip(*map(picked, full), strict=True)) or [()] * len(places)
+            try:
+                columns = [read(column) for read, column in zip(readers.values(), texts, strict=True)]
+            except (ValueError, KeyError):
+                raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
+            yield from rows_of(places, columns, wanted)
 
 
-def _csv_row(texts: list[str], known: list[tuple], separator: str, path: Path, line: int) -> dict:
-    row = {}
-    for index, name, kind in known:
-        text = texts[index] if index < len(texts) else ""
-        try:
-            row[name] = _value(text, kind, separator) if text else None
-        except (ValueError, KeyError):
-            raise Unreadable(f"{path}, line {line}: {name} holds {text!r}, which is no {kind}.") from None
-    return row
+def rows_of(names: Collection[str], columns: Iterable[Sequence], wanted: Collection[str] = ()) -> Iterator[dict]:
+    """Columns as rows; names that are only in `wanted` are empty."""
+    empty = dict.fromkeys(wanted or names)  # a copy of it need not grow, which would take most of the time
+    for values in zip(*columns, strict=True):
+        row = empty.copy()
+        row.update(zip(names, values, strict=True))
+        yield row
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple]:
+    """A reader of a CSV's rows, and its separator."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last words may be long
+    with open(path, encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
+        first = file.readline()
+        separator = max(",;\t", key=first.count)
+        file.seek(0)
+        yield csv.reader(file, delimiter=separator), separator
+
+
+class _Values(dict):
+    """The value of each text of a column, made once: most columns say the same again and again."""
+
+    def __init__(self, kind: str, separator: str):
+        super().__init__({"": None})
+        self._how = kind, separator
+
+    def __missing__(self, text: str):
+        value = self[text] = _value(text, *self._how)
+        return value
+
+
+def _column_reader(kind: str, separator: str) -> Callable[[Iterable[str]], list]:
+    """What makes values of a column's texts."""
+    if kind != "float":
+        known = _Values(kind, separator)
+        return lambda texts: list(map(known.__getitem__, texts))
+    if separator == ";":
+        return lambda texts: [_value(text, kind, separator) if text else None for text in texts]
+    return lambda texts: [float(text) if text else None for text in texts]
+
+
+def _misfit(path: Path, known: dict[int, tuple[str, str]]) -> str:
+    """Where a value is not of its column's kind."""
+    with _opened(path) as (reader, separator):
+        next(reader)
+        for row in reader:
+            for index, (name, kind) in known.items():
+                text = row[index] if index < len(row) else ""
+                try:
+                    _ = _value(text, kind, separator) if text else None
+                except (ValueError, KeyError):
+                    return f"{path}, line {reader.line_num}: {name} holds {text!r}, which is no {kind}."
+    return f"{path} changed while it was read."
 
 
 def _value(text: str, kind: str, separator: str):

@@ -153,4 +153,4 @@ def independent_ratio(numerator: Interval, denominator: Interval) -> Interval:
     centre = math.log(numerator.value / denominator.value)
     below = math.hypot(math.log(numerator.value / numerator.low), math.log(denominator.high / denominator.value))
     above = math.hypot(math.log(numerator.high / numerator.value), math.log(denominator.value / denominator.low))
-    return Interval(centre, centre - below, centre + above).map(math.exp)
+    return Interval(math.exp(centre), math.exp(centre - below), math.exp(centre + above))

@@ -1,20 +1,23 @@
-"""Charts by Altair: estimates with their intervals, shares, tiles, rooflines. Rows go in, a chart comes out.
+"""Charts as Vega-Lite: estimates with their intervals, shares, tiles, rooflines. Rows go in, a chart comes out.
 
-A cell without a figure has no mark, never one at zero. Axes are logarithmic where the figures span a decade.
+A chart is a dict in Vega-Lite's grammar, with its rows under `data`. A cell without a figure has no mark, never one at
+zero. Axes are logarithmic where the figures span a decade.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import textwrap
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 WIDTH, HEIGHT = 300, 240
-ROW_STEP, OFFSET_STEP = 22, 13
+ROW_STEP, OFFSET_STEP, TILE_STEP = 22, 13, 26
 # Longer names than this stand under each other in a legend, or a phone would not show them.
 NARROW = 20
+# Names longer than this go on in another line: Vega would cut them off at LABEL pixels. A line more is as high as this.
+LINE, LABEL, LINE_STEP = 30, 190, 13
 # So few different values on a log axis are marked each, such as the batches of a sweep.
 FEW = 6
 # Told apart on white and on black; shapes tell series apart without colour.
@@ -32,13 +35,6 @@ class Axis:
     log: bool = False
 
 
-def unchecked() -> AbstractContextManager:
-    """Within this, Altair does not check charts against Vega-Lite's schema, which takes most of its time."""
-    from altair.utils.schemapi import debug_mode
-
-    return debug_mode(False)
-
-
 def spans_decades(values: Iterable[float | None]) -> bool:
     """Whether positive figures lie so far apart that a linear axis would hide the small ones."""
     known = [value for value in values if value is not None]
@@ -53,20 +49,50 @@ def ticks(values: Iterable[float | None]) -> list[float]:
     return [step * 10.0**power for power in range(low, high + 1) for step in steps]
 
 
+def _number(field: str, **more) -> dict:
+    """The encoding of a number."""
+    return {"field": field, "type": "quantitative", **more}
+
+
+def _name(field: str, **more) -> dict:
+    """The encoding of a name, without a title."""
+    return {"field": field, "type": "nominal", "title": None, **more}
+
+
+def _once(rows: Iterable[dict], field: str) -> list:
+    """The values of a field, each once, in their order."""
+    return list(dict.fromkeys(row[field] for row in rows))
+
+
+def _labels(names: Iterable[str]) -> tuple[dict, int]:
+    """What makes an axis or a legend show these names whole, and how high a row of the chart has to be for them."""
+    broken = {name: textwrap.wrap(name, LINE) for name in names if len(name) > LINE}
+    if not broken:
+        return {}, ROW_STEP
+    lines_more = max(map(len, broken.values())) - 1
+    return {"labelExpr": f"({json.dumps(broken)})[datum.label] || datum.label"}, ROW_STEP + lines_more * LINE_STEP
+
+
+def _chart(rows: list[dict], **parts) -> dict:
+    """The chart with its rows."""
+    return {"data": {"values": rows}, **parts}
+
+
 def coloured(series: Iterable[str], names: list[str]) -> dict:
     """Colour and symbol of every series, the same in all charts that share `names`."""
-    import altair as alt
-
     own = set(series)
     shown = [name for name in names if name in own]
     places = [names.index(name) for name in shown]
     columns = 1 if max(map(len, shown), default=0) > NARROW else 2
-    legend = alt.Legend(orient="top", columns=columns, symbolLimit=40, labelLimit=200) if len(shown) > 1 else None
-    colours = alt.Scale(domain=shown, range=[PALETTE[place % len(PALETTE)] for place in places])
-    symbols = alt.Scale(domain=shown, range=[SYMBOLS[place % len(SYMBOLS)] for place in places])
+    look = {"orient": "top", "columns": columns, "symbolLimit": 40, "labelLimit": 200}
+    legend = {**look, **_labels(shown)[0]} if len(shown) > 1 else None
+    ranges = {
+        "color": [PALETTE[place % len(PALETTE)] for place in places],
+        "shape": [SYMBOLS[place % len(SYMBOLS)] for place in places],
+    }
     return {
-        "color": alt.Color("series", type="nominal", title=None, scale=colours, legend=legend),
-        "shape": alt.Shape("series", type="nominal", title=None, scale=symbols, legend=legend),
+        channel: _name("series", scale={"domain": shown, "range": found}, legend=legend)
+        for channel, found in ranges.items()
     }
 
 
@@ -77,53 +103,43 @@ def lines(
     panel: str | None = None,
     dash: str | None = None,
     names: list[str] | None = None,
-) -> Any:
+) -> dict | None:
     """Lines with points, one colour a `series`; intervals where rows hold `low` and `high`. One picture per `panel`.
 
-    `names` are all series of the page, so that each has one colour. Returns an Altair chart, or None where there is
-    nothing to draw.
+    `names` are all series of the page, so that each has one colour. None where there is nothing to draw.
     """
     rows = [row for row in rows if row.get(x.field) is not None and row.get(y.field) is not None]
     if not rows:
         return None
-    import altair as alt  # takes a second
 
     def scaled(axis: Axis) -> dict:
         if not axis.log:
-            return {"title": axis.title, "scale": alt.Scale(zero=True)}
+            return _number(axis.field, title=axis.title, scale={"zero": True})
         # A log axis ends at the data; zero has no logarithm.
         found = sorted({row[axis.field] for row in rows})
-        marks = alt.Axis(values=found if len(found) <= FEW else ticks(found), format="~g")
-        return {"title": axis.title, "scale": alt.Scale(type="log", nice=False, padding=8), "axis": marks}
+        marks = {"values": found if len(found) <= FEW else ticks(found), "format": "~g"}
+        return _number(axis.field, title=axis.title, scale={"type": "log", "nice": False, "padding": 8}, axis=marks)
 
-    base = alt.Chart().encode(
-        x=alt.X(x.field, type="quantitative", **scaled(x)),
-        color=alt.Color("series", type="nominal", title=None, sort=list(dict.fromkeys(r["series"] for r in rows))),
-    )
-    if names:
-        base = base.encode(color=coloured((row["series"] for row in rows), names)["color"])
+    series = _once(rows, "series")
+    base = {"x": scaled(x), "color": coloured(series, names)["color"] if names else _name("series", sort=series)}
     if dash:
-        base = base.encode(strokeDash=alt.StrokeDash(dash, type="nominal", legend=alt.Legend(symbolType="stroke")))
-    marks = base.mark_line(point=True).encode(y=alt.Y(y.field, type="quantitative", **scaled(y)))
-    rules = base.mark_rule().encode(y=alt.Y("low", type="quantitative", title=y.title), y2="high")
-    chart = alt.layer(rules, marks).properties(width=WIDTH, height=HEIGHT)
-    if panel:
-        chart.data = alt.Data(values=rows)
-        return chart.facet(facet=alt.Facet(panel, type="nominal", title=None), columns=2)
-    return _of(rows, chart)
+        base["strokeDash"] = {"field": dash, "type": "nominal", "legend": {"symbolType": "stroke"}}
+    layers = [
+        {"mark": {"type": "rule"}, "encoding": base | {"y": _number("low", title=y.title), "y2": {"field": "high"}}},
+        {"mark": {"type": "line", "point": True}, "encoding": base | {"y": scaled(y)}},
+    ]
+    picture = {"layer": layers, "width": WIDTH, "height": HEIGHT}
+    return _chart(rows, **(_faceted(panel, picture) if panel else picture))
 
 
-def _of(rows: list[dict], chart: Any) -> Any:
-    """The finished chart with its data: Altair copies a chart, data and all, with every step that makes it."""
-    import altair as alt
-
-    chart.data = alt.Data(values=rows)
-    return chart
+def _faceted(panel: str, picture: dict) -> dict:
+    """One picture for each value of a field."""
+    return {"facet": _name(panel), "spec": picture, "columns": 2}
 
 
 def dots(
     rows: list[dict], title: str, names: list[str], mark: tuple[float, str] | None = None, zero: bool = False
-) -> Any:
+) -> dict | None:
     """Points with intervals along x, a line of the chart for each `row`, side by side where it has several `series`.
 
     Rows hold `row`, `series`, `value` and, where there is one, the interval `low` to `high`. `mark` is a line to
@@ -132,88 +148,79 @@ def dots(
     rows = [row for row in rows if row.get("value") is not None]
     if not rows:
         return None
-    import altair as alt
-
     ends = [row.get(name) for row in rows for name in ("value", "low", "high")] + ([mark[0]] if mark else [])
     log = spans_decades(ends)
-    scale = alt.Scale(type="log", nice=False, padding=12) if log else alt.Scale(zero=zero, padding=12)
-    axis = alt.Axis(values=ticks(ends), format="~g") if log else alt.Axis(tickCount=5, format="~g")
-    order = list(dict.fromkeys(row["row"] for row in rows))
-    several = len({(row["row"]) for row in rows}) < len(rows)
-    x = alt.X("value", type="quantitative", title=title, scale=scale, axis=axis)
-    base = alt.Chart().encode(y=alt.Y("row", type="nominal", title=None, sort=order, axis=alt.Axis(labelLimit=190)))
+    scale = {"type": "log", "nice": False, "padding": 12} if log else {"zero": zero, "padding": 12}
+    axis = {"values": ticks(ends), "format": "~g"} if log else {"tickCount": 5, "format": "~g"}
+    order, series = _once(rows, "row"), {row["series"] for row in rows}
+    several = len(order) < len(rows)
+    labels, row_step = _labels(order)
+    base = {"y": _name("row", sort=order, axis={"labelLimit": LABEL, **labels})}
+    look = coloured(series, names)
     if several:
-        shown = {row["series"] for row in rows}
-        base = base.encode(yOffset=alt.YOffset("series", type="nominal", sort=[n for n in names if n in shown]))
-    look = coloured((row["series"] for row in rows), names)
-    if not several:
-        look = {name: channel.copy() for name, channel in look.items()}
-        for channel in look.values():
-            channel.legend = None
-    rules = base.mark_rule(strokeWidth=2, opacity=0.75).encode(
-        x=alt.X("low", type="quantitative", title=title, scale=scale), x2="high", color=look["color"]
-    )
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(x=x, tooltip=_tooltip(rows, title), **look)
+        base["yOffset"] = {"field": "series", "type": "nominal", "sort": [name for name in names if name in series]}
+    else:
+        look = {channel: {**encoding, "legend": None} for channel, encoding in look.items()}
+    span = {"x": _number("low", title=title, scale=scale), "x2": {"field": "high"}, "color": look["color"]}
+    at = {"x": _number("value", title=title, scale=scale, axis=axis), "tooltip": _tooltip(rows, title)}
+    rules = {"mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.75}, "encoding": base | span}
+    points = {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": base | at | look}
     layers = [rules, points] if any(row.get("low") is not None for row in rows) else [points]
     if mark:
         layers.insert(0, _reference(*mark, scale))
-    step = alt.Step(OFFSET_STEP, **{"for": "offset"}) if several else alt.Step(ROW_STEP)
-    return _of(rows, alt.layer(*layers).properties(height=step))
+    # A row has a band for each series, and these are as high as the row's name needs.
+    step = {"step": max(OFFSET_STEP, row_step / 1.25 / len(series)), "for": "offset"} if several else {"step": row_step}
+    return _chart(rows, layer=layers, height=step)
 
 
-def _reference(value: float, name: str, scale: Any) -> Any:
+def _reference(value: float, name: str, scale: dict) -> dict:
     """A dashed line at `value`."""
-    import altair as alt
-
-    data = alt.Data(values=[{"mark": value, "name": name}])
-    at = alt.X("mark", type="quantitative", scale=scale)
-    return (
-        alt.Chart(data).mark_rule(strokeDash=[4, 3], color="currentColor", opacity=0.7).encode(x=at, tooltip="name:N")
-    )
+    return {
+        "data": {"values": [{"mark": value, "name": name}]},
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": "currentColor", "opacity": 0.7},
+        "encoding": {"x": _number("mark", scale=scale), "tooltip": {"field": "name", "type": "nominal"}},
+    }
 
 
-def _tooltip(rows: list[dict], title: str) -> list:
-    import altair as alt
-
+def _tooltip(rows: list[dict], title: str) -> list[dict]:
     shown = {"row": "shape", "series": "mode", "value": title, "low": "interval from", "high": "to"}
     return [
-        alt.Tooltip(name, title=text, type="nominal" if name in ("row", "series") else "quantitative")
+        {"field": name, "title": text, "type": "nominal" if name in ("row", "series") else "quantitative"}
         for name, text in shown.items()
         if any(row.get(name) is not None for row in rows)
     ]
 
 
-def tiles(rows: list[dict]) -> Any:
+def tiles(rows: list[dict]) -> dict | None:
     """A grid of regimes: rows hold `series`, `column` and `regime`; a missing cell stays blank. None without rows."""
     if not rows:
         return None
-    import altair as alt
+    down = _once(rows, "series")
+    labels, row_step = _labels(down)
+    base = {
+        "x": _name("column", sort=_once(rows, "column"), axis={"labelAngle": -40, "orient": "bottom"}),
+        "y": _name("series", sort=down, axis={"labelLimit": LABEL, **labels}),
+    }
+    scale = {"domain": list(REGIME_COLOURS), "range": list(REGIME_COLOURS.values())}
+    look = {
+        "color": _name("regime", scale=scale, legend={"orient": "top", "columns": 1}),
+        "tooltip": [{"field": name, "type": "nominal"} for name in ("series", "column", "regime")],
+    }
+    boxes = {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 1}, "encoding": base | look}
+    letters = {
+        "mark": {"type": "text", "color": "white", "fontWeight": "bold"},
+        "encoding": base | {"text": {"field": "letter", "type": "nominal"}},
+    }
+    return _chart(rows, layer=[boxes, letters], height={"step": max(TILE_STEP, row_step)})
 
-    across = list(dict.fromkeys(row["column"] for row in rows))
-    down = list(dict.fromkeys(row["series"] for row in rows))
-    base = alt.Chart(height=alt.Step(26)).encode(
-        x=alt.X("column", type="nominal", title=None, sort=across, axis=alt.Axis(labelAngle=-40, orient="bottom")),
-        y=alt.Y("series", type="nominal", title=None, sort=down, axis=alt.Axis(labelLimit=190)),
-    )
-    colours = alt.Scale(domain=list(REGIME_COLOURS), range=list(REGIME_COLOURS.values()))
-    legend = alt.Legend(orient="top", columns=1)
-    boxes = base.mark_rect(stroke="white", strokeWidth=1).encode(
-        color=alt.Color("regime", type="nominal", title=None, scale=colours, legend=legend),
-        tooltip=[alt.Tooltip(name, type="nominal") for name in ("series", "column", "regime")],
-    )
-    letters = base.mark_text(color="white", fontWeight="bold").encode(text=alt.Text("letter", type="nominal"))
-    return _of(rows, alt.layer(boxes, letters))
 
-
-def roofline(rows: list[dict], roofs: list[dict], names: list[str]) -> Any:
+def roofline(rows: list[dict], roofs: list[dict], names: list[str]) -> dict | None:
     """Achieved TFLOP/s over intensity, both logarithmic, under the measured roofs.
 
     `rows` hold `series`, `shape`, `intensity` and `achieved`; `roofs` `name`, `tflops` and `gb_per_s`.
     """
     if not rows:
         return None
-    import altair as alt
-
     values = [row["intensity"] for row in rows]
     ridges = [1e3 * roof["tflops"] / roof["gb_per_s"] for roof in roofs]
     low, high = min(values + ridges) / 2, max(values + ridges) * 2
@@ -223,61 +230,60 @@ def roofline(rows: list[dict], roofs: list[dict], names: list[str]) -> Any:
         for x in (low, ridge, high)
     ]
     heights = [row["achieved"] for row in [*rows, *corners]]
-    axes = [alt.Axis(values=ticks(values), format="~g") for values in ([low, high], heights)]
-    across = alt.Scale(type="log", domain=[low, high])
-    upwards = alt.Scale(type="log", domain=[min(heights) / 1.5, max(heights) * 1.5])
-    x = alt.X("intensity", type="quantitative", scale=across, title="intensity, FLOP per byte", axis=axes[0])
-    y = alt.Y("achieved", type="quantitative", scale=upwards, title="TFLOP/s", axis=axes[1])
-    ceiling = alt.Chart(alt.Data(values=corners)).mark_line(color="currentColor", opacity=0.6, strokeDash=[6, 3])
-    ceiling = ceiling.encode(x=x, y=y, detail="roof:N", tooltip="roof:N")
-    points = alt.Chart().mark_point(filled=True, size=55, opacity=0.9)
-    tooltip = [alt.Tooltip(n, type="nominal") for n in ("series", "shape")] + ["intensity:Q", "achieved:Q"]
-    points = points.encode(x=x, y=y, tooltip=tooltip, **coloured((row["series"] for row in rows), names))
-    return _of(rows, alt.layer(ceiling, points).properties(height=HEIGHT))
+
+    def scaled(field: str, title: str, marked: list[float], domain: list[float]) -> dict:
+        axis = {"values": ticks(marked), "format": "~g"}
+        return _number(field, title=title, scale={"type": "log", "domain": domain}, axis=axis)
+
+    base = {
+        "x": scaled("intensity", "intensity, FLOP per byte", [low, high], [low, high]),
+        "y": scaled("achieved", "TFLOP/s", heights, [min(heights) / 1.5, max(heights) * 1.5]),
+    }
+    roof = {"field": "roof", "type": "nominal"}
+    ceiling = {
+        "data": {"values": corners},
+        "mark": {"type": "line", "color": "currentColor", "opacity": 0.6, "strokeDash": [6, 3]},
+        "encoding": base | {"detail": roof, "tooltip": roof},
+    }
+    named = [{"field": name, "type": "nominal"} for name in ("series", "shape")]
+    tooltip = [*named, _number("intensity"), _number("achieved")]
+    look = {"tooltip": tooltip, **coloured((row["series"] for row in rows), names)}
+    points = {"mark": {"type": "point", "filled": True, "size": 55, "opacity": 0.9}, "encoding": base | look}
+    return _chart(rows, layer=[ceiling, points], height=HEIGHT)
 
 
-def shares(rows: list[dict], title: str) -> Any:
+def shares(rows: list[dict], title: str) -> dict | None:
     """Stacked bars that sum to 100 %: rows hold `series`, `part` and `share`. None where there is nothing to draw."""
     if not rows:
         return None
-    import altair as alt
-
-    parts = list(dict.fromkeys(row["part"] for row in rows))
+    parts = _once(rows, "part")
     rows = [row | {"rank": parts.index(row["part"])} for row in rows]
-    return (
-        alt.Chart(alt.Data(values=rows), width=2 * WIDTH, height=alt.Step(ROW_STEP))
-        .mark_bar()
-        .encode(
-            x=alt.X("share", type="quantitative", title=title, stack="normalize", axis=alt.Axis(format="%")),
-            y=alt.Y("series", type="nominal", title=None, sort=list(dict.fromkeys(row["series"] for row in rows))),
-            color=alt.Color("part", type="nominal", title=None, sort=parts),
-            order=alt.Order("rank", type="quantitative"),  # of the stack, which follows the names otherwise
-        )
-    )
+    encoding = {
+        "x": _number("share", title=title, stack="normalize", axis={"format": "%"}),
+        "y": _name("series", sort=_once(rows, "series")),
+        "color": _name("part", sort=parts),
+        "order": _number("rank"),  # of the stack, which follows the names otherwise
+    }
+    return _chart(rows, mark={"type": "bar"}, encoding=encoding, width=2 * WIDTH, height={"step": ROW_STEP})
 
 
-def bars(rows: list[dict], title: str, panel: str) -> Any:
+def bars(rows: list[dict], title: str, panel: str) -> dict | None:
     """Bars side by side: rows hold `series`, `value` and the field `panel`. None where there is nothing to draw."""
     if not rows:
         return None
-    import altair as alt
-
-    names = list(dict.fromkeys(row["series"] for row in rows))
-    bar = (
-        alt.Chart()
-        .mark_bar()
-        .encode(
-            x=alt.X("value", type="quantitative", title=title),
-            y=alt.Y("series", type="nominal", title=None, sort=names),
-            color=alt.Color("series", type="nominal", title=None, sort=names, legend=None),
-        )
-    )
-    chart = alt.layer(bar, data=alt.Data(values=rows)).properties(width=WIDTH)
-    return chart.facet(facet=alt.Facet(panel, type="nominal", title=None), columns=2)
+    names = _once(rows, "series")
+    encoding = {
+        "x": _number("value", title=title),
+        "y": _name("series", sort=names),
+        "color": _name("series", sort=names, legend=None),
+    }
+    bar = {"mark": {"type": "bar"}, "encoding": encoding}
+    return _chart(rows, **_faceted(panel, {"layer": [bar], "width": WIDTH}))
 
 
-def svg(chart: Any) -> str:
+def svg(chart: dict) -> str:
     """The chart as SVG."""
     import vl_convert
 
-    return vl_convert.vegalite_to_svg(chart.to_json())
+    view = {"continuousWidth": WIDTH, "continuousHeight": WIDTH}  # of a chart that does not say its size
+    return vl_convert.vegalite_to_svg(json.dumps({"config": {"view": view}, **chart}))

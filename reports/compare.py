@@ -20,16 +20,17 @@ MOST_ROWS = 100
 _FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting"}
+_OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
+_LATENCY = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
 # The columns of a record that a comparison looks at.
 COLUMNS_READ = (
     *("cell", "run_id", "machine_id", "device_name", "framework", "framework_version", "git_revision", "profile"),
-    *("status", "reason", "weights", "tf32", "launches"),
-    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
+    *("status", "reason", "weights", "tf32", "launches", *_LATENCY),
 )
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Compared:
     """One cell in both runs: B's time over A's, the verdict on B, and why there is none."""
 
@@ -70,10 +71,10 @@ class Comparison:
 def compare(a: list[dict], b: list[dict], same_within: float = SAME_WITHIN) -> Comparison:
     """Compare the records of two runs by the names of their cells."""
     ours, theirs = _by_cell(a), _by_cell(b)
-    found = [_compared(name, ours.get(name, []), theirs.get(name, []), same_within) for name in ours | theirs]
+    found = [_compared(name, ours.get(name, ()), theirs.get(name, ()), same_within) for name in ours | theirs]
     place = {SLOWER: 0, FASTER: 1, NOT_COMPARABLE: 2, SAME: 3}
     found.sort(key=lambda cell: (place[cell.verdict], -cell.ratio.value if cell.ratio else 0.0, cell.cell))
-    return Comparison(tuple(found), tuple(_cautions(a, b)))
+    return Comparison(tuple(found), tuple(_cautions(_kinds(a), _kinds(b))))
 
 
 def _by_cell(records: Iterable[dict]) -> dict[str, list[dict]]:
@@ -103,26 +104,32 @@ def _hindrance(ours: list[dict], theirs: list[dict]) -> str:
             return f"only in {other}"
         if len(found) > 1:
             return f"{side} holds it {len(found)} times"
-    for side, record in (("A", ours[0]), ("B", theirs[0])):
+    sides = ("A", ours[0]), ("B", theirs[0])
+    for side, record in sides:
         if record["status"] not in MEASURED:
             return f"{side}: {record['status']}: {record.get('reason') or 'no reason given'}"
     for column, name in _ALIKE.items():
-        values = ours[0].get(column), theirs[0].get(column)
-        if None not in values and values[0] != values[1]:
-            return f"the {name} differ{'s' if column == 'tf32' else ''}: {values[0]} and {values[1]}"
-    for side, record in (("A", ours[0]), ("B", theirs[0])):
-        if _latency(record) is None:
+        a, b = ours[0].get(column), theirs[0].get(column)
+        if a != b and a is not None and b is not None:
+            return f"the {name} differ{'s' if column == 'tf32' else ''}: {a} and {b}"
+    for side, record in sides:
+        if None in map(record.get, _LATENCY):
             return f"{side} has too few samples for an interval"
     return ""
 
 
-def _latency(record: dict) -> Interval | None:
-    found = [record.get(name) for name in ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")]
-    return None if None in found else Interval(*found)
+def _latency(record: dict) -> Interval:
+    return Interval(*map(record.get, _LATENCY))
+
+
+def _kinds(records: Iterable[dict]) -> list[dict]:
+    """What records say of their run, each different one once."""
+    found = dict.fromkeys(tuple(map(record.get, _OF_A_RUN)) for record in records)
+    return [dict(zip(_OF_A_RUN, values, strict=True)) for values in found]
 
 
 def _cautions(a: list[dict], b: list[dict]) -> list[str]:
-    """What differs between the runs as such; machines and versions first."""
+    """What differs between the runs as such, by what their records say of them; machines and versions first."""
     names = machine_names([*a, *b])
     machines = [
         {record.get("machine_id"): names[record.get("machine_id"), record.get("device_name")] for record in side}

@@ -54,9 +54,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """An Altair chart; `description` says in words what it shows."""
+    """A chart in Vega-Lite; `description` says in words what it shows."""
 
-    drawing: Any
+    drawing: dict
     description: str
 
 

@@ -20,7 +20,7 @@ def verdict(ratio: Interval | None) -> str:
     return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else UNTOLD
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Pair:
     """A graph mode and the eager mode of the same framework at the same shape, both measured."""
 
@@ -35,8 +35,8 @@ class Pair:
     @property
     def extra_s(self) -> float | None:
         """How much longer the graph's first call takes than eager's, in seconds."""
-        first = self.graph["first_call_s"], self.eager["first_call_s"]
-        return None if None in first else first[0] - first[1]
+        graph, eager = self.graph["first_call_s"], self.eager["first_call_s"]
+        return None if graph is None or eager is None else graph - eager
 
     @cached_property
     def gain_s(self) -> Interval | None:
@@ -78,13 +78,13 @@ def pairs(points: Sequence[Point]) -> list[Pair]:
     """Every measured graph point with its measured eager one."""
 
     def place(point: Point) -> tuple:
-        return point.setting, point.shape, point["framework"], point["machine_id"]
+        return point.setting, point.shape, point.record["framework"], point.record.get("machine_id")
 
     eager = {place(point): point for point in points if point.eager}
     return [Pair(eager[place(point)], point) for point in points if not point.eager and place(point) in eager]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Rank:
     """A point beside the fastest one of its shape."""
 

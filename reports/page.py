@@ -66,9 +66,9 @@ def vega() -> str:
 
 def _subtitle(material: Material) -> str:
     points = material.points
-    found = dict.fromkeys((point["framework"], point["framework_version"]) for point in points.all)
+    found = dict.fromkeys((p.record["framework"], p.record.get("framework_version")) for p in points.all)
     versions = [f"{framework} {version}" for framework, version in found if version]
-    begun = sorted({point["started_at"][:10] for point in points.all if point["started_at"]})
+    begun = sorted({time[:10] for time in {point["started_at"] for point in points.all} if time})
     days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
     cells = [f"{len(points.all):,} cells"] if points.all else []
     return " · ".join([", ".join(points.machines.values()), ", ".join(versions), *cells, *days])
@@ -78,7 +78,7 @@ def _filters(material: Material) -> str:
     """A group of checkboxes for every axis that has more than one value."""
     groups = []
     for axis in AXES:
-        found = dict.fromkeys(map(str, dict.fromkeys(point.record.get(axis) for point in material.points.all)))
+        found = dict.fromkeys(map(str, material.points.values[axis]))
         found |= dict.fromkeys(str(profile.get(axis)) for profile in material.profiles)
         if len(found) > 1:
             boxes = "".join(
@@ -126,21 +126,15 @@ def _panel(panel: Panel, key: str, charts: list[dict]) -> str:
 
 
 def _spec(chart: Chart) -> dict:
-    """The chart as Vega-Lite for a page: as wide as its place, its rows apart, so that the page can filter them."""
-    import altair as alt
-
-    drawing = chart.drawing
-    rows, drawing.data = drawing.data["values"], alt.InlineData(values=[])  # Altair would look at every value
-    spec = drawing.to_dict(validate=False)
-    drawing.data = alt.InlineData(values=rows)
-    for name in ("config", "$schema", "width"):
-        spec.pop(name, None)
+    """The chart for a page: as wide as its place, its rows apart, so that the page can filter them."""
+    # A height by steps would be the number of rows at first; the page follows the rows that are shown.
+    step = chart.drawing.get("height") if isinstance(chart.drawing.get("height"), dict) else None
+    apart = {"data", "width", "height"} if step else {"data", "width"}
+    spec = {name: part for name, part in chart.drawing.items() if name not in apart}
     fit = {"type": "fit-x", "contains": "padding"}
     spec |= {"width": "container", "autosize": fit, "data": {"name": "rows"}}
-    # A height by steps would be the number of rows at first; the page follows the rows that are shown.
-    step = spec.pop("height") if isinstance(spec.get("height"), dict) else None
     spec["description"] = chart.description  # for readers of the screen
-    return {"spec": spec, "rows": rows, "step": step}
+    return {"spec": spec, "rows": chart.drawing["data"]["values"], "step": step}
 
 
 def _table(table: Table, shared: dict[str, str]) -> str:

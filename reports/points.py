@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
@@ -16,11 +16,19 @@ from reports.content import AXES
 _ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
 _SIZES = ("batch_size", "seq_len", "parameters")
 _KEY = (*_ALIKE, *_SIZES)
+# The columns of a record that a report looks at.
+COLUMNS_READ = (
+    *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode", *_KEY),
+    *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "first_call_s", "break_even_calls"),
+    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
+    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "intensity", "regime"),
+    *("achieved_tflops", "peak_tflops", "peak_gb_per_s", "mfu_pct"),
+)
 # What goes without saying.
 _USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Point:
     """A record with its place: `setting` and `shape` say what is computed and where, `series` by what."""
 
@@ -29,18 +37,11 @@ class Point:
     shape: str
     series: str
     place: int  # in the order of settings and shapes; alike for the modes and frameworks of one shape
+    eager: bool
+    measured: bool  # whether it has figures that may be compared: its outputs agree with the reference
 
     def __getitem__(self, name: str):
         return self.record.get(name)
-
-    @property
-    def eager(self) -> bool:
-        return self.record["mode"] == "eager"
-
-    @property
-    def measured(self) -> bool:
-        """Whether it has figures that may be compared: measured, and its outputs agree with the reference."""
-        return self.record["status"] in MEASURED and self.record.get("latency_ms_median") is not None
 
     @property
     def tags(self) -> dict[str, str]:
@@ -58,8 +59,8 @@ class Point:
         return self._interval("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
 
     def _interval(self, *names: str) -> Interval | None:
-        found = [self.record.get(name) for name in names]
-        return None if None in found else Interval(*found)
+        value, low, high = map(self.record.get, names)
+        return None if value is None or low is None or high is None else Interval(value, low, high)
 
 
 class Points:
@@ -68,25 +69,38 @@ class Points:
     def __init__(self, records: list[dict], across: bool = False):
         self.machines = machine_names(records)
         self._across = across
-        self._varying = {name for name in _ALIKE if len({record.get(name) for record in records}) > 1}
-        self._constant = _constant_parameters(records)
         self._groups: dict[tuple, tuple] = {}
         keys = [_key(record) for record in records]
         # Many records share a setting and a shape: these are named and put in order once.
-        firsts = dict(zip(reversed(keys), reversed(records), strict=True))
+        firsts: dict[tuple, dict] = {}
+        for key, record in zip(keys, records, strict=True):
+            firsts.setdefault(key, record)
+        columns = dict(zip(_KEY, zip(*firsts, strict=True), strict=False))  # the machine is the last part of a key
+        self._varying = {name for name in _ALIKE if len(set(columns.get(name, ()))) > 1}
+        self._constant = _constant_parameters(firsts.values())
         in_order = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
         names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(in_order)}
         self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
+        # What there is along each axis, in the order of the records.
+        self.values = {axis: list(dict.fromkeys(columns.get(axis, ()))) for axis in AXES}
+        self.values["framework"] = list(self._frameworks)
         # By setting and shape; eager before a framework's graph modes.
+        self._series: dict[tuple, str] = {}
         self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
-        self.all.sort(key=lambda point: (point.place, self._frameworks[point["framework"]], not point.eager))
+        self.all.sort(key=self._order)
         self.measured = [point for point in self.all if point.measured]
 
     def _point(self, record: dict, setting: str, shape: str, place: int) -> Point:
-        series = f"{record['framework']} {record['mode']}"
-        if self._across and len(self.machines) > 1:
-            series += f" on {self.machines[machine_of(record)]}"
-        return Point(record, setting, shape, series, place)
+        mode = record["mode"]
+        who = record["framework"], mode, machine_of(record)
+        if who not in self._series:
+            machine = f" on {self.machines[who[2]]}" if self._across and len(self.machines) > 1 else ""
+            self._series[who] = f"{who[0]} {mode}{machine}"
+        measured = record["status"] in MEASURED and record.get("latency_ms_median") is not None
+        return Point(record, setting, shape, self._series[who], place, mode == "eager", measured)
+
+    def _order(self, point: Point) -> tuple:
+        return point.place, self._frameworks[point.record["framework"]], not point.eager
 
     def title(self, record: dict, without: str) -> str:
         """Setting and shape in words, with one axis left out."""
@@ -127,8 +141,8 @@ class Points:
     @cached_property
     def series(self) -> list[str]:
         """Every series: a framework's modes together, eager first."""
-        found = {point.series: (self._frameworks[point["framework"]], not point.eager) for point in self.all}
-        return sorted(found, key=lambda name: found[name])
+        found = {point.series: point for point in self.all}
+        return sorted(found, key=lambda name: self._order(found[name])[1:])
 
 
 def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> dict:
@@ -157,9 +171,10 @@ def machine_names(records: Iterable[dict]) -> dict[tuple, str]:
 
 def _key(record: dict) -> tuple:
     """Setting, shape and machine."""
-    return *(record.get(name) for name in _KEY), machine_of(record)
+    return *map(record.get, _KEY), machine_of(record)
 
 
+@cache  # a few values, over and over
 def _natural(value) -> tuple:
     """Numbers by size, also within texts."""
     if isinstance(value, (int, float)):

@@ -15,6 +15,9 @@ FLAGS = {
     "device": "device",
 }
 
+# What two records of a cell have in common, of which the newer one counts.
+_SAME = ("machine_id", "cell", "weights", "compile_cache")
+
 
 def fits(value, words: Sequence[str]) -> bool:
     """Whether a column's value is one of the words; `gpu` means every GPU."""
@@ -47,7 +50,7 @@ def newest(records: list[dict]) -> list[dict]:
     """One record of each cell, machine, weights and state of the compile cache: the one that was begun last."""
     found: dict[tuple, dict] = {}
     for record in records:
-        key = tuple(record.get(name) for name in ("machine_id", "cell", "weights", "compile_cache"))
+        key = tuple(map(record.get, _SAME))
         if key not in found or (record.get("started_at") or "") >= (found[key].get("started_at") or ""):
             found[key] = record
     return list(found.values())

@@ -29,7 +29,7 @@ def summary(records: list[dict], console: Console) -> None:
     """Print the comparison of eager and graph modes, then how many cells ended how."""
     shapes: dict[tuple, list[dict]] = {}
     for record in records:
-        shapes.setdefault(tuple(record.get(name) for name in _SHAPE), []).append(record)
+        shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
     columns = _columns(records)
     left_out = max(0, len(shapes) - MOST_SHAPES)
     shapes = dict(itertools.islice(shapes.items(), MOST_SHAPES))

@@ -25,7 +25,8 @@ def terminal(built: list[Section], records: list[dict], console: Console) -> Non
     for machine, name in machines.items():
         if len(machines) > 1:
             console.print(f"\n[bold]{name}[/bold]", highlight=False)
-        summary([record for record in records if machine_of(record) == machine], console)
+        own = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
+        summary(own, console)
 
 
 def files(folder: Path, heading: str, material: Material, built: list[Section]) -> list[Path]:

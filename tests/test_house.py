@@ -103,7 +103,7 @@ def allowed_to(path: Path) -> set[str] | None:
         "workloads": {"numpy", "workloads", "workloads.*", "workloads."},
         "launchers": {"launchers.*"},
         "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "rich.*", "reports.charts"},
-        "reports": {"reports", "reports.*", "measurement.*", "numpy", "pandas.*", "rich.*", "altair.*", "vl_convert"},
+        "reports": {"reports", "reports.*", "measurement.*", "numpy", "pandas.*", "rich.*", "vl_convert"},
         "runner.py": {"harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"},
         "harness": {
             *("experiments", "experiments.*", "harness.*", "measurement.*", "launchers.*", "reports.*", "workloads"),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from html.parser import HTMLParser
 
 import pytest
 from conftest import ROOT
-from doubles.reported import failed, profile, record, small_set, write_run
+from doubles.reported import elsewhere, failed, profile, record, small_set, write_run
 
 import runner
 from measurement.recordfile import write_csv
-from reports import facts, markdown, page, sections
+from reports import charts, facts, markdown, page, sections
 from reports.content import MOST_ROWS_OF_A_TABLE, text_of
 from reports.points import Points
 
@@ -133,6 +134,13 @@ def test_the_page_needs_nothing_else(reported):
     assert len(text) < 2e6
 
 
+def test_boxes_stand_in_the_order_of_the_records():
+    rows = [record(f, mode, workload=w) for w, f in (("z", "beta"), ("a", "alpha")) for mode in ("eager", "graph")]
+    material = sections.Material(Points(rows))
+    text = page.html("Two", material, sections.build(material))
+    assert re.findall(r'name="(?:framework|workload)" value="(\w+)"', text) == ["beta", "alpha", "z", "a"]
+
+
 def test_a_cell_without_figures_has_no_mark_but_a_row():
     panel = built(small_set())["speedup"].panels[1]
     marks = page._spec(panel.chart)["rows"]
@@ -162,6 +170,21 @@ def test_the_axis_is_logarithmic_where_ratios_span_a_decade(factor, scale):
     assert points["encoding"]["x"]["scale"].get("type", "linear") == scale
 
 
+def test_every_chart_is_valid_vega_lite():
+    import altair
+
+    rows = [row | {"value": row["ms"]} for row in page._spec(built(small_set())["batch"].panels[0].chart)["rows"]]
+    x, y = charts.Axis("x", "batch"), charts.Axis("ms", "time, ms", log=True)
+    found = [panel.chart for section in built(small_set(), profiles=PROFILES).values() for panel in section.panels]
+    drawn = [chart.drawing for chart in found if chart]
+    drawn += [charts.lines(rows, x, y, panel="framework", dash="series"), charts.bars(rows, "ms", "framework")]
+    assert len(drawn) > 10
+    for drawing in drawn:
+        altair.Chart.from_dict(drawing)  # checks it against the grammar
+    with pytest.raises(Exception, match="mark"):
+        altair.Chart.from_dict({**drawn[0], "layer": [{"mark": "no mark"}]})
+
+
 def test_a_geometric_mean_stands_under_all_its_parts_or_nowhere():
     rows = built(small_set())["speedup"].panels[1].table.rows
     shown = [row.cells[0] for row in rows if "geometric" in row.cells[0]]
@@ -176,10 +199,6 @@ def test_a_geometric_mean_stands_under_all_its_parts_or_nowhere():
     assert not any("geometric" in row.cells[0] for row in panel.table.rows)
 
 
-def elsewhere(rows):
-    return [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in rows]
-
-
 def test_machines_are_compared_only_when_asked_and_then_labelled():
     alpha = [record("alpha", mode) for mode in ("eager", "graph")]
     beta = elsewhere([record("beta", mode) for mode in ("eager", "graph")])
@@ -189,6 +208,19 @@ def test_machines_are_compared_only_when_asked_and_then_labelled():
     together = built(alpha + beta, across=True)["frameworks"]
     assert together.sentences[0].startswith("Asked for: this section compares different machines")
     assert together.panels[0].table.rows[0].cells[2] == "beta graph on Another processor"
+
+
+def test_a_machine_s_long_name_is_broken_into_lines_not_cut():
+    name = "Some(R) Processor(TM) Platinum 1234C with sixty-four cores @ 2.00GHz"
+    beta = [row | {"device_name": name} for row in elsewhere([record("beta", mode) for mode in ("eager", "graph")])]
+    chart = built([record("alpha", "eager"), *beta], across=True)["frameworks"].panels[1].chart.drawing
+    axis = chart["layer"][-1]["encoding"]["y"]["axis"]
+    lines = json.loads(axis["labelExpr"].partition(")[datum")[0][1:])[f"beta graph on {name}"]
+    assert " ".join(lines) == f"beta graph on {name}"
+    assert max(map(len, lines)) <= charts.LINE
+    assert chart["height"]["step"] >= charts.LINE_STEP * len(lines)
+    svg = charts.svg(chart)
+    assert "…" not in svg and all(line in svg for line in lines)
 
 
 def test_sections_without_data_are_left_out():
@@ -220,60 +252,6 @@ def test_break_even_and_what_calls_save():
     (pair,) = facts.pairs(Points([record("alpha", "eager"), slow]).measured)
     assert pair.break_even is None
     assert pair.pays(10**6) == "no"
-
-
-def run(capsys, *words) -> tuple[int, str, str]:
-    code = runner.main(["report", *map(str, words)])
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
-
-
-def test_filters_of_the_command_line(tmp_path, capsys):
-    folder = write_run(tmp_path / "run", small_set())
-    code, _, _ = run(capsys, folder, "--framework", "beta", "--out", tmp_path / "other")
-    assert (code, (folder / "report.md").exists()) == (0, False)
-    text = (tmp_path / "other" / "report.md").read_text()
-    assert "beta graph" in text and "alpha" not in text and "(FRAMEWORK=beta)" in text.splitlines()[0]
-    for words, sentence in (
-        (("--framework", "betta"), "There is no framework in these records 'betta'; did you mean 'beta'?"),
-        (("--device", "gpu"), "There is no device in these records 'gpu'"),
-        (("--filter", "nothing"), "No cell of a-run fits FILTER=nothing"),
-        (("--out", __file__), "cannot be made a folder"),
-    ):
-        code, _, err = run(capsys, folder, *words)
-        assert code == 2 and sentence in err and err.count("\n") == 1
-
-
-def test_bad_runs_are_one_sentence(tmp_path, capsys):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "later.csv").write_text("schema_version,framework,mode,workload,status\n99,a,eager,w,ok\n")
-    for name, sentence in (
-        (tmp_path / "nowhere", "holds no run"),
-        (tmp_path / "empty", "holds no run"),
-        (tmp_path / "later.csv", "is of schema version 99"),
-    ):
-        code, _, err = run(capsys, name)
-        assert code == 2 and sentence in err and "Traceback" not in err
-
-
-def test_of_a_cell_measured_twice_the_newest_is_shown(tmp_path, capsys):
-    later = record("alpha", "eager", latency=44.0, started_at="2026-02-02T00:00:00Z", run_id="b-run")
-    paths = [write_run(tmp_path / "a", [record("alpha", "eager")]), write_run(tmp_path / "b", [later])]
-    code, out, _ = run(capsys, ",".join(map(str, reversed(paths))))
-    assert code == 0 and "1 records are of cells that were measured again later" in out and "44" in out
-    assert (tmp_path / "b" / "report.html").exists() and not (tmp_path / "a" / "report.html").exists()
-
-
-def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
-    rows = small_set()
-    a, b = write_run(tmp_path / "a", rows), write_run(tmp_path / "b", elsewhere(rows[:4]))
-    out = tmp_path / "all.csv"
-    assert runner.main(["gather", str(a), str(b), str(a), "--out", str(out)]) == 0
-    assert f"{len(rows) + 4} records of 2 runs and 2 machines" in capsys.readouterr().out
-    assert (tmp_path / "all.schema.json").exists()
-    assert run(capsys, out)[0] == 0
-    assert "Several machines" in (tmp_path / "report.md").read_text()
-    assert runner.main(["gather", str(a), "--out", str(tmp_path / "all.txt")]) == 2
 
 
 def test_many_records_make_a_page_that_can_be_opened(tmp_path):

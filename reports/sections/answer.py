@@ -34,7 +34,7 @@ def _graph(pairs: list[facts.Pair], names: list[str]) -> str:
     ranges = []
     groups = grouped((pair.graph for pair in pairs), lambda point: point.series)
     for series in (name for name in names if name in groups):
-        speedups = [point["speedup_vs_eager"] for point in groups[series] if point["speedup_vs_eager"] is not None]
+        speedups = [speedup for point in groups[series] if (speedup := point["speedup_vs_eager"]) is not None]
         if speedups:
             low, high = text_of(min(speedups)), text_of(max(speedups))
             ranges.append(f"{series} {low}×" if low == high else f"{series} {low}× to {high}×")
@@ -76,13 +76,14 @@ def _name(point, points) -> str:
 
 
 def _pays(pairs: list[facts.Pair]) -> str:
-    extras = [pair.extra_s for pair in pairs if pair.extra_s is not None]
-    if not extras:
+    known = {pair: extra for pair in pairs if (extra := pair.extra_s) is not None}
+    if not known:
         return "What compiling costs is not known here."
-    known = [pair for pair in pairs if pair.extra_s is not None]
+    extras = list(known.values())
     low, middle, high = (_more(value) for value in (min(extras), median(extras), max(extras)))
     span = low if low == high else f"{middle} (the median; from {low} to {high})"
-    shares = [f"{sum(p.pays(n) == facts.PAYS for p in known):,} after {n:,} calls" for n in CALLS]
+    sure = [(pair.gain_s.low, extra) for pair, extra in known.items() if pair.gain_s]
+    shares = [f"{sum(n * gain > extra for gain, extra in sure):,} after {n:,} calls" for n in CALLS]
     return (
         f"The first call of a graph mode takes {span} than eager's; of {times(len(known), 'comparison')}, "
         f"compiling has certainly paid for itself in {', in '.join(shares[:-1])}, and in {shares[-1]}."

@@ -45,7 +45,7 @@ def _fact(value) -> str:
 
 def _versions(material: Material) -> Table:
     names = ("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
-    found = Counter(tuple(point.record.get(name) for name in names) for point in material.points.all)
+    found = Counter(tuple(map(point.record.get, names)) for point in material.points.all)
     rows = [
         Row((*(str(part or "") for part in key), number(count)), {"framework": key[0], "device": key[2]})
         for key, count in found.items()

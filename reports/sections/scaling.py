@@ -66,13 +66,19 @@ def section(axis: Along, material: Material) -> Section | None:
     groups = [
         group
         for group in grouped(points, lambda point: material.points.group_of(point, axis.column)).values()
-        if any(len({p[axis.column] for p in own}) > 1 for own in grouped(group, lambda point: point.series).values())
+        if _varies(group, axis.column)
     ]
     if not groups:
         return None
     both = "Both axes are logarithmic; lines through the points are 95 % intervals of the medians."
     make = partial(_panel, axis=axis, material=material)
     return Section.of(axis.key, axis.title, (axis.sentence, both), groups, make)
+
+
+def _varies(group: list[Point], column: str) -> bool:
+    """Whether one of the series has more than one value in a column."""
+    first: dict[str, int] = {}
+    return any(first.setdefault(point.series, point.record[column]) != point.record[column] for point in group)
 
 
 def _panel(group: list[Point], axis: Along, material: Material) -> Panel:

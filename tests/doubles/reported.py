@@ -60,6 +60,11 @@ def small_set() -> list[dict]:
     return [*rows, crash | {"stderr_tail": tail}, wrong | {"latency_ms_median": 0.001}]
 
 
+def elsewhere(rows: list[dict]) -> list[dict]:
+    """The same records from another machine."""
+    return [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in rows]
+
+
 def profile(mode: str, seconds: float) -> dict:
     """A profiled cell, as `explain` leaves it."""
     classes = dict.fromkeys(CLASSES, 0.0) | {"matmul": seconds * 0.75, "pointwise": seconds * 0.25}

@@ -1,0 +1,92 @@
+"""The command `report`: what it reads, what it refuses, where it writes."""
+
+from __future__ import annotations
+
+import ast
+import os
+
+from conftest import ROOT
+from doubles.reported import elsewhere, record, small_set, write_run
+
+import runner
+from measurement.recordfile import write_csv
+from measurement.schema import NAMES
+from reports.points import COLUMNS_READ
+
+
+def run(capsys, *words) -> tuple[int, str, str]:
+    code = runner.main(["report", *map(str, words)])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def test_filters_of_the_command_line(tmp_path, capsys):
+    folder = write_run(tmp_path / "run", small_set())
+    code, _, _ = run(capsys, folder, "--framework", "beta", "--out", tmp_path / "other")
+    assert (code, (folder / "report.md").exists()) == (0, False)
+    text = (tmp_path / "other" / "report.md").read_text()
+    assert "beta graph" in text and "alpha" not in text and "(FRAMEWORK=beta)" in text.splitlines()[0]
+    for words, sentence in (
+        (("--framework", "betta"), "There is no framework in these records 'betta'; did you mean 'beta'?"),
+        (("--device", "gpu"), "There is no device in these records 'gpu'"),
+        (("--filter", "nothing"), "No cell of a-run fits FILTER=nothing"),
+        (("--out", __file__), "cannot be made a folder"),
+    ):
+        code, _, err = run(capsys, folder, *words)
+        assert code == 2 and sentence in err and err.count("\n") == 1
+
+
+def test_bad_runs_are_one_sentence(tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "later.csv").write_text("schema_version,framework,mode,workload,status\n99,a,eager,w,ok\n")
+    for name, sentence in (
+        (tmp_path / "nowhere", "holds no run"),
+        (tmp_path / "empty", "holds no run"),
+        (tmp_path / "later.csv", "is of schema version 99"),
+    ):
+        code, _, err = run(capsys, name)
+        assert code == 2 and sentence in err and "Traceback" not in err
+
+
+def test_of_a_cell_measured_twice_the_newest_is_shown(tmp_path, capsys):
+    later = record("alpha", "eager", latency=44.0, started_at="2026-02-02T00:00:00Z", run_id="b-run")
+    paths = [write_run(tmp_path / "a", [record("alpha", "eager")]), write_run(tmp_path / "b", [later])]
+    code, out, _ = run(capsys, ",".join(map(str, reversed(paths))))
+    assert code == 0 and "1 records are of cells that were measured again later" in out and "44" in out
+    assert (tmp_path / "b" / "report.html").exists() and not (tmp_path / "a" / "report.html").exists()
+
+
+def test_the_table_is_read_only_where_it_has_all_records(tmp_path, capsys):
+    folder = write_run(tmp_path / "run", small_set())
+    for rows in (small_set(), small_set()[:-4]):
+        write_csv(rows, folder / "results.csv")
+        assert run(capsys, folder)[0] == 0
+        assert f"{len(small_set())} cells" in (folder / "report.html").read_text()
+    (folder / "results.csv").write_text("spoilt by an editor")
+    assert run(capsys, folder)[0] == 0
+    old = (folder / "records.jsonl").stat().st_mtime - 10
+    write_csv([row | {"framework_version": "old"} for row in small_set()], folder / "results.csv")
+    os.utime(folder / "results.csv", (old, old))
+    assert run(capsys, folder)[0] == 0
+    assert "alpha 1.2" in (folder / "report.html").read_text()
+
+
+def test_a_report_reads_every_column_that_it_looks_at():
+    others = {"compare.py", "columns.py", "explanation.py"}
+    paths = [path for path in (ROOT / "reports").rglob("*.py") if path.name not in others]
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text()))]
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert texts & set(NAMES) - set(COLUMNS_READ) == set()
+    assert set(COLUMNS_READ) - texts - {"run_id"} == set()
+
+
+def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
+    rows = small_set()
+    a, b = write_run(tmp_path / "a", rows), write_run(tmp_path / "b", elsewhere(rows[:4]))
+    out = tmp_path / "all.csv"
+    assert runner.main(["gather", str(a), str(b), str(a), "--out", str(out)]) == 0
+    assert f"{len(rows) + 4} records of 2 runs and 2 machines" in capsys.readouterr().out
+    assert (tmp_path / "all.schema.json").exists()
+    assert run(capsys, out)[0] == 0
+    assert "Several machines" in (tmp_path / "report.md").read_text()
+    assert runner.main(["gather", str(a), "--out", str(tmp_path / "all.txt")]) == 2
