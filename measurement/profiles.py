@@ -43,7 +43,7 @@ PROFILES = {
     profile.name: profile
     for profile in (
         # One launch, a few seconds a cell: an answer while you wait.
-        Profile("quick", 1, 1, 4.0, 12.0, 10, 0.05, stop_early=False, warmup_seconds=3.0),
+        Profile("quick", 1, 1, 4.0, 12.0, 10, 0.05, stop_early=False, warmup_seconds=2.0),
         # Three launches: the interval knows how processes differ.
         Profile("standard", 3, 3, 15.0, 60.0, 10, 0.01, stop_early=False, warmup_seconds=6.0),
         # Five to seven launches, until the interval is within 1 %.

@@ -1,0 +1,95 @@
+"""The real frameworks under training, and at a sequence length that they have not seen; tiny shapes, real workers."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from test_frameworks import QUICKLY, REAL, bench, interpreter
+
+import frameworks
+from frameworks.description import Framework
+from measurement.schema import MEASURED
+
+pytestmark = pytest.mark.timeout(1200)
+
+TRAINING = """
+workload = ["mlp", "bert-tiny", "gpt-tiny"]
+pass = "training"
+mode = "all"
+batch = 2
+seq = 16
+mask = "full"
+width = 32
+depth = 2
+accumulate = [1, 2]
+threads = 1
+budget = 0.1
+"""
+
+
+@pytest.fixture(scope="session", params=REAL)
+def trained(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
+    """A framework with the records of a few iterations of every model that is trained."""
+    interpreter(request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    (folder / "training.toml").write_text(TRAINING)
+    done = bench(folder / "run", "--sweep", str(folder / "training.toml"), "--framework", request.param)
+    assert done.code == 0, done.output
+    return frameworks.describe(request.param), done.records
+
+
+def test_losses_of_three_iterations_agree_with_the_oracle_s(trained):
+    framework, records = trained
+    measured = [record for record in records if record["status"] in MEASURED]
+    assert {record["mode"] for record in measured} >= {"eager", framework.default_graph}
+    assert len({record["workload"] for record in measured}) == 3
+    for record in measured:
+        assert record["parity_reference"] == "numpy"
+        assert record["parity_max_abs_err"] <= 1e-3, record["cell"]
+        assert "optimizer" in json.loads(record["settings"])
+        assert record["recompilations"] in (0, None)
+
+
+def test_what_cannot_train_says_so(trained):
+    for record in (record for record in trained[1] if record["status"] not in MEASURED):
+        assert record["status"] == "unsupported", (record["cell"], record["reason"])
+        assert record["reason"]
+
+
+@pytest.fixture(scope="session", params=REAL)
+def unseen(request, tmp_path_factory) -> list[dict]:
+    """A framework's eager and default graph mode, static and dynamic, that meet another sequence length when warm."""
+    interpreter(request.param)
+    words = ["--workload", "bert-tiny", "--impl", "plain", "--seq", "16", "--unseen-seq", "24", *QUICKLY]
+    out = tmp_path_factory.mktemp("unseen") / "run"
+    done = bench(out, *words, "--shapes", "static,dynamic", "--framework", request.param)
+    assert done.code == 0, done.output
+    return done.records
+
+
+def test_a_static_graph_compiles_again_for_an_unseen_length_a_dynamic_one_does_not(unseen):
+    for record in unseen:
+        description = frameworks.describe(record["framework"])
+        if record["framework"] == "jax" and (record["mode"], record["shapes"]) == ("jit", "dynamic"):
+            assert record["status"] == "unsupported"
+            continue
+        assert record["status"] in MEASURED, record["reason"]
+        assert record.get("unseen_problem") is None  # its outputs are right as well
+        assert record["unseen_seq_len"] == 24
+        assert record["unseen_first_call_s"] > 0
+        assert record["unseen_latency_ms"] > 0
+        if description.mode(record["mode"]).graph:
+            assert record["unseen_compilations"] == (1 if record["shapes"] == "static" else 0)
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_a_build_for_the_cpu_says_so_when_asked_for_a_gpu(framework, tmp_path):
+    words = ["--framework", framework, "--workload", "mlp", "--device", "gpu", *QUICKLY]
+    done = bench(tmp_path / "run", *words, "--python", str(interpreter(framework)))
+    assert done.code == 0, done.output
+    assert [record["mode"] for record in done.records] == ["eager", frameworks.describe(framework).default_graph]
+    for record in done.records:
+        assert record["status"] == "unsupported"
+        assert re.search(r"for the CPU only: install (a build for CUDA|jax\[cuda13\])\.$", record["reason"])
