@@ -59,7 +59,7 @@ reproduce: $(RUNNER)
 	    PYTHON COMPILE_CACHE,DRY_RUN FORCE ISOLATE)
 
 report: $(RUNNER)
-	@$(RUNNER) runner.py report $(call named,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE DTYPE DEVICE FILTER OUT,ACROSS)
+	@$(RUNNER) runner.py report $(call named,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE PASS DTYPE DEVICE FILTER OUT,ACROSS)
 
 compare: $(RUNNER)
 	@$(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)

@@ -109,7 +109,7 @@ def add_readers(commands) -> None:
     what = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"
     command = commands.add_parser("report", help="what runs have found", description=report.__doc__)
     command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what} (default: newest); or A,B")
-    for name in ("framework", "workload", "impl", "mode", "dtype", "device"):
+    for name in ("framework", "workload", "impl", "mode", "pass", "dtype", "device"):
         command.add_argument(f"--{name}", metavar="A,B", help="only these")
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--across", action="store_true", help="compare different machines with each other")

@@ -71,7 +71,9 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
         whole = is_table or len(row) == len(wanted) == len(schema.NAMES)  # as the suite writes them
         found.records.append(row if whole else {name: row.get(name) for name in wanted})
     if older:
-        found.remarks.append(f"{path}: {older} records are of an earlier schema; columns that came later are empty.")
+        found.remarks.append(
+            f"{_name(path)}: {older} records are of an earlier schema; columns that came later are empty."
+        )
     return found
 
 
@@ -97,6 +99,11 @@ def _version(row: dict, path: Path) -> int:
     return version
 
 
+def _name(path: Path) -> str:
+    """The file and its folder: remarks go into pages that are shared, where a whole path belongs to nobody else."""
+    return f"{path.parent.name}/{path.name}"
+
+
 def _jsonl_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
     torn: list[int] = []
     for row in json_lines(path, torn):
@@ -107,7 +114,7 @@ def _jsonl_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
     if torn:
         lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
         remarks.append(
-            f"{path}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
+            f"{_name(path)}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
         )
 
 
@@ -121,7 +128,7 @@ def _csv_rows(path: Path, remarks: list[str], wanted: Collection[str]) -> Iterat
         kinds = {column.name: column.kind for column in schema.COLUMNS}
         unknown = [name for name in header if name and name not in kinds]
         if unknown:
-            remarks.append(f"{path}: columns that the suite does not know are left out: {', '.join(unknown)}.")
+            remarks.append(f"{_name(path)}: columns that the suite does not know are left out: {', '.join(unknown)}.")
         places = {name: index for index, name in enumerate(header) if name in kinds and name in wanted}
         readers = {name: _column_reader(kinds[name], separator) for name in places}
         width, picked = max(places.values()) + 1, itemgetter(*places.values())

@@ -11,6 +11,7 @@ FLAGS = {
     "workload": "workload",
     "impl": "implementation",
     "mode": "mode",
+    "pass": "pass",
     "dtype": "dtype",
     "device": "device",
 }
