@@ -39,13 +39,13 @@ def test_a_jax_without_a_cache_size_counts_by_its_events():
     code = """
 from types import SimpleNamespace
 import jax
-from frameworks.jax.adapter import Adapter
-adapter = Adapter()
+from frameworks.jax.graphs import Compilations
+compilations = Compilations()
 def whole_model_x(x):
     return x + 1
 real = jax.jit(whole_model_x)
 graph = SimpleNamespace(__name__="whole_model_x", lower=real.lower)
-capture = adapter._graph_capture(graph, (1.0,), "xla:cpu", "")
+capture = compilations._of_graph(graph, (1.0,), "xla:cpu", "")
 before = capture()
 real(1.0)
 print(before.whole, before.graphs, capture().whole, capture().graphs, capture().compilations)
