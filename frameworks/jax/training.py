@@ -62,6 +62,7 @@ def iteration(family: str, forward: Callable, dtype: np.dtype, accumulate: int, 
         return LOSSES[family](params, forward(params, *map(cast, given)), target)
 
     gradients_of = jax.value_and_grad(objective)
+    adamw = optimizer()
 
     def summed(params: dict, inputs: tuple) -> tuple:
         if accumulate == 1:
@@ -81,7 +82,7 @@ def iteration(family: str, forward: Callable, dtype: np.dtype, accumulate: int, 
     def iterate(state: tuple, *inputs: jax.Array) -> tuple:
         params, moments = state
         loss, gradients = summed(params, inputs)
-        updates, moments = optimizer().update(gradients, moments, params)
+        updates, moments = adamw.update(gradients, moments, params)
         return (optax.apply_updates(params, updates), moments), loss
 
     return iterate
