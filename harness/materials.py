@@ -111,7 +111,8 @@ def _make(request: dict) -> dict:
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     wanted = workload.weight_parameters(parameters)
     name, load = _weights_source(workload, wanted, request["source"], request["seed"])
-    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, request['pass'], wanted, name)}"
+    tensors = sorted(workload.weight_shapes(wanted))  # passes share their weights unless one has more of them
+    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, tensors, wanted, name)}"
     if not weights.exists():
         with _temporary() as folder:
             for tensor, value in load().items():
