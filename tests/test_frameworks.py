@@ -53,16 +53,20 @@ def bench(out: Path, *words: str) -> Finished:
     return Finished(done.returncode, done.stdout, out)
 
 
+def run_sweep(framework: str, text: str, folder: Path) -> tuple[Framework, list[dict]]:
+    """The framework with the records of a sweep file's cells, one for each that was planned."""
+    interpreter(framework)
+    (folder / "tiny.toml").write_text(text)
+    done = bench(folder / "run", "--sweep", str(folder / "tiny.toml"), "--framework", framework)
+    assert done.code == 0, done.output
+    assert sorted(record["cell"] for record in done.records) == sorted(done.planned)
+    return frameworks.describe(framework), done.records
+
+
 @pytest.fixture(scope="session", params=REAL)
 def swept(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
     """A framework with the records of its tiny sweep."""
-    interpreter(request.param)
-    folder = tmp_path_factory.mktemp(request.param)
-    (folder / "tiny.toml").write_text(SWEEP)
-    done = bench(folder / "run", "--sweep", str(folder / "tiny.toml"), "--framework", request.param)
-    assert done.code == 0, done.output
-    assert sorted(record["cell"] for record in done.records) == sorted(done.planned)
-    return frameworks.describe(request.param), done.records
+    return run_sweep(request.param, SWEEP, tmp_path_factory.mktemp(request.param))
 
 
 def is_known_to_be_wrong(record: dict) -> bool:

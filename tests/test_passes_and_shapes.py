@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from test_frameworks import QUICKLY, REAL, bench, interpreter
+from test_frameworks import QUICKLY, REAL, bench, interpreter, run_sweep
 
 import frameworks
 from frameworks.description import Framework
@@ -32,12 +32,7 @@ budget = 0.1
 @pytest.fixture(scope="session", params=REAL)
 def trained(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
     """A framework with the records of a few iterations of every model that is trained."""
-    interpreter(request.param)
-    folder = tmp_path_factory.mktemp(request.param)
-    (folder / "training.toml").write_text(TRAINING)
-    done = bench(folder / "run", "--sweep", str(folder / "training.toml"), "--framework", request.param)
-    assert done.code == 0, done.output
-    return frameworks.describe(request.param), done.records
+    return run_sweep(request.param, TRAINING, tmp_path_factory.mktemp(request.param))
 
 
 def test_losses_of_three_iterations_agree_with_the_oracle_s(trained):

@@ -7,26 +7,33 @@ import math
 import numpy as np
 
 
-def norm64(row, weights, name, epsilon):
+def standard64(row, epsilon):
     mean = sum(row) / len(row)
     variance = sum((value - mean) ** 2 for value in row) / len(row)
-    return (row - mean) / math.sqrt(variance + epsilon) * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+    return (row - mean) / math.sqrt(variance + epsilon)
+
+
+def norm64(row, weights, name, epsilon):
+    return standard64(row, epsilon) * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
 def linear64(row, weights, name):
     return np.einsum("oi,i->o", weights[f"{name}.weight"], row) + weights[f"{name}.bias"]
 
 
-def attention64(rows, weights, prefix, heads):
-    """Context of every position: for each head, weights over positions by the exponential of q k / sqrt(width)."""
-    q, k, v = ([linear64(row, weights, f"{prefix}.self.{n}") for row in rows] for n in ("query", "key", "value"))
-    width = len(rows[0]) // heads
+def attention64(q, k, v, heads, causal):
+    """Context of every position: for each head, weights over positions by the exponential of q k / sqrt(width).
+
+    Over all positions, or, if `causal`, over those up to its own.
+    """
+    width = len(q[0]) // heads
     context = []
-    for i in range(len(rows)):
+    for i in range(len(q)):
+        attended = range(i + 1 if causal else len(q))
         parts = []
         for head in range(heads):
             own = slice(head * width, (head + 1) * width)
-            exponentials = [math.exp(np.dot(q[i][own], k[j][own]) / math.sqrt(width)) for j in range(len(rows))]
+            exponentials = [math.exp(np.dot(q[i][own], k[j][own]) / math.sqrt(width)) for j in attended]
             parts.append(sum(e * v[j][own] for j, e in enumerate(exponentials)) / sum(exponentials))
         context.append(np.concatenate(parts))
     return context
@@ -40,7 +47,9 @@ def bert64(model, parameters, weights, inputs):
         rows = [norm64(row, weights, "embeddings.LayerNorm", 1e-12) for row in rows]
         for layer in range(model.layers):
             name = f"encoder.layer.{layer}"
-            context = attention64(rows, weights, f"{name}.attention", model.heads)
+            names = (f"{name}.attention.self.{part}" for part in ("query", "key", "value"))
+            q, k, v = ([linear64(row, weights, part) for row in rows] for part in names)
+            context = attention64(q, k, v, model.heads, causal=False)
             context = [linear64(row, weights, f"{name}.attention.output.dense") for row in context]
             rows = [
                 norm64(r + c, weights, f"{name}.attention.output.LayerNorm", 1e-12)
@@ -94,38 +103,20 @@ def gpt64(model, parameters, weights, inputs):
     for ids in inputs["input_ids"]:
         rows = [weights["wte.weight"][token] + weights["wpe.weight"][place] for place, token in enumerate(ids)]
         for layer in range(model.layers):
-            context = causal_attention64(rows, weights, f"h.{layer}", model.heads)
+            normed = [standard64(row, 1e-5) * weights[f"h.{layer}.ln_1.weight"] for row in rows]
+            products = np.split(weights[f"h.{layer}.attn.c_attn.weight"], 3, axis=0)
+            q, k, v = ([matrix @ row for row in normed] for matrix in products)
+            context = attention64(q, k, v, model.heads, causal=True)
             rows = [r + weights[f"h.{layer}.attn.c_proj.weight"] @ c for r, c in zip(rows, context, strict=True)]
             for place, row in enumerate(rows):
-                wide = weights[f"h.{layer}.mlp.c_fc.weight"] @ unbiased_norm64(row, weights[f"h.{layer}.ln_2.weight"])
+                wide = weights[f"h.{layer}.mlp.c_fc.weight"] @ (
+                    standard64(row, 1e-5) * weights[f"h.{layer}.ln_2.weight"]
+                )
                 wide = np.array([x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in wide])
                 rows[place] = row + weights[f"h.{layer}.mlp.c_proj.weight"] @ wide
-        last = unbiased_norm64(rows[-1], weights["ln_f.weight"])
+        last = standard64(rows[-1], 1e-5) * weights["ln_f.weight"]
         logits.append([float(np.dot(word, last)) for word in weights["wte.weight"]])
     return {"logits": np.array(logits)}
-
-
-def unbiased_norm64(row, weight):
-    mean = sum(row) / len(row)
-    return (row - mean) / math.sqrt(sum((value - mean) ** 2 for value in row) / len(row) + 1e-5) * weight
-
-
-def causal_attention64(rows, weights, prefix, heads):
-    """Context of every position over those up to it."""
-    normed = [unbiased_norm64(row, weights[f"{prefix}.ln_1.weight"]) for row in rows]
-    q, k, v = (
-        [matrix @ row for row in normed] for matrix in np.split(weights[f"{prefix}.attn.c_attn.weight"], 3, axis=0)
-    )
-    width = len(rows[0]) // heads
-    context = []
-    for i in range(len(rows)):
-        parts = []
-        for head in range(heads):
-            own = slice(head * width, (head + 1) * width)
-            exponentials = [math.exp(np.dot(q[i][own], k[j][own]) / math.sqrt(width)) for j in range(i + 1)]
-            parts.append(sum(e * v[j][own] for j, e in enumerate(exponentials)) / sum(exponentials))
-        context.append(np.concatenate(parts))
-    return context
 
 
 INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64, "fused-cos": cosines64}
