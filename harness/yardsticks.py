@@ -13,8 +13,8 @@ from measurement.peaks import Peaks
 
 # Large enough to reach the peak and to leave the caches, small enough for a second or so. On the CPU the copy stays
 # under 32 MiB: above that glibc maps new pages for every result, and their faults, not the memory, would be timed.
-SIZES = {"cpu": {"matmul": {"size": 2048}, "pointwise-chain": {"elements": 7_500_000, "repeat": 1}}}
-SIZES["gpu"] = {"matmul": {"size": 8192}, "pointwise-chain": {"elements": 1 << 26, "repeat": 1}}
+SIZES = {"cpu": {"matmul": {"size": 2048}, "stream": {"elements": 7_500_000}}}
+SIZES["gpu"] = {"matmul": {"size": 8192}, "stream": {"elements": 1 << 26}}
 
 
 def key(cell: Cell) -> str:
@@ -48,6 +48,6 @@ def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
         names.append(f"{cell.workload} {cell.parameters[0][1]}")
     return Peaks(
         flops_per_s=rates["matmul"][0],
-        bytes_per_s=rates["pointwise-chain"][1],
+        bytes_per_s=rates["stream"][1],
         source=f"measured here: {cell.framework} eager, {', '.join(names)}",
     )

@@ -11,6 +11,7 @@ import math
 import random
 import time
 import timeit
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from typing import Any
 
 from measurement.profiles import Profile
 from measurement.statistics import log_ratios, median_interval, steady
+
+# The outputs of a sample of large vectors would fill a GPU, and the allocator be timed instead of the calls.
+ALIVE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,18 @@ class Contender:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
+    alive: int | None = None  # outputs kept until synchronized, the latest ones; None: all
     timer: Callable[[int], float] | None = None  # seconds per call over so many calls, by somebody else's clock
 
     @property
     def cpu_per_wall(self) -> float | None:
         """Cores kept busy by this mode's samples: process CPU time over wall time."""
         return self.cpu_seconds / self.wall_seconds if self.wall_seconds else None
+
+
+def alive_at_once(output_bytes: int) -> int:
+    """How many outputs of that size may be alive in a sample: two, or as many as `ALIVE_BYTES` hold."""
+    return max(2, ALIVE_BYTES // max(output_bytes, 1))
 
 
 def first_call(contender: Contender, clocks: Clocks) -> Any:
@@ -73,7 +83,8 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
         for _ in range(calls):
             synchronize(step())
         return (wall() - start) / calls
-    outputs = []  # alive until synchronized, so that no framework reuses their memory under queued work
+    # Alive until synchronized, so that no framework reuses their memory under queued work.
+    outputs: deque = deque(maxlen=contender.alive)
     start = wall()
     for _ in range(calls):
         outputs.append(step())

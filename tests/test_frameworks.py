@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(1200)
 QUICKLY = ("--threads", "1", "--budget", "0.1")
 # Every model of every framework in every mode.
 SWEEP = """
-workload = ["bert-tiny", "gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"]
+workload = ["bert-tiny", "gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"]
 impl = ["library", "plain"]
 mode = "all"
 batch = 2
@@ -89,7 +89,7 @@ def test_every_cell_is_measured_or_says_why_not(swept):
             ), record["cell"]  # fmt: skip
     measured = {(r["workload"], r["implementation"], r["mode"]) for r in records if r["status"] in MEASURED}
     for mode in ("eager", framework.default_graph):
-        for workload in ("gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"):
+        for workload in ("gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"):
             assert (workload, "plain", mode) in measured
         for implementation in framework.models:
             assert ("bert-tiny", implementation, mode) in measured

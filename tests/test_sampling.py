@@ -12,7 +12,15 @@ from doubles.clock import Machine, Output
 from pytest import approx
 
 from measurement.profiles import PROFILES, Profile
-from measurement.sampling import Contender, first_call, independent_timer, take_rounds, take_sample, warm_up
+from measurement.sampling import (
+    Contender,
+    alive_at_once,
+    first_call,
+    independent_timer,
+    take_rounds,
+    take_sample,
+    warm_up,
+)
 
 TICK = 1 / 1024  # binary, so that sums of it are exact
 PROFILE = Profile(
@@ -95,6 +103,25 @@ def test_the_double_notices_an_output_that_died_early(machine):
     contender.step()
     with pytest.raises(AssertionError, match="died"):
         contender.synchronize(contender.step())
+
+
+def test_outputs_stay_alive_as_far_as_memory_allows(machine):
+    """A sample of large outputs keeps the latest ones, so that what is timed is not an allocator in need."""
+    for alive, expected in ((None, 5), (2, 3), (9, 5)):  # a new output replaces the oldest once it is made
+        contender = machine.contender("a", TICK, synchronize_each_call=False, calls_per_sample=5, alive=alive)
+        counts, step = [], contender.step
+
+        def watched(step=step, counts=counts):
+            output = step()
+            counts.append(len(machine.alive["a"]))
+            return output
+
+        contender.step = watched
+        take_sample(contender, machine.clocks)
+        assert contender.samples == [TICK]
+        assert max(counts) == expected
+    assert alive_at_once(1 << 28) == 4
+    assert alive_at_once(1 << 30) == alive_at_once(1 << 40) == 2
 
 
 def test_cpu_per_wall_counts_the_timed_calls_alone(machine):

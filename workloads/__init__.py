@@ -8,7 +8,7 @@ PASSES = ("inference", "training")
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
-_MODULES |= {"fused-cos": "pointwise", "op-overhead": "overhead"}
+_MODULES |= {"fused-cos": "pointwise", "stream": "pointwise", "op-overhead": "overhead"}
 
 
 def names() -> tuple[str, ...]:

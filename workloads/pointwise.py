@@ -13,7 +13,33 @@ FACTOR = np.float32(-1)
 
 
 @dataclass(frozen=True)
-class PointwiseChain(Workload):
+class OnVector(Workload):
+    """`repeat` pointwise operators on one vector; without weights unless a workload says otherwise."""
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return {}
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        return {"x": np.random.default_rng(seed).standard_normal(int(parameters["elements"]), dtype=np.float32)}
+
+    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+        elements, repeat = int(parameters["elements"]), int(parameters.get("repeat", 1))
+        weights = sum(int(np.prod(shape)) for shape in self.weight_shapes(parameters).values())
+        once = 2 * bytes_per_value * elements
+        return Cost(
+            (OperatorCost("pointwise", repeat * elements, repeat * once),),
+            compulsory_bytes=once + bytes_per_value * weights,
+        )
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class PointwiseChain(OnVector):
     """`x = x * factor`, `repeat` times. The factor is a weight: compilers merge multiplications by constants."""
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -22,37 +48,15 @@ class PointwiseChain(Workload):
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return {"factor": np.full((1,), FACTOR)}
 
-    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        return {"x": np.random.default_rng(seed).standard_normal(int(parameters["elements"]), dtype=np.float32)}
-
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
         # The power at once: a thousand multiplications of a GPU's vector would take NumPy a minute.
         power = np.float64(weights["factor"][0]) ** int(parameters["repeat"])
         return {"output": (inputs["x"] * power).astype(np.float32)}  # (N,)
 
-    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
-        elements, repeat = int(parameters["elements"]), int(parameters["repeat"])
-        once = 2 * bytes_per_value * elements
-        return Cost(
-            (OperatorCost("pointwise", repeat * elements, repeat * once),), compulsory_bytes=once + bytes_per_value
-        )
-
-    def items_per_call(self, parameters: Parameters) -> int:
-        return 1
-
 
 @dataclass(frozen=True)
-class FusedCos(Workload):
+class FusedCos(OnVector):
     """`x = cos(x)`, `repeat` times. Two in one kernel move as much memory as one."""
-
-    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
-        return {}
-
-    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        return {}
-
-    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        return {"x": np.random.default_rng(seed).standard_normal(int(parameters["elements"]), dtype=np.float32)}
 
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
         x = inputs["x"]  # (N,)
@@ -60,13 +64,17 @@ class FusedCos(Workload):
             x = np.cos(x)  # (N,)
         return {"output": x}
 
-    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
-        elements, repeat = int(parameters["elements"]), int(parameters["repeat"])
-        once = 2 * bytes_per_value * elements
-        return Cost((OperatorCost("pointwise", repeat * elements, repeat * once),), compulsory_bytes=once)
 
-    def items_per_call(self, parameters: Parameters) -> int:
-        return 1
+@dataclass(frozen=True)
+class Stream(OnVector):
+    """`x + x`: as much memory as a framework's own operator moves, counted like Copy of McCalpin's STREAM.
+
+    One operand under two names: a factor that is broadcast takes slower kernels in some frameworks, and what is a
+    constant's product or a copy may be no work at all.
+    """
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        return {"output": inputs["x"] + inputs["x"]}  # (N,)
 
 
 _ELEMENTS = Parameter("elements", "elements", 1 << 24, "values in the vector", implementations=("plain",))
@@ -95,5 +103,13 @@ WORKLOADS = {
         input_sets=1,
         parameters=(_ELEMENTS, _repeat(2, "cosines", 64)),
         tolerance={"fp32": 1e-6, "tf32": 1e-6, "bf16": 3e-2, "fp16": 4e-3},
+    ),
+    "stream": Stream(
+        name="stream",
+        family="stream",
+        implementations=("plain",),
+        input_sets=1,
+        parameters=(_ELEMENTS,),
+        tolerance={"fp32": 1e-6, "tf32": 1e-6, "bf16": 6e-2, "fp16": 8e-3},  # of values up to ten
     ),
 }

@@ -40,7 +40,7 @@ FRAMEWORK = Framework(
     default_graph="jit",
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=_environment,
     dumps=hlo.DUMPS,

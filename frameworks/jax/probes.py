@@ -15,6 +15,11 @@ def cosines(parameters: Parameters, params: dict, x: jax.Array) -> dict:
     return {"output": x}
 
 
+def doubled(parameters: Parameters, params: dict, x: jax.Array) -> dict:
+    """`x` (N,) -> (N,)."""
+    return {"output": x + x}
+
+
 def additions(parameters: Parameters, params: dict, x: jax.Array) -> dict:
     """`additions` tiny additions, each on the last one's result: `x` (N,) -> (N,)."""
     terms = (params["up"], params["down"])
@@ -23,4 +28,4 @@ def additions(parameters: Parameters, params: dict, x: jax.Array) -> dict:
     return {"output": x}
 
 
-FORWARD = {"fused-cos": cosines, "op-overhead": additions}
+FORWARD = {"fused-cos": cosines, "stream": doubled, "op-overhead": additions}

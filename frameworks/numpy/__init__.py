@@ -8,7 +8,7 @@ FRAMEWORK = Framework(
     distributions=("numpy",),
     modes=(Mode("eager", graph=False, summary="operator by operator", devices=("cpu",), passes=("inference",)),),
     default_graph=None,
-    models={"plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead")},
+    models={"plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead")},
     environment=lambda threads, device_kind: openmp_environment(threads),
     oracle=True,
 )

@@ -39,7 +39,7 @@ FRAMEWORK = Framework(
     default_graph="to_static",
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=_environment,
     pinned=True,

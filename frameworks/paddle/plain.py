@@ -177,6 +177,7 @@ SMALL_MODELS = {
     "matmul": lambda parameters, weights: load(Matmul(parameters["size"]), weights, str),
     "pointwise-chain": lambda parameters, weights: load(PointwiseChain(parameters["repeat"]), weights, str),
     "fused-cos": lambda parameters, weights: load(probes.FusedCos(parameters["repeat"]), weights, str),
+    "stream": lambda parameters, weights: load(probes.Stream(), weights, str),
     "op-overhead": lambda parameters, weights: load(probes.OpOverhead(parameters["additions"]), weights, str),
 }
 

@@ -20,6 +20,14 @@ class FusedCos(nn.Layer):
         return x
 
 
+class Stream(nn.Layer):
+    """A vector added to itself."""
+
+    def forward(self, x):
+        """`x` (N,) -> output (N,)."""
+        return x + x
+
+
 class OpOverhead(nn.Layer):
     """`additions` tiny additions, each on the last one's result."""
 

@@ -36,7 +36,7 @@ FRAMEWORK = Framework(
     default_graph="function",
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=environment,
     dumps=hlo.DUMPS,

@@ -20,6 +20,13 @@ class FusedCos(tf.Module):
         return {"output": x}
 
 
+class Stream(tf.Module):
+    """A vector added to itself."""
+
+    def __call__(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {"output": x + x}  # (N,)
+
+
 class OpOverhead(tf.Module):
     """`additions` tiny additions, each on the last one's result."""
 
@@ -37,6 +44,7 @@ class OpOverhead(tf.Module):
 
 MODELS = {
     "fused-cos": lambda workload, cell, weights, types: FusedCos(cell.parameter("repeat")),
+    "stream": lambda workload, cell, weights, types: Stream(),
     "op-overhead": lambda workload, cell, weights, types: OpOverhead(
         weights, cell.parameter("additions"), types.variables
     ),

@@ -52,7 +52,7 @@ FRAMEWORK = Framework(
     default_graph="inductor",
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "op-overhead"),
+        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=environment,
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),

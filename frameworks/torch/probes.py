@@ -20,6 +20,14 @@ class FusedCos(nn.Module):
         return {"output": x}
 
 
+class Stream(nn.Module):
+    """A vector added to itself."""
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        """`x` (N,) -> output (N,)."""
+        return {"output": x + x}
+
+
 class OpOverhead(nn.Module):
     """`additions` tiny additions, each on the last one's result."""
 
@@ -38,5 +46,6 @@ class OpOverhead(nn.Module):
 
 MODELS = {
     "fused-cos": lambda parameters: FusedCos(parameters["repeat"]),
+    "stream": lambda parameters: Stream(),
     "op-overhead": lambda parameters: OpOverhead(parameters["additions"]),
 }

@@ -18,6 +18,7 @@ class Machine:
     def __init__(self):
         self.now, self.cpu, self.queued = 0.0, 0.0, []
         self.log: list[tuple] = []  # (event, name or time)
+        self.alive: dict[str, weakref.WeakSet] = {}  # the outputs that somebody holds, by name
         self.clocks = Clocks(self.read, lambda: self.cpu)
 
     def read(self) -> float:
@@ -41,14 +42,17 @@ class Machine:
 
         def synchronize(output) -> None:
             assert output in alive
-            assert len(alive) >= len(self.queued), "an output died before it was synchronized"
+            expected = min(len(self.queued), contender.alive or len(self.queued))
+            assert len(alive) >= expected, "an output died before it was synchronized"
             self.log.append(("synchronize", name))
             for _, duration in self.queued:
                 self.now += duration
                 self.cpu += duration * cores
             self.queued.clear()
 
-        return Contender(name, step, synchronize, **fields)
+        contender = Contender(name, step, synchronize, **fields)
+        self.alive[name] = alive
+        return contender
 
     def called(self) -> list[str]:
         return [what for event, what in self.log if event == "call"]

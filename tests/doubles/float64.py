@@ -92,6 +92,10 @@ def cosines64(model, parameters, weights, inputs):
     return {"output": np.array(values)}
 
 
+def doubled64(model, parameters, weights, inputs):
+    return {"output": np.array([2 * float(value) for value in inputs["x"]])}
+
+
 def additions64(model, parameters, weights, inputs):
     downs = parameters["additions"] // 2
     ups = parameters["additions"] - downs
@@ -120,4 +124,4 @@ def gpt64(model, parameters, weights, inputs):
 
 
 INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64, "fused-cos": cosines64}
-INDEPENDENT |= {"op-overhead": additions64, "gpt": gpt64}
+INDEPENDENT |= {"stream": doubled64, "op-overhead": additions64, "gpt": gpt64}

@@ -16,6 +16,7 @@ SMALL = {
     "matmul": {"size": 5},
     "pointwise-chain": {"elements": 7, "repeat": 3},
     "fused-cos": {"elements": 7, "repeat": 2},
+    "stream": {"elements": 7},
     "op-overhead": {"elements": 3, "additions": 5},
 }
 
