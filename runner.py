@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 INTERRUPTED = 130
@@ -208,8 +209,19 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def stop_politely() -> None:
+    """Take what a job scheduler or a closed terminal sends like Ctrl-C; what is ignored (nohup) stays ignored."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(name) == signal.SIG_DFL:
+            signal.signal(name, interrupt)
+
+
 def main(words: list[str] | None = None) -> int:
-    """Run the command line; the exit code is 2 for what cannot be asked, 130 after Ctrl-C."""
+    """Run the command line; the exit code is 2 for what cannot be asked, 130 after Ctrl-C, SIGTERM or SIGHUP."""
     from harness.sweep import UsageError
 
     try:
@@ -226,4 +238,5 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    stop_politely()
     sys.exit(main())

@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from doubles.suite import SILENCE, TINY, Finished, processes_naming
 
 from measurement.schema import MEASURED
@@ -78,8 +79,12 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     assert resumed.record("hang")["status"] == "timeout"
 
 
-def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path):
-    """NumPy's worker goes on with its second shape, and with the peaks after it, when Ctrl-C comes."""
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
+def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign):
+    """NumPy's worker goes on with its second shape, and with the peaks after it, when the signal comes.
+
+    Job schedulers send SIGTERM when a job's time is up, and closed terminals SIGHUP.
+    """
     out = tmp_path / "run"
     words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
     process = subprocess.Popen(
@@ -87,7 +92,7 @@ def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path):
         process_group=0,
     )  # fmt: skip
     wait_for((out / "samples.jsonl").exists, process)
-    os.killpg(process.pid, signal.SIGINT)
+    process.send_signal(sign)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130, output
     assert [record["batch_size"] for record in Finished(130, output, out).records] == [2]  # the larger batch goes first

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 
 import pytest
-from doubles.clock import Machine, Output
+from doubles.clock import PROFILE, TICK, Machine, Output
 from pytest import approx
 
 from measurement.profiles import PROFILES, Profile
@@ -21,13 +21,6 @@ from measurement.sampling import (
     take_sample,
     warm_up,
 )
-
-TICK = 1 / 1024  # binary, so that sums of it are exact
-PROFILE = Profile(
-    "test", 1, 1, seconds_per_cell=1.0, maximum_seconds_per_cell=2.0, minimum_rounds=4, target_half_width=0.01,
-    stop_early=False, warmup_seconds=2.0, sample_seconds=16 * TICK, queued_sample_seconds=40 * TICK,
-    long_call_seconds=1.0,
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -60,14 +53,6 @@ def test_the_order_is_the_seed_s():
 
     assert orders(1) == orders(1)
     assert orders(1) != orders(2)
-
-
-def test_long_calls_are_warmed_up_in_shorter_windows(machine):
-    for seconds, calls in ((1.0, 6), (1.0 - TICK, 10)):
-        contender = machine.contender("a", seconds)
-        warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
-        assert contender.steady
-        assert contender.warmup_calls == calls
 
 
 def test_the_first_call_is_timed_apart(machine):
@@ -145,57 +130,11 @@ def test_a_sample_lasts_long_enough_or_one_call(machine, seconds, calls):
     assert contender.calls_per_sample == calls
 
 
-def test_warm_up_ends_when_two_windows_agree(machine):
-    contender = machine.contender("a", TICK)
-    warm_up(contender, PROFILE, machine.clocks)
-    # A window of single calls to size the sample, then two of 5 x 16 calls.
-    assert contender.warmup_calls == len(machine.called()) == 5 + 2 * 80
-    assert contender.steady
-    assert contender.samples == []
-
-
-def test_warm_up_waits_for_a_slow_start(machine):
-    contender = machine.contender("a", lambda call: 16 * TICK * max(1, 13 - call))
-    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
-    # Calls fall until the twelfth; from then on five and five more are alike, and a window may hold one that is not.
-    assert contender.steady
-    assert 20 <= contender.warmup_calls <= 12 + 2 * 5
-
-
 @pytest.mark.parametrize(("each_call", "calls"), [(True, 16), (False, 40)])
 def test_samples_of_queued_calls_are_longer(machine, each_call, calls):
     contender = machine.contender("a", TICK, synchronize_each_call=each_call)
     warm_up(contender, PROFILE, machine.clocks)
     assert contender.calls_per_sample == calls
-
-
-def test_warm_up_that_never_settles_ends_at_its_cap(machine):
-    contender = machine.contender("a", lambda call: 16 * TICK * 1.1 ** (call // 5))
-    warm_up(contender, PROFILE, machine.clocks)
-    assert not contender.steady
-    assert PROFILE.warmup_seconds < machine.now < PROFILE.warmup_seconds + 1.0
-
-
-def test_warm_up_of_one_call_longer_than_the_cap_is_one_call(machine):
-    contender = machine.contender("a", 10.0)
-    warm_up(contender, PROFILE, machine.clocks)
-    assert (contender.warmup_calls, contender.steady, contender.calls_per_sample) == (1, False, 1)
-
-
-def test_warm_up_waits_for_the_compile_counter_to_rest(machine):
-    contender = machine.contender("a", 16 * TICK)
-    contender.compilations = lambda: min(len(machine.called()), 12)  # compiles during each of the first 12 calls
-    warm_up(contender, PROFILE, machine.clocks)
-    # Two windows of five after the twelfth call.
-    assert (contender.steady, contender.warmup_calls) == (True, 12 + 10)
-
-
-def test_warm_up_is_unsteady_while_the_compile_counter_moves(machine):
-    contender = machine.contender("a", 16 * TICK)
-    contender.compilations = lambda: len(machine.called())
-    warm_up(contender, PROFILE, machine.clocks)
-    assert not contender.steady
-    assert machine.now > PROFILE.warmup_seconds
 
 
 def test_the_compile_counter_is_read_before_sampling(machine):
@@ -301,11 +240,3 @@ def test_early_stopping_goes_by_the_widest_ratio(machine):
     quiet = [machine.contender(name, 0.016) for name in "ab"]
     take_rounds([*quiet, noisy], profile, machine.clocks, random.Random(0))
     assert machine.now >= 3 * profile.seconds_per_cell / profile.minimum_launches
-
-
-def test_one_disturbed_call_among_long_ones_does_not_prolong_the_warm_up(machine):
-    """Six calls of a second, of which the fifth took twice as long: the medians agree."""
-    contender = machine.contender("a", lambda call: 2.0 if call == 5 else 1.0)
-    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
-    assert contender.steady
-    assert contender.warmup_calls == 6
