@@ -23,6 +23,8 @@ from measurement.statistics import log_ratios, median_interval, steady
 
 # The outputs of a sample of large vectors would fill a GPU, and the allocator be timed instead of the calls.
 ALIVE_BYTES = 1 << 30
+# The first milliseconds after another mode are up to a third slower, for what it left in caches and predictors.
+LEAD_IN_SHARE = 0.25  # of a sample's calls
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,12 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
         outputs.append(step())
     synchronize(outputs[-1])
     return (wall() - start) / calls
+
+
+def lead_in(contender: Contender, clocks: Clocks) -> None:
+    """Calls before a sample of several, whose time is not kept: a loop's speed is asked for, not a cold start's."""
+    if contender.calls_per_sample > 1:
+        time_calls(contender, math.ceil(LEAD_IN_SHARE * contender.calls_per_sample), clocks)
 
 
 def take_sample(contender: Contender, clocks: Clocks) -> None:
@@ -208,6 +216,7 @@ def take_rounds(
         while True:
             for contender in order.sample(contenders, len(contenders)):
                 on_sample(contender)
+                lead_in(contender, clocks)
                 take_sample(contender, clocks)
             rounds += 1
             on_round(rounds)

@@ -90,6 +90,21 @@ def test_the_double_notices_an_output_that_died_early(machine):
         contender.synchronize(contender.step())
 
 
+@pytest.mark.parametrize(("calls", "seen"), [(16, {TICK}), (1, {3 * TICK})])
+def test_a_sample_of_several_calls_does_not_show_what_another_mode_left(machine, calls, seen):
+    """The first four calls after another mode take three times as long; a sample of one call has no lead-in."""
+
+    def cold(call: int) -> float:
+        latest = machine.called()[::-1]
+        return 3 * TICK if "b" in latest[:5] else TICK
+
+    a, b = machine.contender("a", cold, calls_per_sample=calls), machine.contender("b", TICK, calls_per_sample=2)
+    take_sample(b, machine.clocks)
+    take_rounds([a, b], PROFILE, machine.clocks, random.Random(0))
+    assert set(a.samples) == seen
+    assert set(b.samples[1:]) == {TICK}
+
+
 def test_outputs_stay_alive_as_far_as_memory_allows(machine):
     """A sample of large outputs keeps the latest ones, so that what is timed is not an allocator in need."""
     for alive, expected in ((None, 5), (2, 3), (9, 5)):  # a new output replaces the oldest once it is made
