@@ -38,7 +38,7 @@ def untold(why: str) -> Answer:
 def above(name: str, estimate: Interval | None, limit: float, unit: str = "") -> Answer:
     """That `estimate` is above `limit`."""
     if estimate is None:
-        return untold(f"{name}: no interval")
+        return untold(f"no interval: {name} …")
     verdict = Verdict.HOLDS if estimate.low > limit else Verdict.FAILS if estimate.high <= limit else Verdict.UNTOLD
     return Answer(verdict, f"{name} {text(estimate, unit)}")
 
@@ -46,7 +46,7 @@ def above(name: str, estimate: Interval | None, limit: float, unit: str = "") ->
 def below(name: str, estimate: Interval | None, limit: float, unit: str = "") -> Answer:
     """That `estimate` is below `limit`."""
     if estimate is None:
-        return untold(f"{name}: no interval")
+        return untold(f"no interval: {name} …")
     verdict = Verdict.HOLDS if estimate.high < limit else Verdict.FAILS if estimate.low >= limit else Verdict.UNTOLD
     return Answer(verdict, f"{name} {text(estimate, unit)}")
 
@@ -54,7 +54,7 @@ def below(name: str, estimate: Interval | None, limit: float, unit: str = "") ->
 def between(name: str, estimate: Interval | None, low: float, high: float, unit: str = "") -> Answer:
     """That `estimate` lies from `low` to `high`: holds if its whole interval does, fails if nothing of it does."""
     if estimate is None:
-        return untold(f"{name}: no interval")
+        return untold(f"no interval: {name} …")
     outside = estimate.high < low or estimate.low > high
     inside = low <= estimate.low and estimate.high <= high
     verdict = Verdict.FAILS if outside else Verdict.HOLDS if inside else Verdict.UNTOLD
