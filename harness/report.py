@@ -97,11 +97,12 @@ def compare(arguments: argparse.Namespace) -> int:
     console = terminal.console()
     with ProcessPoolExecutor(1) as pool:  # reading is most of the work
         other = pool.submit(read, [arguments.b], comparing.COLUMNS_READ)
-        a, b = read([arguments.a], comparing.COLUMNS_READ), other.result()
+        a = read([arguments.a], comparing.COLUMNS_READ)
+        ours, b = select.chosen(a.records, {}, arguments.filter), other.result()
+    theirs = select.chosen(b.records, {}, arguments.filter)
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    sides = [select.chosen(side.records, {}, arguments.filter) for side in (a, b)]
-    comparison = comparing.compare(*sides)
+    comparison = comparing.compare(ours, theirs)
     if not any(cell.a and cell.b for cell in comparison.cells):
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
     names = [side.names[0] for side in (a, b)]

@@ -33,7 +33,7 @@ _state_of, _latency_of = itemgetter("status", "reason", *_ALIKE), itemgetter(*_L
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Compared:
     """One cell in both runs: B's time over A's, the verdict on B, and why there is none."""
 
