@@ -6,7 +6,7 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 from measurement.sampling import Clocks, Contender, take_sample
@@ -43,6 +43,10 @@ class Trial:
     def found_slower(self) -> bool:
         """Whether the interval says that the step is slower than the plain one."""
         return self.found is not None and self.found.high < 1
+
+    def to_json(self) -> dict:
+        """The trial as JSON-ready data, the interval's parts by name."""
+        return asdict(self) | {"found": self.found and self.found._asdict()}
 
 
 @dataclass(frozen=True)

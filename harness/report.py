@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from rich.console import Console
@@ -34,10 +35,15 @@ class Source:
 
     home: Path  # the first run's folder
     names: list[str] = field(default_factory=list)
-    records: list[dict] = field(default_factory=list)
+    loaded: list[recordfile.Loaded] = field(default_factory=list)
     profiles: list[dict] = field(default_factory=list)
     machines: dict[str, dict] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
+
+    @cached_property
+    def records(self) -> list[dict]:
+        """The records of all files; not made before they are asked for, since columns reach another process sooner."""
+        return [record for part in self.loaded for record in part.records]
 
 
 @contextlib.contextmanager
@@ -90,12 +96,13 @@ def compare(arguments: argparse.Namespace) -> int:
     threshold = share(arguments.max_slowdown)
     console = terminal.console()
     with ProcessPoolExecutor(1) as pool:  # reading is most of the work
-        other = pool.submit(_packed, arguments.b, comparing.COLUMNS_READ)
-        a, b = read([arguments.a], comparing.COLUMNS_READ), _unpacked(*other.result())
+        other = pool.submit(read, [arguments.b], comparing.COLUMNS_READ)
+        a = read([arguments.a], comparing.COLUMNS_READ)
+        ours, b = select.chosen(a.records, {}, arguments.filter), other.result()
+    theirs = select.chosen(b.records, {}, arguments.filter)
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    sides = [select.chosen(side.records, {}, arguments.filter) for side in (a, b)]
-    comparison = comparing.compare(*sides)
+    comparison = comparing.compare(ours, theirs)
     if not any(cell.a and cell.b for cell in comparison.cells):
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
     names = [side.names[0] for side in (a, b)]
@@ -148,26 +155,9 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
         for place in places(name):
             found = found or Source(place if place.is_dir() else place.parent)
             read_into(found, place, only)
-    if not found.records and not found.profiles:
+    if not any(map(len, found.loaded)) and not found.profiles:
         raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
     return found
-
-
-def _packed(name: str, only: Collection[str]) -> tuple[Source, list[str], list[tuple]]:
-    """What there is under a name, its records as names and columns, which reach another process much sooner."""
-    source = read([name], only)
-    names, columns = (
-        list(source.records[0] if source.records else ()),
-        list(zip(*map(dict.values, source.records), strict=True)),
-    )
-    source.records = []
-    return source, names, columns
-
-
-def _unpacked(source: Source, names: list[str], columns: list[tuple]) -> Source:
-    """The source with its records."""
-    source.records = list(recordfile.rows_of(names, columns))
-    return source
 
 
 def places(name: str) -> list[Path]:
@@ -207,9 +197,9 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
             raise UsageError(str(error)) from None
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
-        source.records += loaded.records
+        source.loaded.append(loaded)
         source.remarks += loaded.remarks
-        names |= dict.fromkeys(record["run_id"] for record in loaded.records if record["run_id"])
+        names |= dict.fromkeys(filter(None, loaded.columns["run_id"]))
     if place.is_dir():
         source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
@@ -234,7 +224,7 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
         return recordfile.load(path, only)
     with contextlib.suppress(recordfile.Unreadable):
         loaded = recordfile.load(path, only)
-        if len(loaded.records) == recordfile.line_count(source):
+        if len(loaded) == recordfile.line_count(source):
             return loaded
     return recordfile.load(source, only)
 

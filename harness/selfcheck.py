@@ -143,7 +143,7 @@ def selfcheck(arguments) -> int:
     if arguments.out:
         asked = {"profile": profile.to_json(), "repeats": arguments.repeats, "load": arguments.load, "threads": threads}
         kept = {"machine": machine.facts(), "asked": asked}
-        kept |= {"checks": [asdict(check) for check in checks], "trials": [asdict(trial) for trial in trials]}
+        kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
         Path(arguments.out).write_text(json.dumps(kept, indent=1) + "\n")
     return int(not all(check.holds for check in checks))
 

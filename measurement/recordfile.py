@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -32,10 +32,27 @@ class Unreadable(Exception):
 
 @dataclass
 class Loaded:
-    """Records with every column of the schema, and sentences on what was skipped or is missing."""
+    """Records by column, the columns in the order asked for, and sentences on what was skipped or is missing.
 
-    records: list[dict] = field(default_factory=list)
+    Columns are read, checked and passed to another process much sooner than rows are.
+    """
+
+    columns: dict[str, list]
     remarks: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.columns["status"])
+
+    @property
+    def records(self) -> list[dict]:
+        """The records, made anew."""
+        empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
+        found = []
+        for values in zip(*self.columns.values(), strict=True):
+            record = empty.copy()
+            record.update(zip(self.columns, values, strict=True))
+            found.append(record)
+        return found
 
 
 def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
@@ -55,22 +72,17 @@ def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
 
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     """The records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
-    found = Loaded()
-    wanted = dict.fromkeys((*only, *_ALWAYS))
-    is_table = path.suffix == ".csv"
-    rows = _csv_rows(path, found.remarks, wanted) if is_table else _jsonl_rows(path, found.remarks)
-    before = {number: {n: values[n] for n in values if n in wanted} for number, values in _BEFORE.items()}
-    older = 0
-    for row in rows:
-        version = _version(row, path)
-        older += version < schema.SCHEMA_VERSION
-        if row.get("status") not in schema.STATUSES:
-            raise Unreadable(f"{path} holds the status {row.get('status')!r}, which no version of the suite writes.")
-        if version in before:
-            row |= before[version]
-        whole = is_table or len(row) == len(wanted) == len(schema.NAMES)  # as the suite writes them
-        found.records.append(row if whole else {name: row.get(name) for name in wanted})
-    if older:
+    found = Loaded({name: [] for name in (*only, *_ALWAYS)})
+    fill = _from_csv if path.suffix == ".csv" else _from_jsonl
+    fill(found, path)
+    _check(found, path)
+    versions = found.columns["schema_version"]
+    for earlier, values in _BEFORE.items():
+        if earlier in versions:
+            for name in values.keys() & found.columns.keys():
+                both = zip(versions, found.columns[name], strict=True)
+                found.columns[name] = [values[name] if version == earlier else value for version, value in both]
+    if older := sum(version < schema.SCHEMA_VERSION for version in versions):
         found.remarks.append(
             f"{_name(path)}: {older} records are of an earlier schema; columns that came later are empty."
         )
@@ -87,16 +99,19 @@ def line_count(path: Path) -> int:
     return count + (not last.endswith(b"\n"))
 
 
-def _version(row: dict, path: Path) -> int:
-    version = row.get("schema_version")
-    if not isinstance(version, int) or version < 1:
-        raise Unreadable(f"{path} holds a row without a schema_version: these are no records of this suite.")
-    if version > schema.SCHEMA_VERSION:
-        raise Unreadable(
-            f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: "
-            "read it with the version of the suite that wrote it, or a newer one."
-        )
-    return version
+def _check(found: Loaded, path: Path) -> None:
+    """Raise Unreadable where this suite cannot know what the records mean."""
+    for version in found.columns["schema_version"]:
+        if not isinstance(version, int) or version < 1:
+            raise Unreadable(f"{path} holds a row without a schema_version: these are no records of this suite.")
+        if version > schema.SCHEMA_VERSION:
+            raise Unreadable(
+                f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: "
+                "read it with the version of the suite that wrote it, or a newer one."
+            )
+    for status in found.columns["status"]:
+        if status not in schema.STATUSES:
+            raise Unreadable(f"{path} holds the status {status!r}, which no version of the suite writes.")
 
 
 def _name(path: Path) -> str:
@@ -104,22 +119,23 @@ def _name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def _jsonl_rows(path: Path, remarks: list[str]) -> Iterator[dict]:
+def _from_jsonl(found: Loaded, path: Path) -> None:
     torn: list[int] = []
     for row in json_lines(path, torn):
         missing = [name for name in _ESSENTIAL if name not in row]
         if missing:
             raise Unreadable(f"{path} holds a line without {missing[0]!r}: these are no records of this suite.")
-        yield row
+        for name, column in found.columns.items():
+            column.append(row.get(name))
     if torn:
         lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
-        remarks.append(
+        found.remarks.append(
             f"{_name(path)}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
         )
 
 
-def _csv_rows(path: Path, remarks: list[str], wanted: Collection[str]) -> Iterator[dict]:
-    """Rows by the names in the header, whatever their order, separator (comma, semicolon, tab) or byte-order mark."""
+def _from_csv(found: Loaded, path: Path) -> None:
+    """By the names in the header, whatever their order, the separator (comma, semicolon, tab) or byte-order mark."""
     with _opened(path) as (reader, separator):
         header = [name.strip() for name in next(reader, [])]
         missing = [name for name in (*_ESSENTIAL, "schema_version") if name not in header]
@@ -128,28 +144,21 @@ def _csv_rows(path: Path, remarks: list[str], wanted: Collection[str]) -> Iterat
         kinds = {column.name: column.kind for column in schema.COLUMNS}
         unknown = [name for name in header if name and name not in kinds]
         if unknown:
-            remarks.append(f"{_name(path)}: columns that the suite does not know are left out: {', '.join(unknown)}.")
-        places = {name: index for index, name in enumerate(header) if name in kinds and name in wanted}
+            left_out = f"columns that the suite does not know are left out: {', '.join(unknown)}"
+            found.remarks.append(f"{_name(path)}: {left_out}.")
+        places = {name: index for index, name in enumerate(header) if name in found.columns}
         readers = {name: _column_reader(kinds[name], separator) for name in places}
         width, picked = max(places.values()) + 1, itemgetter(*places.values())
         # Many rows at once, column by column: a call for each value would take most of the time.
         while rows := list(islice(reader, _ROWS_AT_ONCE)):
             full = (row if len(row) >= width else row + [""] * width for row in rows if any(row))
-            texts = list(zip(*map(picked, full), strict=True)) or [()] * len(places)
             try:
-                columns = [read(column) for read, column in zip(readers.values(), texts, strict=True)]
+                for name, texts in zip(places, zip(*map(picked, full), strict=True), strict=False):
+                    found.columns[name] += readers[name](texts)
             except (ValueError, KeyError):
                 raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
-            yield from rows_of(places, columns, wanted)
-
-
-def rows_of(names: Collection[str], columns: Iterable[Sequence], wanted: Collection[str] = ()) -> Iterator[dict]:
-    """Columns as rows; names that are only in `wanted` are empty."""
-    empty = dict.fromkeys(wanted or names)  # a copy of it need not grow, which would take most of the time
-    for values in zip(*columns, strict=True):
-        row = empty.copy()
-        row.update(zip(names, values, strict=True))
-        yield row
+    for name in found.columns.keys() - places.keys():
+        found.columns[name] = [None] * len(found)
 
 
 @contextmanager
@@ -177,6 +186,9 @@ class _Values(dict):
 
 def _column_reader(kind: str, separator: str) -> Callable[[Iterable[str]], list]:
     """What makes values of a column's texts."""
+    if kind == "str":
+        same: dict[str, str | None] = {"": None}
+        return lambda texts: list(map(same.setdefault, texts, texts))
     if kind != "float":
         known = _Values(kind, separator)
         return lambda texts: list(map(known.__getitem__, texts))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
+from typing import NamedTuple
 
 # Two-sided 95 % quantiles of Student's t, for 1, 2, ... degrees of freedom (any printed table, e.g. NIST/SEMATECH
 # e-Handbook of Statistical Methods, section 1.3.6.7.2, column 0.975).
@@ -21,8 +22,7 @@ _T_975 = (
 _Z_975 = 1.960
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """An estimate with its 95 % confidence interval."""
 
     value: float

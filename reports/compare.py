@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache, cached_property
+from operator import itemgetter
 
 from measurement.schema import MEASURED
 from measurement.statistics import Interval, independent_ratio
@@ -27,10 +29,11 @@ COLUMNS_READ = (
     *("cell", "run_id", "machine_id", "device_name", "framework", "framework_version", "git_revision", "profile"),
     *("status", "reason", "weights", "tf32", "launches", *_LATENCY),
 )
+_state_of, _latency_of = itemgetter("status", "reason", *_ALIKE), itemgetter(*_LATENCY)
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Compared:
     """One cell in both runs: B's time over A's, the verdict on B, and why there is none."""
 
@@ -59,13 +62,23 @@ class Comparison:
     cells: tuple[Compared, ...]
     cautions: tuple[str, ...]
 
+    @cached_property
+    def _by_verdict(self) -> dict[str, list[Compared]]:
+        found = defaultdict(list)
+        for cell in self.cells:
+            found[cell.verdict].append(cell)
+        return found
+
     def of(self, verdict: str) -> list[Compared]:
         """The cells with this verdict."""
-        return [cell for cell in self.cells if cell.verdict == verdict]
+        return self._by_verdict[verdict]
 
     def over(self, threshold: float) -> list[Compared]:
         """The cells that are slower by more than this share, or broke."""
-        return [cell for cell in self.cells if cell.slowdown > threshold or cell.broke]
+        return [
+            *(cell for cell in self.of(SLOWER) if cell.slowdown > threshold),
+            *(cell for cell in self.of(NOT_COMPARABLE) if cell.broke),
+        ]
 
 
 def compare(a: list[dict], b: list[dict], same_within: float = SAME_WITHIN) -> Comparison:
@@ -85,11 +98,14 @@ def _by_cell(records: Iterable[dict]) -> dict[str, list[dict]]:
 
 
 def _compared(name: str, ours: list[dict], theirs: list[dict], same_within: float) -> Compared:
-    a, b = (found[0] if found else None for found in (ours, theirs))
-    why = _hindrance(ours, theirs)
+    a, b = ours[0] if ours else None, theirs[0] if theirs else None
+    why = _unpaired(len(ours), len(theirs)) or _unlike(_state_of(a), _state_of(b))
+    if not why:
+        latencies = Interval(*_latency_of(a)), Interval(*_latency_of(b))
+        why = _unbounded(*latencies)
     if why:
         return Compared(name, a, b, None, NOT_COMPARABLE, why)
-    ratio = independent_ratio(_latency(b), _latency(a))
+    ratio = independent_ratio(latencies[1], latencies[0])
     if ratio.low > 1 and ratio.value > 1 + same_within:
         return Compared(name, a, b, ratio, SLOWER)
     if ratio.high < 1 and ratio.value < 1 / (1 + same_within):
@@ -97,34 +113,40 @@ def _compared(name: str, ours: list[dict], theirs: list[dict], same_within: floa
     return Compared(name, a, b, ratio, SAME)
 
 
-def _hindrance(ours: list[dict], theirs: list[dict]) -> str:
-    """Why a cell cannot be compared; empty where it can."""
-    for side, found, other in (("A", ours, "B"), ("B", theirs, "A")):
-        if not found:
+@cache  # nearly always one and one
+def _unpaired(ours: int, theirs: int) -> str:
+    """Why a cell with so many records cannot be compared; empty where each run has one."""
+    for side, count, other in (("A", ours, "B"), ("B", theirs, "A")):
+        if not count:
             return f"only in {other}"
-        if len(found) > 1:
-            return f"{side} holds it {len(found)} times"
-    sides = ("A", ours[0]), ("B", theirs[0])
-    for side, record in sides:
-        if record["status"] not in MEASURED:
-            return f"{side}: {record['status']}: {record.get('reason') or 'no reason given'}"
-    for column, name in _ALIKE.items():
-        a, b = ours[0].get(column), theirs[0].get(column)
-        if a != b and a is not None and b is not None:
-            return f"the {name} differ{'s' if column == 'tf32' else ''}: {a} and {b}"
-    for side, record in sides:
-        if None in map(record.get, _LATENCY):
+        if count > 1:
+            return f"{side} holds it {count} times"
+    return ""
+
+
+@cache  # a few states, over and over
+def _unlike(a: tuple, b: tuple) -> str:
+    """Why times of records in these states cannot be compared: one failed, or they are not of the same thing."""
+    for side, (status, reason, *_) in (("A", a), ("B", b)):
+        if status not in MEASURED:
+            return f"{side}: {status}: {reason or 'no reason given'}"
+    for (column, name), *both in zip(_ALIKE.items(), a[2:], b[2:], strict=True):
+        if None not in both and both[0] != both[1]:
+            return f"the {name} differ{'s' if column == 'tf32' else ''}: {both[0]} and {both[1]}"
+    return ""
+
+
+def _unbounded(a: Interval, b: Interval) -> str:
+    """Which side's latency has no interval; empty where both have one."""
+    for side, latency in (("A", a), ("B", b)):
+        if None in latency:
             return f"{side} has too few samples for an interval"
     return ""
 
 
-def _latency(record: dict) -> Interval:
-    return Interval(*map(record.get, _LATENCY))
-
-
 def _kinds(records: Iterable[dict]) -> list[dict]:
     """What records say of their run, each different one once."""
-    found = dict.fromkeys(tuple(map(record.get, _OF_A_RUN)) for record in records)
+    found = dict.fromkeys(map(itemgetter(*_OF_A_RUN), records))
     return [dict(zip(_OF_A_RUN, values, strict=True)) for values in found]
 
 
@@ -170,12 +192,12 @@ def _versions(records: Iterable[dict]) -> dict[str, str]:
 
 def summary(comparison: Comparison, threshold: float) -> str:
     """How many cells ended how, and whether the threshold is kept."""
-    found = Counter(cell.verdict for cell in comparison.cells)
-    parts = [f"{found[verdict]:,} {verdict}" for verdict in (SLOWER, FASTER, SAME, NOT_COMPARABLE) if found[verdict]]
-    over = comparison.over(threshold)
-    broke = sum(cell.broke for cell in over)
+    verdicts = {verdict: len(comparison.of(verdict)) for verdict in (SLOWER, FASTER, SAME, NOT_COMPARABLE)}
+    parts = [f"{count:,} {verdict}" for verdict, count in verdicts.items() if count]
+    over = Counter(cell.verdict for cell in comparison.over(threshold))
+    slower, broke = over[SLOWER], over[NOT_COMPARABLE]
     limit = f"{100 * threshold:g} %"
-    end = f"none is slower by more than {limit}" if not over else f"{len(over) - broke:,} slower by more than {limit}"
+    end = f"{slower:,} slower by more than {limit}" if over else f"none is slower by more than {limit}"
     return f"{times(len(comparison.cells), 'cell')}: {', '.join(parts)}; {end}" + (
         f", {broke:,} broke" if broke else ""
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 # What the page filters by, and the command line too.
-AXES = ("framework", "workload", "implementation", "dtype", "device")
+AXES = ("framework", "workload", "implementation", "pass", "dtype", "device")
 # More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
 MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE = 30, 1500, 200
 

@@ -16,8 +16,8 @@ NAME_LENGTH = 90
 
 
 def explained(entries: list[dict]) -> list[dict]:
-    """Those with a profile."""
-    return [entry for entry in entries if entry["status"] == "explained"]
+    """Those with a profile, their pass by the name that it has in a record."""
+    return [entry | {"pass": entry["pass_name"]} for entry in entries if entry["status"] == "explained"]
 
 
 def line(entry: dict) -> str:

@@ -24,7 +24,8 @@ def entry(mode: str, kernels: list[tuple[str, float, float]], idle_ms: float = 0
     """A profiled cell; kernels in milliseconds."""
     seconds = [(name, took / 1e3, count) for name, took, count in kernels]
     return {
-        "cell": f"alpha/bert/{mode}", "mode": mode, "status": "explained", "latency_s": 0.015, "trace": None,
+        "cell": f"alpha/bert/{mode}", "mode": mode, "pass_name": "inference", "status": "explained",
+        "latency_s": 0.015, "trace": None,
         "classes": by_class(seconds, idle_ms / 1e3), "kernels": seconds, **changes,
     }  # fmt: skip
 

@@ -48,6 +48,21 @@ def test_a_spreadsheet_s_semicolons_decimal_commas_and_byte_order_mark_are_under
     assert load(table).records == small_set()
 
 
+def test_rows_may_end_early_and_be_empty(table):
+    def shortened(rows):
+        return [rows[0], [], rows[1][:-1], [""] * len(rows[0]), *rows[2:]]
+
+    rewrite(table, shortened)
+    assert load(table).records == [small_set()[0] | {schema.NAMES[-1]: None}, *small_set()[1:]]
+
+
+def test_a_part_of_the_columns_is_read_from_both_kinds_of_file(table):
+    lines(table.with_suffix(".jsonl"), small_set())
+    wanted = [{name: row[name] for name in ("cell", "bytes", "schema_version", "status")} for row in small_set()]
+    for path in (table, table.with_suffix(".jsonl")):
+        assert load(path, ("cell", "bytes")).records == wanted
+
+
 def test_an_unknown_column_is_left_out_and_said(table):
     rewrite(table, lambda rows: [[*row, "note" if n == 0 else "x"] for n, row in enumerate(rows)])
     found = load(table)

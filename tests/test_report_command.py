@@ -6,7 +6,7 @@ import ast
 import os
 
 from conftest import ROOT
-from doubles.reported import elsewhere, record, small_set, write_run
+from doubles.reported import elsewhere, profile, record, small_set, write_run
 
 import runner
 from measurement.recordfile import write_csv
@@ -34,6 +34,13 @@ def test_filters_of_the_command_line(tmp_path, capsys):
     ):
         code, _, err = run(capsys, folder, *words)
         assert code == 2 and sentence in err and err.count("\n") == 1
+
+
+def test_profiles_are_filtered_by_pass_as_records_are(tmp_path, capsys):
+    folder = write_run(tmp_path / "run", small_set(), [profile("eager", 0.02), profile("graph", 0.016)])
+    assert run(capsys, folder, "--pass", "inference")[0] == 0
+    assert "Time by class of kernel" in (folder / "report.md").read_text()
+    assert 'name="pass"' not in (folder / "report.html").read_text()
 
 
 def test_bad_runs_are_one_sentence(tmp_path, capsys):

@@ -16,10 +16,13 @@ TAB, SPACE = ("Tab", 9), (" ", 32)
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """A report of the small set in two precisions, with profiles."""
+    """A report of the small set in two precisions, one cell of it in training too, with profiles."""
     half = [row | {"dtype": "bf16", "cell": row["cell"].replace("fp32", "bf16")} for row in small_set()]
     profiles = [profile("eager", 0.02), profile("graph", 0.016)]
-    rows = [*small_set(), *half, record("alpha", "a-graph-mode-with-a-name-that-is-long")]
+    modes = ("eager", "graph")
+    training = [row | {"pass": "training"} for row in (record("alpha", mode, latency=60.0) for mode in modes)]
+    training = [row | {"cell": row["cell"].replace("inference", "training")} for row in training]
+    rows = [*small_set(), *half, *training, record("alpha", "a-graph-mode-with-a-name-that-is-long")]
     folder = write_run(tmp_path_factory.mktemp("runs") / "run", rows, profiles)
     assert runner.main(["report", str(folder)]) == 0
     return folder / "report.html"
@@ -75,11 +78,22 @@ def test_filters_hide_rows_panels_and_points_and_bring_them_back(page, report):
     page.until(f"{MARKS} < {marks}")
     assert "A part is shown" in page.evaluate("document.getElementById('filtered').textContent")
     untick(page, "dtype", "bf16")
-    assert page.evaluate("[...document.querySelectorAll('#speedup .panel')].filter(p => !p.hidden).length") == 2
+    assert page.evaluate("[...document.querySelectorAll('#speedup .panel')].filter(p => !p.hidden).length") == 3
     page.evaluate("document.querySelector('#filters button').click()")
     page.until(f"{VISIBLE}.length === {rows} && {MARKS} === {marks}")
     assert page.evaluate("document.getElementById('filtered').textContent") == ""
     assert page.problems == []
+
+
+def test_the_passes_can_be_chosen_apart(page, report):
+    page.open(report)
+    boxes = "[...document.querySelectorAll('input[name=pass]')].map(box => box.value)"
+    assert page.evaluate(boxes) == ["inference", "training"]
+    panels = "[...document.querySelectorAll('#speedup .panel')].filter(p => !p.hidden).map(p => p.dataset.pass)"
+    assert set(page.evaluate(panels)) == {"inference", "training"}
+    untick(page, "pass", "inference")
+    assert set(page.evaluate(panels)) == {"training"}
+    assert page.evaluate("document.querySelector('#kernels .panel').hidden")
 
 
 def test_everything_can_be_reached_and_worked_by_keys(page, report):

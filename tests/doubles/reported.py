@@ -70,8 +70,8 @@ def profile(mode: str, seconds: float) -> dict:
     classes = dict.fromkeys(CLASSES, 0.0) | {"matmul": seconds * 0.75, "pointwise": seconds * 0.25}
     return {
         "cell": f"alpha/bert/plain/inference/cpu/fp32/threads=2/batch_size=1/{mode}", "framework": "alpha",
-        "mode": mode, "workload": "bert", "implementation": "plain", "device": "cpu", "dtype": "fp32",
-        "status": "explained", "latency_s": seconds, "flops": {"matmul": 10}, "classes": classes,
+        "mode": mode, "workload": "bert", "implementation": "plain", "pass_name": "inference", "device": "cpu",
+        "dtype": "fp32", "status": "explained", "latency_s": seconds, "flops": {"matmul": 10}, "classes": classes,
         "kernels": [["gemm", seconds, 1]], "trace": "t",
     }  # fmt: skip
 
