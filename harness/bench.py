@@ -96,7 +96,7 @@ def check_writable(out: str | None) -> None:
     if out is None:
         return
     if (Path(out) / "plan.json").exists():
-        raise UsageError(f"OUT={out} already holds a run; name another folder, or go on with it: --resume {out}.")
+        raise UsageError(f"OUT={out} already holds a run; name another folder, or go on with it: RESUME={out}.")
     existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise UsageError(f"OUT={out} cannot be written: {existing} is not a folder that you may write to.")
@@ -158,7 +158,9 @@ def execute(run, planned, wanted, finished, context, interpreters, store, ledger
         run.write_csv()
         done = len(run.records())
         console.print(f"Stopped. {done} of {len(planned.cells)} cells are kept in {run.folder}.", soft_wrap=True)
-        again = getattr(arguments, "again", f"make bench RESUME={run.id}")
+        name = run.id if run.folder.parent == runs.RUNS else run.folder  # only names in results/runs are found by name
+        python = f" PYTHON={arguments.python}" if arguments.python else ""
+        again = getattr(arguments, "again", f"make bench RESUME={name}{python}")
         console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     terminal.summary(run.records(), console)

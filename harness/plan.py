@@ -81,6 +81,10 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         for mode in modes_of(framework, sweep.axes["mode"])
     ]
     if not cells:
+        known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
+        if not any(modes_of(name, sweep.axes["mode"]) for name in known):
+            there = "; ".join(f"{name} has {', '.join(own)}" for name, own in known.items())
+            raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is no mode of these: {there}.")
         wanted, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
         model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
         raise UsageError(f"Nothing to measure: {wanted} has no {model} for the {passes} pass.")

@@ -139,7 +139,9 @@ def gather(arguments: argparse.Namespace) -> int:
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     machines = len({record.get("machine_id") for record in unique})
-    found = f"{len(unique):,} records of {len(source.names)} runs and {machines} machine{'' if machines == 1 else 's'}"
+    counts = (("record", len(unique)), ("run", len(source.names)), ("machine", machines))
+    records_, runs_, machines_ = (f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in counts)
+    found = f"{records_} of {runs_} and {machines_}"
     console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 
@@ -166,7 +168,8 @@ def places(name: str) -> list[Path]:
         folders = [path for path in sorted(runs.RUNS.glob("*")) if path.is_dir() and within(path)]
         if not folders:
             raise UsageError(f"There is no run under {runs.RUNS.relative_to(runs.ROOT)} yet; `make bench` makes one.")
-        return within(folders[-1])
+        measured = [path for path in folders if any((p / n).exists() for p in within(path) for n in (RECORDS, TABLE))]
+        return within((measured or folders)[-1])  # profiles of `make explain` alone do not stand before a run
     for path in (Path(name), runs.RUNS / name):
         if path.is_file() and path.suffix in (".csv", ".jsonl"):
             return [path.resolve()]

@@ -36,7 +36,7 @@ class Run:
         """A new run in `out`, or in a folder named after the time. Raises UsageError; overwrites nothing."""
         folder = Path(out) if out else RUNS
         if (folder / "records.jsonl").exists() or (folder / "plan.json").exists():
-            raise UsageError(f"OUT={folder} already holds a run; name another folder, or go on with it by --resume.")
+            raise UsageError(f"OUT={folder} already holds a run; name another folder, or go on with it by RESUME.")
         try:
             folder = folder if out else new_folder(folder)
             (folder / "launches").mkdir(parents=True, exist_ok=True)

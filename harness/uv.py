@@ -101,8 +101,11 @@ def run(command: list[str], env: dict[str, str], failed: str, stdin: str | None 
         raise SetupError(f"{failed}: {error}.") from None
     if done.returncode == 0:
         return done.stdout
-    tail = "\n".join("  " + line for line in (done.stdout + done.stderr).strip().splitlines()[-12:])
-    hint = next((hint for pattern, hint in HINTS.items() if re.search(pattern, tail)), "")
+    output = (done.stdout + done.stderr).strip()
+    lines = output.splitlines()
+    kept = lines if len(lines) <= 16 else [*lines[:4], "…", *lines[-12:]]  # uv names the package first
+    tail = "\n".join("  " + line for line in kept)
+    hint = next((hint for pattern, hint in HINTS.items() if re.search(pattern, output)), "")
     hint = f"{hint} {offline.hint(offline.folder())}".strip()
     raise SetupError(f"{failed}, exit status {done.returncode}:\n{tail}\n{hint}".rstrip())
 

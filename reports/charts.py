@@ -15,7 +15,7 @@ from dataclasses import dataclass
 WIDTH, HEIGHT = 300, 240
 ROW_STEP, OFFSET_STEP, TILE_STEP = 22, 13, 26
 # Longer names than this stand under each other in a legend, or a phone would not show them.
-NARROW = 20
+NARROW = 13
 # Names longer than this go on in another line: Vega would cut them off at LABEL pixels. A line more is as high as this.
 LINE, LABEL, LINE_STEP = 30, 190, 13
 # So few different values on a log axis are marked each, such as the batches of a sweep.
@@ -151,7 +151,7 @@ def dots(
     ends = [row.get(name) for row in rows for name in ("value", "low", "high")] + ([mark[0]] if mark else [])
     log = spans_decades(ends)
     scale = {"type": "log", "nice": False, "padding": 12} if log else {"zero": zero, "padding": 12}
-    axis = {"values": ticks(ends), "format": "~g"} if log else {"tickCount": 5, "format": "~g"}
+    axis = {"values": ticks(ends), "format": "~g"} if log else {"tickCount": 5, "format": ",~f"}
     order, series = _once(rows, "row"), {row["series"] for row in rows}
     several = len(order) < len(rows)
     labels, row_step = _labels(order)

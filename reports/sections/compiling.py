@@ -73,7 +73,7 @@ def _row(pair: facts.Pair) -> Row:
         number(pair.eager["first_call_s"]),
         number(graph["first_call_s"]),
         number(gain_ms),
-        Figure(f"{calls:,.0f}", calls) if calls is not None else "never: not faster",
+        Figure(f"{calls:,.0f}", calls) if calls is not None else _never(pair),
         f"{ends[0]:,.0f} to {f'{ends[1]:,.0f}' if ends[1] is not None else 'never'}"
         if ends and calls is not None
         else "",
@@ -87,3 +87,8 @@ def _paid(pair: facts.Pair, calls: int) -> str:
     if answer == facts.UNCERTAIN:
         return answer
     return f"{answer}, {'saves' if saved.value > 0 else 'costs'} {text_of(abs(saved.value))} s"
+
+
+def _never(pair: facts.Pair) -> str:
+    """What is said where the medians show no gain: that it never pays is known only of a graph that is slower."""
+    return "never: slower" if pair.verdict == facts.SLOWER else "not shown to be faster"
