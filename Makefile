@@ -8,6 +8,10 @@ FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION 
 OTHERS := TABLE FROM RUN A B MAX_SLOWDOWN
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 unexport $(FLAGS) $(OTHERS) $(SWITCHES)
+# A misspelt variable would be ignored, and something else measured than was asked for.
+KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE REPEATS LOAD SHELL
+GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
+$(if $(filter-out $(KNOWN),$(GIVEN)),$(error There is no variable $(filter-out $(KNOWN),$(GIVEN)); `make` lists them))
 
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
 BOOTSTRAP_PYTHON ?= python3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Column
 from rich.table import Table as Grid
 
 from experiments.evidence import Evidence
@@ -63,7 +64,7 @@ def table_text(table: Table) -> str:
 def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
     """Print the tables and the answers."""
     for table in experiment.tables(evidence, experiment.published()):
-        grid = Grid(*table.columns, title=table.title, title_justify="left")
+        grid = Grid(*(Column(name, overflow="fold") for name in table.columns), title=table.title, title_justify="left")
         for row in table.rows:
             grid.add_row(*row)
         console.print(grid)

@@ -29,7 +29,7 @@ def bench(arguments: argparse.Namespace) -> int:
     """Measure a sweep, or go on with one; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
     resumed = runs.Run.open(arguments.resume) if arguments.resume is not None else None
-    given = resumed.read("plan.json")["given"] if resumed else asked_for(arguments)
+    given = plan_of(resumed, arguments) if resumed else asked_for(arguments)
     wanted = sweep.resolve(given)
     if wanted.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
         given["threads"] = wanted.axes["threads"]
@@ -59,6 +59,26 @@ def bench(arguments: argparse.Namespace) -> int:
     context = describe_run(run, wanted, planned, given, arguments)
     console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
     return execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console)
+
+
+def plan_of(run: runs.Run, arguments: argparse.Namespace) -> dict:
+    """What a run that is gone on with was begun with, its interpreter included. Raises UsageError for changes."""
+    begun = run.read("plan.json")
+    given, python = begun["given"], begun.get("python")
+    begun_as = sweep.resolve(given)
+    changed = [name for name, value in asked_for(arguments).items() if sweep.resolve(given | {name: value}) != begun_as]
+    if arguments.python not in (None, python):
+        changed.append("python")
+    refuse_changes(changed, run.id)
+    arguments.python = python
+    return given
+
+
+def refuse_changes(names: list[str], begun: str) -> None:
+    """Raise UsageError where flags ask for something else than what a run was begun with."""
+    if names:
+        words = ", ".join(name.upper().replace("-", "_") for name in names)
+        raise UsageError(f"{begun} was begun with other values: leave out {words}, or begin another run.")
 
 
 def asked_for(arguments: argparse.Namespace) -> dict:
@@ -103,7 +123,12 @@ def check_writable(out: str | None) -> None:
 
 
 def prepare_environments(planned: plan.Plan, python: str | None, console: Console) -> dict:
-    """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry."""
+    """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry.
+
+    Raises UsageError rather than make environments for a GPU that is not there.
+    """
+    if not python and not machine.has_gpu() and any(bundle.first.device_kind == "gpu" for bundle in planned.bundles):
+        raise UsageError("This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees.")
     found: dict[tuple[str, str], Path | Failure] = {}
     for bundle in planned.bundles:
         key = (bundle.first.framework, bundle.first.device_kind)
@@ -125,7 +150,8 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
     variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
     cells = [cell.id for cell in planned.cells]
     if not (run.folder / "plan.json").exists():
-        run.write("plan.json", {"given": given, "command": sys.argv, "started_at": runs.utc_now(), "cells": cells})
+        begun = {"command": sys.argv, "python": arguments.python, "started_at": runs.utc_now()}
+        run.write("plan.json", {"given": given, **begun, "cells": cells})
     run.write("machine.json", {**facts, "environment": variables, "python": arguments.python})
     return Context(
         run_id=run.id,
@@ -159,8 +185,7 @@ def execute(run, planned, wanted, finished, context, interpreters, store, ledger
         done = len(run.records())
         console.print(f"Stopped. {done} of {len(planned.cells)} cells are kept in {run.folder}.", soft_wrap=True)
         name = run.id if run.folder.parent == runs.RUNS else run.folder  # only names in results/runs are found by name
-        python = f" PYTHON={arguments.python}" if arguments.python else ""
-        again = getattr(arguments, "again", f"make bench RESUME={name}{python}")
+        again = getattr(arguments, "again", f"make bench RESUME={name}")
         console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     terminal.summary(run.records(), console)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 import frameworks
 import workloads
@@ -29,7 +29,8 @@ def show(python: str | None) -> int:
     )
     console.print(_workloads())
     devices = ["cpu"] + [f"gpu:{gpu['index']}" for gpu in facts["gpus"]]
-    table = Table("framework", "device", "mode", "can it run here?", title="Frameworks and modes", title_justify="left")
+    mode = Column("mode", no_wrap=True)  # a name that is cut cannot be typed
+    table = Table("framework", "device", mode, "can it run here?", title="Frameworks and modes", title_justify="left")
     for name in frameworks.NAMES:
         for device in devices:
             found = ask(name, device, python)
@@ -41,7 +42,12 @@ def show(python: str | None) -> int:
 
 def _workloads() -> Table:
     table = Table(
-        "workload", "implementations", "passes", "parameters (defaults)", title="Workloads", title_justify="left"
+        "workload",
+        "implementations",
+        "passes",
+        Column("parameters (defaults)", overflow="fold"),
+        title="Workloads",
+        title_justify="left",
     )
     for name in workloads.names():
         workload = workloads.get(name)

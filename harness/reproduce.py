@@ -32,7 +32,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         return show_all(console)
     existing = arguments.resume if arguments.resume is not None else arguments.from_run
     folder = open_folder(existing) if existing is not None else None
-    asked = json.loads((folder / FILE).read_text()) if folder else given_by(arguments)
+    asked = begun_with(folder, arguments) if folder else given_by(arguments)
     if asked["table"] is None:
         raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
     experiment = experiments.get(sweep.choose(asked["table"], experiments.names(), "table"))
@@ -90,7 +90,21 @@ def size(chosen: list[Sweep]) -> tuple[int, float]:
 def given_by(arguments: argparse.Namespace) -> dict:
     """What the command line asks for, as it stands in the run's folder."""
     flags = {name: value for name in OVERRIDES if (value := getattr(arguments, name.replace("-", "_"))) is not None}
-    return {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags, "command": sys.argv}
+    asked = {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags}
+    return {**asked, "python": arguments.python, "command": sys.argv}
+
+
+def begun_with(folder: Path, arguments: argparse.Namespace) -> dict:
+    """What an existing reproduction was asked for; its interpreter is taken as well. Raises UsageError for changes."""
+    begun = json.loads((folder / FILE).read_text())
+    words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
+    known = {**begun["flags"], "table": begun["table"], "device": begun["device"]}
+    changed = [name for name, value in words.items() if value is not None and value != known.get(name)]
+    if arguments.python not in (None, begun.get("python")):
+        changed.append("python")
+    bench.refuse_changes(changed, folder.name)
+    arguments.python = begun.get("python")
+    return begun
 
 
 def chosen_sweeps(experiment: Experiment, asked: dict) -> list[Sweep]:

@@ -56,6 +56,11 @@ def gpus() -> tuple[dict[str, str], ...]:
     return tuple(dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
 
 
+def has_gpu() -> bool:
+    """Whether the driver shows a GPU: to `nvidia-smi`, which not every container has, or as a device file."""
+    return bool(gpus()) or any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()
+
+
 def visible_gpus() -> tuple[dict[str, str], ...]:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves of `gpus()`, all where it is not set, by NUMA node."""
     variable = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -42,6 +42,28 @@ def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
     assert nothing.lines == again.lines
 
 
+def test_resume_takes_no_other_values_than_the_run_was_begun_with(run, suite):
+    """Else a run would hold cells of two plans, or of two interpreters."""
+    first = run("--framework", "fake", "--mode", "eager", "--dtype", "fp32")
+    again = ("--resume", str(first.folder))
+    for flag, value in (("--batch", "64"), ("--mode", "eager,graph"), ("--python", "/usr/bin/another")):
+        refused = suite.bench(first.folder, *again, flag, value)
+        assert refused.code == 2
+        assert f"leave out {flag.strip('-').upper()}, or begin another run" in refused.output
+    same = suite.bench(first.folder, *again, "--framework", "fake", "--python", sys.executable)
+    assert same.code == 0
+    assert same.lines == first.lines
+
+
+def test_resume_goes_on_with_the_run_s_own_interpreter(run, suite):
+    first = run("--framework", "fake", "--mode", "eager,graph")
+    (first.folder / "records.jsonl").write_bytes(first.lines[0])
+    again = suite.bench(first.folder, "--resume", str(first.folder))
+    assert again.code == 0
+    assert again.complete()
+    assert json.loads((first.folder / "machine.json").read_text())["python"] == sys.executable
+
+
 def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     """Ctrl-C while a worker samples and ignores the polite signal; a cell before it is finished."""
     notes = tmp_path / "notes"

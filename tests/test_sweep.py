@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
+from conftest import ROOT
 
 import runner
 from harness.plan import cells_of, plan, profile_of
@@ -60,6 +64,25 @@ def test_an_out_that_cannot_be_written(tmp_path, capsys):
     out = tmp_path / "file" / "run"
     assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(out)]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+def test_no_environment_is_made_for_a_gpu_that_is_not_there(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(machine, "has_gpu", lambda: False)
+    out = tmp_path / "run"
+    words = ["bench", "--framework", "torch", "--workload", "mlp", "--device", "gpu", "--out", str(out)]
+    assert runner.main([*words, "--dry-run"]) == 0  # a plan for another machine
+    capsys.readouterr()
+    assert runner.main(words) == 2
+    assert "This machine shows no NVIDIA GPU" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize("word", ["FRAMWORK=torch", "framework=torch"])
+def test_make_refuses_a_variable_that_it_does_not_know(word):
+    done = subprocess.run(["make", "bench", word], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"There is no variable {word.partition('=')[0]}" in done.stderr
 
 
 def cells(**given):
