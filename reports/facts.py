@@ -38,16 +38,27 @@ class Pair:
         graph, eager = self.graph["first_call_s"], self.eager["first_call_s"]
         return None if graph is None or eager is None else graph - eager
 
+    @property
+    def saving_s(self) -> float | None:
+        """Seconds saved per call: the part of eager's time that the paired speedup says; also without an interval."""
+        speedup = self.graph["speedup_vs_eager"]
+        return None if speedup is None else self._saved_at(speedup)
+
     @cached_property
     def gain_s(self) -> Interval | None:
-        """Seconds saved per call: the medians' difference, with the speedup's interval around it."""
+        """Seconds saved per call, with the ends of the speedup's interval."""
         speedup = self.graph.speedup
-        latency = self.graph["latency_ms_median"] / 1e3
-        value = self.eager["latency_ms_median"] / 1e3 - latency
-        if speedup is None:
+        return None if speedup is None else speedup.map(self._saved_at)
+
+    def _saved_at(self, speedup: float) -> float:
+        return self.eager["latency_ms_median"] / 1e3 * (1 - 1 / speedup)
+
+    @property
+    def pays_after(self) -> float | None:
+        """The calls after which compiling has paid; 0 where the first call costs no more, None where none is saved."""
+        if self.extra_s is None or self.saving_s is None or self.saving_s <= 0:
             return None
-        ends = latency * (speedup.low - 1), latency * (speedup.high - 1)
-        return Interval(value, min(ends[0], value), max(ends[1], value))
+        return max(self.extra_s, 0.0) / self.saving_s
 
     @property
     def break_even(self) -> tuple[float, float | None] | None:

@@ -15,6 +15,8 @@ COLUMNS = (
 SENTENCES = (
     "The first call of a graph mode compiles. It has paid for itself once the calls after it have saved as much time: "
     "the break-even. A point left of the dashed line pays in a process that makes 1,000 calls.",
+    "What a call saves is eager's median × (1 − 1/speedup), where the speedup is the median of ratios taken pair by "
+    "pair, not the quotient of two medians. The CSV's break_even_calls is made from the two medians and may differ.",
     "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster, "
     "and there is no point where it is not. “Cannot be told” is said where the range holds that number of calls.",
 )
@@ -45,7 +47,7 @@ def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
     several = len({pair.graph.shape for pair in group}) > 1
     drawn = []
     for pair in group[: len(table.rows)]:
-        calls, ends = pair.graph["break_even_calls"], pair.break_even
+        calls, ends = pair.pays_after, pair.break_even
         if calls:  # none where the graph is not faster; a compiler that costs nothing has no place on a log axis
             drawn.append(
                 {
@@ -53,8 +55,8 @@ def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
                     "series": pair.graph.series,
                     "framework": pair.graph["framework"],
                     "value": calls,
-                    "low": min(ends[0], calls) if ends and ends[1] else None,
-                    "high": max(ends[1], calls) if ends and ends[1] else None,
+                    "low": ends[0] if ends and ends[1] else None,
+                    "high": ends[1] if ends and ends[1] else None,
                 }
             )
     setting = group[0].graph.setting
@@ -64,15 +66,14 @@ def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
 
 
 def _row(pair: facts.Pair) -> Row:
-    graph, ends = pair.graph, pair.break_even
-    calls = graph["break_even_calls"]
-    gain_ms = pair.eager["latency_ms_median"] - graph["latency_ms_median"]
+    graph, calls, ends = pair.graph, pair.pays_after, pair.break_even
+    saving_s = pair.saving_s
     cells = (
         graph.shape,
         graph.series,
         number(pair.eager["first_call_s"]),
         number(graph["first_call_s"]),
-        number(gain_ms),
+        number(None if saving_s is None else saving_s * 1e3),
         Figure(f"{calls:,.0f}", calls) if calls is not None else _never(pair),
         f"{ends[0]:,.0f} to {f'{ends[1]:,.0f}' if ends[1] is not None else 'never'}"
         if ends and calls is not None
@@ -90,5 +91,9 @@ def _paid(pair: facts.Pair, calls: int) -> str:
 
 
 def _never(pair: facts.Pair) -> str:
-    """What is said where the medians show no gain: that it never pays is known only of a graph that is slower."""
-    return "never: slower" if pair.verdict == facts.SLOWER else "not shown to be faster"
+    """What is said where no call saves anything: that it never pays is known only of a graph that is slower."""
+    if pair.saving_s is None:
+        return facts.UNCERTAIN
+    if pair.verdict != facts.SLOWER:
+        return "not shown to be faster"
+    return "never: slower" if pair.extra_s >= 0 else "slower, but for its first call"

@@ -10,11 +10,16 @@ from reports.points import Point, grouped
 from reports.sections import Material
 
 COLUMNS = ("shape", "mode", "eager, ms", "graph, ms", "speedup", "95 % interval", "the graph is")
+RATIOS = (
+    "The speedup is the median of ratios taken pair by pair (of three launches or more: the geometric mean of their "
+    "medians). So it is not the quotient of the two medians beside it, and may even lie on the other side of 1."
+)
 SENTENCES = (
     "Speedup is eager's time over the graph's, from calls timed in turn in one process: above 1 the graph is faster, "
     "and at 1, the dashed line, both take the same time.",
     "The line through a point is its 95 % interval. Where it crosses 1, no difference was shown, however far the point "
     "lies from 1.",
+    RATIOS,
 )
 
 
