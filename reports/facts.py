@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from measurement.statistics import Interval, independent_ratio
+from reports.content import times
 from reports.points import Point, grouped
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
+DIFFERENT = (FASTER, SLOWER)
 PAYS, COSTS, UNCERTAIN = "yes", "no", "cannot be told"
+ENOUGH_LAUNCHES = 3  # from here on a speedup's interval holds how processes differ
 
 
 def verdict(ratio: Interval | None) -> str:
@@ -18,6 +21,17 @@ def verdict(ratio: Interval | None) -> str:
     if ratio is None:
         return NO_INTERVAL
     return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else UNTOLD
+
+
+def few_launches(*points: Point) -> int | None:
+    """The fewest launches of these points where those are too few to tell across processes."""
+    fewest = min((launches for point in points if (launches := point["launches"])), default=ENOUGH_LAUNCHES)
+    return fewest if fewest < ENOUGH_LAUNCHES else None
+
+
+def within(few: int | None) -> str:
+    """What is added to a verdict that holds for these few launches only."""
+    return f", in {times(few, 'launch', 'launches')}" if few else ""
 
 
 @dataclass(eq=False)
@@ -31,6 +45,11 @@ class Pair:
     def verdict(self) -> str:
         """Faster, slower, or no difference shown, for the graph."""
         return verdict(self.graph.speedup)
+
+    @property
+    def few_launches(self) -> int | None:
+        """The launches behind the speedup where they are too few to tell across processes."""
+        return few_launches(self.graph)
 
     @property
     def extra_s(self) -> float | None:
@@ -118,6 +137,16 @@ class Rank:
     def told_apart(self) -> bool:
         """Whether the intervals say that it is slower than the fastest."""
         return self.ratio is not None and self.ratio.low > 1
+
+    @property
+    def few_launches(self) -> int | None:
+        """The fewest launches behind the ratio where they are too few to tell across processes."""
+        return few_launches(self.point, self.first)
+
+    @property
+    def slower(self) -> str:
+        """Whether it is slower than the fastest."""
+        return PAYS + within(self.few_launches) if self.told_apart else UNCERTAIN
 
 
 def ranking(points: Sequence[Point]) -> list[Rank]:

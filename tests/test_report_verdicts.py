@@ -26,3 +26,35 @@ def test_saving_and_break_even_follow_the_paired_speedup_where_medians_disagree(
     (pair,) = facts.pairs(Points([rows[0], slower | {"speedup_vs_eager": 1.05, "speedup_ci_high": 1.1}]).measured)
     assert pair.break_even == (pytest.approx(5.0 / (4.73e-3 * (1 - 1 / 1.1))), None)
     assert pair.pays_after == pytest.approx(5.0 / (4.73e-3 * (1 - 1 / 1.05)))
+
+
+def last_cells(section, panel: int = 0) -> list[str]:
+    return [row.cells[-1] for row in section.panels[panel].table.rows]
+
+
+@pytest.mark.parametrize(("launches", "suffix"), [(1, ", in 1 launch"), (2, ", in 2 launches"), (3, ""), (None, "")])
+def test_a_difference_seen_in_few_launches_is_said_to_hold_there(launches, suffix):
+    made = built([record(f, mode, launches=launches) for f in ("alpha", "beta") for mode in ("eager", "graph")])
+    assert last_cells(made["speedup"]) == ["faster" + suffix] * 2
+    assert last_cells(made["frameworks"]) == ["yes" + suffix]
+    assert last_cells(made["frameworks"], 1) == ["fastest", *["yes" + suffix] * 3]
+    ranges = [row.cells[6] for row in made["compiling"].panels[0].table.rows]
+    assert all(("launch" in text) == bool(suffix) and text.endswith(suffix) for text in ranges)
+    for key in ("answer", "speedup", "frameworks", "compiling"):
+        assert sum("PROFILE=standard" in sentence for sentence in made[key].sentences) == bool(suffix)
+    answer = " ".join(made["answer"].sentences)
+    assert ("the difference is real" in answer, "certainly" in answer) == (not suffix, not suffix)
+    assert (f"with 16 ms (they differ{suffix})" in answer) == bool(suffix)
+    assert ("All of the 3 differences told here come from fewer than three launches" in answer) == bool(suffix)
+
+
+def test_of_several_launches_the_fewest_count_and_what_was_not_told_apart_needs_no_remark():
+    mixed = [record(f, m, launches=n) for f, n in (("alpha", 1), ("beta", 3)) for m in ("eager", "graph")]
+    made = built(mixed)
+    assert last_cells(made["speedup"]) == ["faster, in 1 launch", "faster"]
+    assert last_cells(made["frameworks"]) == ["yes, in 1 launch"]
+    assert "2 of the 3 differences told here come" in made["answer"].sentences[3]
+    alike = {"speedup_ci_low": 0.9, "launches": 1}
+    made = built([record("alpha", "eager", launches=1), record("alpha", "graph", **alike)])
+    assert last_cells(made["speedup"]) == ["no difference shown"]
+    assert not any("PROFILE" in sentence for key in ("answer", "speedup") for sentence in made[key].sentences[-1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, text_of
-from reports.sections import Material
+from reports.sections import FEW_LAUNCHES, Material
 
 CALLS = (100, 1_000, 10_000)
 COLUMNS = (
@@ -20,6 +20,7 @@ SENTENCES = (
     "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster, "
     "and there is no point where it is not. “Cannot be told” is said where the range holds that number of calls.",
 )
+FEW_PAY = "There the answers under “pays at” hold for that process too, and no further."
 
 
 def section(material: Material) -> Section | None:
@@ -32,11 +33,12 @@ def section(material: Material) -> Section | None:
         return None
     caches = {pair.graph["compile_cache"] for pair in known}
     cold = () if caches - {"cold"} else ("Compile caches were cold: private and empty for every process.",)
+    few = [FEW_LAUNCHES, FEW_PAY] if any(pair.few_launches and pair.gain_s for pair in known) else []
     names = material.points.series
     return Section.of(
         "compiling",
         "What compiling costs, and when it pays",
-        (*SENTENCES, *cold),
+        (*SENTENCES, *few, *cold),
         list(groups.values()),
         lambda group: _panel(group, names),
     )
@@ -66,8 +68,7 @@ def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
 
 
 def _row(pair: facts.Pair) -> Row:
-    graph, calls, ends = pair.graph, pair.pays_after, pair.break_even
-    saving_s = pair.saving_s
+    graph, calls, saving_s = pair.graph, pair.pays_after, pair.saving_s
     cells = (
         graph.shape,
         graph.series,
@@ -75,12 +76,17 @@ def _row(pair: facts.Pair) -> Row:
         number(graph["first_call_s"]),
         number(None if saving_s is None else saving_s * 1e3),
         Figure(f"{calls:,.0f}", calls) if calls is not None else _never(pair),
-        f"{ends[0]:,.0f} to {f'{ends[1]:,.0f}' if ends[1] is not None else 'never'}"
-        if ends and calls is not None
-        else "",
+        _range(pair) if calls is not None else "",
         *(_paid(pair, number_of_calls) for number_of_calls in CALLS),
     )
     return Row(cells, graph.tags)
+
+
+def _range(pair: facts.Pair) -> str:
+    if pair.break_even is None:
+        return ""
+    low, high = pair.break_even
+    return f"{low:,.0f} to {'never' if high is None else f'{high:,.0f}'}{facts.within(pair.few_launches)}"
 
 
 def _paid(pair: facts.Pair, calls: int) -> str:
@@ -96,4 +102,5 @@ def _never(pair: facts.Pair) -> str:
         return facts.UNCERTAIN
     if pair.verdict != facts.SLOWER:
         return "not shown to be faster"
-    return "never: slower" if pair.extra_s >= 0 else "slower, but for its first call"
+    told = "never: slower" if pair.extra_s >= 0 else "slower, but for its first call"
+    return told + facts.within(pair.few_launches)
