@@ -67,6 +67,7 @@ class Panel:
     title: str
     table: Table
     chart: Chart | None = None
+    note: str = ""  # what the chart cannot show; said above it
 
 
 @dataclass(frozen=True)

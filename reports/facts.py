@@ -8,7 +8,7 @@ from functools import cached_property
 
 from measurement.statistics import Interval, independent_ratio
 from reports.content import times
-from reports.points import Point, grouped
+from reports.points import Point, grouped, shape_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
@@ -159,6 +159,12 @@ def contests(points: Iterable[Point]) -> list[list[Rank]]:
     """The ranking of every shape that more than one framework ran, or one framework on several machines."""
     shapes = grouped(points, lambda point: (point.setting, point.shape))
     return [ranking(group) for group in shapes.values() if len({entrant(point) for point in group}) > 1]
+
+
+def only_across_machines(points: Iterable[Point]) -> bool:
+    """Whether several frameworks ran a shape that is the same but for the machine."""
+    shapes = grouped(points, lambda point: shape_of(point.record))
+    return any(len({point["framework"] for point in group}) > 1 for group in shapes.values())
 
 
 def entrant(point: Point) -> tuple:

@@ -169,9 +169,14 @@ def machine_names(records: Iterable[dict]) -> dict[tuple, str]:
     return known
 
 
+def shape_of(record: dict) -> tuple:
+    """Setting and shape, on whatever machine."""
+    return tuple(map(record.get, _KEY))
+
+
 def _key(record: dict) -> tuple:
     """Setting, shape and machine."""
-    return *map(record.get, _KEY), machine_of(record)
+    return *shape_of(record), machine_of(record)
 
 
 @cache  # a few values, over and over

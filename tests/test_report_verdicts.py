@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from doubles.reported import built, record
+from doubles.reported import built, elsewhere, record
 
-from reports import facts
+from reports import facts, markdown, page, sections
 from reports.points import Points
 from reports.sections import compiling
 
@@ -58,3 +58,34 @@ def test_of_several_launches_the_fewest_count_and_what_was_not_told_apart_needs_
     made = built([record("alpha", "eager", launches=1), record("alpha", "graph", **alike)])
     assert last_cells(made["speedup"]) == ["no difference shown"]
     assert not any("PROFILE" in sentence for key in ("answer", "speedup") for sentence in made[key].sentences[-1:])
+
+
+def test_modes_that_pay_at_once_are_named_because_no_point_can_show_them():
+    modes = ("eager", "graph")
+    rows = [record("alpha", mode, *shape) for shape in ((1, 128), (4, 128)) for mode in modes]
+    rows += [record("beta", "eager", first_call_s=9.0), record("beta", "graph")]
+    panel = built(rows)["compiling"].panels[0]
+    assert panel.note == "Pays from the first call: beta graph (batch 1, seq 128)."
+    assert {row["series"] for row in panel.chart.drawing["data"]["values"]} == {"alpha graph"}
+    assert panel.note in markdown.report("", [built(rows)["compiling"]])
+    assert panel.note in page.html("", sections.Material(Points(rows)), [built(rows)["compiling"]])
+    many = [record("beta", m, first_call_s=1.0, parameters=f"n={n}") for n in range(6) for m in modes]
+    assert built(many)["compiling"].panels[0].note.endswith("seq 128, n=3; 2 more in the table).")
+    assert built(rows[:4])["compiling"].panels[0].note == ""
+    untold = record("beta", "graph", speedup_ci_low=0.9)
+    wanted = "Pays from the first call if it is faster, which was not shown: beta graph (batch 1, seq 128)."
+    assert built([rows[4], untold])["compiling"].panels[0].note == wanted
+    slower = record("beta", "graph", speedup_vs_eager=0.8, speedup_ci_low=0.7, speedup_ci_high=0.9)
+    assert built([rows[4], slower])["compiling"].panels[0].note == ""
+
+
+def test_the_way_out_is_named_where_only_machines_keep_frameworks_apart():
+    alpha, beta = ([record(f, mode) for mode in ("eager", "graph")] for f in ("alpha", "beta"))
+    apart = built(alpha + elsewhere(beta))
+    said = "one machine, so nothing is said of which is fastest; ACROSS=1 compares machines."
+    assert apart["answer"].sentences[1].endswith(said)
+    assert "ACROSS=1" in apart["frameworks"].sentences[0]
+    other = [row | {"workload": "mlp"} for row in beta]
+    for rows in (alpha + elsewhere(other), alpha + other, alpha + elsewhere(alpha)):
+        sentences = [s for key in ("answer", "frameworks") if key in built(rows) for s in built(rows)[key].sentences]
+        assert not any("ACROSS" in sentence for sentence in sentences)

@@ -48,7 +48,10 @@ def _fastest(material: Material) -> str:
     points, contests = material.points, material.contests
     if not contests:
         machines = " on one machine" if len(points.machines) > 1 else ""
-        return f"No shape was run by more than one framework{machines}, so nothing is said of which is fastest."
+        way_out = "; ACROSS=1 compares machines" if facts.only_across_machines(points.measured) else ""
+        return (
+            f"No shape was run by more than one framework{machines}, so nothing is said of which is fastest{way_out}."
+        )
     if len(contests) <= 2:
         return "Fastest: " + "; ".join(_contest(ranks) for ranks in contests) + "."
     winners: Counter[str] = Counter()

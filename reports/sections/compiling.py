@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, text_of
+from reports.points import Point, grouped
 from reports.sections import FEW_LAUNCHES, Material
 
+MOST_SHAPES = 4  # of a mode that are named above a chart
 CALLS = (100, 1_000, 10_000)
 COLUMNS = (
     *("shape", "mode", "first call eager, s", "first call graph, s", "saved per call, ms"),
@@ -17,10 +19,12 @@ SENTENCES = (
     "the break-even. A point left of the dashed line pays in a process that makes 1,000 calls.",
     "What a call saves is eager's median × (1 − 1/speedup), where the speedup is the median of ratios taken pair by "
     "pair, not the quotient of two medians. The CSV's break_even_calls is made from the two medians and may differ.",
-    "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster, "
-    "and there is no point where it is not. “Cannot be told” is said where the range holds that number of calls.",
+    "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster. "
+    "“Cannot be told” is said where the range holds that number of calls.",
+    "A mode whose speedup is not above 1, or not known, has no break-even and so no point. A mode whose first call "
+    "takes no longer than eager's has no point either, for its break-even is 0; it is named above the chart.",
 )
-FEW_PAY = "There the answers under “pays at” hold for that process too, and no further."
+FEW_PAY = "What is said of paying rests on the same difference, and holds no further."
 
 
 def section(material: Material) -> Section | None:
@@ -50,7 +54,7 @@ def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
     drawn = []
     for pair in group[: len(table.rows)]:
         calls, ends = pair.pays_after, pair.break_even
-        if calls:  # none where the graph is not faster; a compiler that costs nothing has no place on a log axis
+        if calls:  # 0 has no place on a logarithmic axis
             drawn.append(
                 {
                     "row": pair.graph.shape if several else pair.graph.series,
@@ -64,7 +68,27 @@ def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
     setting = group[0].graph.setting
     drawing = charts.dots(drawn, "calls until compiling has paid", names, mark=(1000, "1,000 calls"))
     words = f"Calls until compiling has paid for itself: {setting}. The table holds the same figures."
-    return Panel(setting, table, Chart(drawing, words) if drawing else None)
+    return Panel(setting, table, Chart(drawing, words) if drawing else None, _at_once(group))
+
+
+def _at_once(group: list[facts.Pair]) -> str:
+    """The modes whose break-even is 0, each with its shapes."""
+    told: dict[bool, list] = {True: [], False: []}
+    for pair in group:
+        if pair.pays_after == 0:
+            told[pair.verdict == facts.FASTER].append(pair.graph)
+    begun = {True: "Pays from the first call", False: "Pays from the first call if it is faster, which was not shown"}
+    return " ".join(f"{begun[sure]}: {_named(points)}." for sure, points in told.items() if points)
+
+
+def _named(points: list[Point]) -> str:
+    modes = grouped(points, lambda point: point.series).items()
+    return ", ".join(f"{series} ({_some([point.shape for point in own])})" for series, own in modes)
+
+
+def _some(shapes: list[str]) -> str:
+    more = f"; {len(shapes) - MOST_SHAPES:,} more in the table" if len(shapes) > MOST_SHAPES else ""
+    return "; ".join(shapes[:MOST_SHAPES]) + more
 
 
 def _row(pair: facts.Pair) -> Row:

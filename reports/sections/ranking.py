@@ -27,8 +27,8 @@ def section(material: Material) -> Section | None:
         if len(frameworks) < 2:
             return None
         why = (
-            "The frameworks ran on different machines, which are not compared unless ACROSS=1 asks for it."
-            if len(material.points.machines) > 1
+            "The frameworks ran the same shapes on different machines, which are compared if ACROSS=1 asks for it."
+            if facts.only_across_machines(material.points.measured)
             else "No two frameworks ran the same shape."
         )
         return Section("frameworks", "Which framework is fastest", (why,))
