@@ -67,6 +67,7 @@ class Panel:
     title: str
     table: Table
     chart: Chart | None = None
+    note: str = ""  # what the chart cannot show; said above it
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,6 @@ def span(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{text_of(low)} to {text_of(high)}"
 
 
-def times(count: int, thing: str) -> str:
+def times(count: int, thing: str, things: str | None = None) -> str:
     """`1 cell`, `2 cells`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"

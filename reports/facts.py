@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from measurement.statistics import Interval, independent_ratio
-from reports.points import Point, grouped
+from reports.content import times
+from reports.points import Point, grouped, shape_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
+DIFFERENT = (FASTER, SLOWER)
 PAYS, COSTS, UNCERTAIN = "yes", "no", "cannot be told"
+ENOUGH_LAUNCHES = 3  # from here on a speedup's interval holds how processes differ
 
 
 def verdict(ratio: Interval | None) -> str:
@@ -18,6 +21,17 @@ def verdict(ratio: Interval | None) -> str:
     if ratio is None:
         return NO_INTERVAL
     return FASTER if ratio.low > 1 else SLOWER if ratio.high < 1 else UNTOLD
+
+
+def few_launches(*points: Point) -> int | None:
+    """The fewest launches of these points where those are too few to tell across processes."""
+    fewest = min((launches for point in points if (launches := point["launches"])), default=ENOUGH_LAUNCHES)
+    return fewest if fewest < ENOUGH_LAUNCHES else None
+
+
+def within(few: int | None) -> str:
+    """What is added to a verdict that holds for these few launches only."""
+    return f", in {times(few, 'launch', 'launches')}" if few else ""
 
 
 @dataclass(eq=False)
@@ -33,21 +47,37 @@ class Pair:
         return verdict(self.graph.speedup)
 
     @property
+    def few_launches(self) -> int | None:
+        """The launches behind the speedup where they are too few to tell across processes."""
+        return few_launches(self.graph)
+
+    @property
     def extra_s(self) -> float | None:
         """How much longer the graph's first call takes than eager's, in seconds."""
         graph, eager = self.graph["first_call_s"], self.eager["first_call_s"]
         return None if graph is None or eager is None else graph - eager
 
+    @property
+    def saving_s(self) -> float | None:
+        """Seconds saved per call: the part of eager's time that the paired speedup says; also without an interval."""
+        speedup = self.graph["speedup_vs_eager"]
+        return None if speedup is None else self._saved_at(speedup)
+
     @cached_property
     def gain_s(self) -> Interval | None:
-        """Seconds saved per call: the medians' difference, with the speedup's interval around it."""
+        """Seconds saved per call, with the ends of the speedup's interval."""
         speedup = self.graph.speedup
-        latency = self.graph["latency_ms_median"] / 1e3
-        value = self.eager["latency_ms_median"] / 1e3 - latency
-        if speedup is None:
+        return None if speedup is None else speedup.map(self._saved_at)
+
+    def _saved_at(self, speedup: float) -> float:
+        return self.eager["latency_ms_median"] / 1e3 * (1 - 1 / speedup)
+
+    @property
+    def pays_after(self) -> float | None:
+        """The calls after which compiling has paid; 0 where the first call costs no more, None where none is saved."""
+        if self.extra_s is None or self.saving_s is None or self.saving_s <= 0:
             return None
-        ends = latency * (speedup.low - 1), latency * (speedup.high - 1)
-        return Interval(value, min(ends[0], value), max(ends[1], value))
+        return max(self.extra_s, 0.0) / self.saving_s
 
     @property
     def break_even(self) -> tuple[float, float | None] | None:
@@ -108,6 +138,16 @@ class Rank:
         """Whether the intervals say that it is slower than the fastest."""
         return self.ratio is not None and self.ratio.low > 1
 
+    @property
+    def few_launches(self) -> int | None:
+        """The fewest launches behind the ratio where they are too few to tell across processes."""
+        return few_launches(self.point, self.first)
+
+    @property
+    def slower(self) -> str:
+        """Whether it is slower than the fastest."""
+        return PAYS + within(self.few_launches) if self.told_apart else UNCERTAIN
+
 
 def ranking(points: Sequence[Point]) -> list[Rank]:
     """Points of one shape, the fastest first."""
@@ -119,6 +159,12 @@ def contests(points: Iterable[Point]) -> list[list[Rank]]:
     """The ranking of every shape that more than one framework ran, or one framework on several machines."""
     shapes = grouped(points, lambda point: (point.setting, point.shape))
     return [ranking(group) for group in shapes.values() if len({entrant(point) for point in group}) > 1]
+
+
+def only_across_machines(points: Iterable[Point]) -> bool:
+    """Whether several frameworks ran a shape that is the same but for the machine."""
+    shapes = grouped(points, lambda point: shape_of(point.record))
+    return any(len({point["framework"] for point in group}) > 1 for group in shapes.values())
 
 
 def entrant(point: Point) -> tuple:

@@ -34,7 +34,8 @@ def rows_left_out(table: Table) -> str:
 
 def _panel(panel: Panel) -> str:
     rest = [rows_left_out(panel.table)] if panel.table.left_out else []
-    return "\n\n".join([f"### {panel.title}", table(panel.table), *rest])
+    note = [panel.note] if panel.note else []
+    return "\n\n".join([f"### {panel.title}", *note, table(panel.table), *rest])
 
 
 def table(content: Table) -> str:

@@ -117,9 +117,10 @@ def _panel(panel: Panel, key: str, charts: list[dict]) -> str:
         label = escape(panel.chart.description, quote=True)
         picture = f'<div class="chart" id="chart-{key}" role="img" aria-label="{label}"></div>'
     more = f'<p class="rest">{escape(markdown.rows_left_out(panel.table))}</p>' if panel.table.left_out else ""
+    note = f"<p>{escape(panel.note)}</p>" if panel.note else ""
     layout = "single" if not picture else "pair stacked" if len(panel.table.columns) > WIDE else "pair"
     return (
-        f'<div class="panel"{_tags(shared)}><h3>{escape(panel.title)}</h3><div class="{layout}">'
+        f'<div class="panel"{_tags(shared)}><h3>{escape(panel.title)}</h3>{note}<div class="{layout}">'
         f'{picture}<div class="table" role="region" tabindex="0" aria-label="{escape(panel.title, quote=True)}">'
         f"{_table(panel.table, shared)}</div></div>{more}</div>"
     )

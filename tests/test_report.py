@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 from conftest import ROOT
-from doubles.reported import elsewhere, failed, profile, record, small_set, write_run
+from doubles.reported import built, elsewhere, failed, profile, record, small_set, write_run
 
 import runner
 from measurement.recordfile import write_csv
@@ -20,12 +20,6 @@ from reports.points import Points
 GOLDEN = ROOT / "tests" / "golden" / "report.md"
 # Old numbers make a test fail whose file was not made anew: python tests/test_report.py after a change that is meant.
 PROFILES = [profile("eager", 0.020), profile("graph", 0.016)]
-
-
-def built(records, across: bool = False, profiles=()) -> dict[str, sections.Section]:
-    """The sections of these records by key."""
-    material = sections.Material(Points(records, across), tuple(profiles))
-    return {section.key: section for section in sections.build(material)}
 
 
 def golden() -> str:

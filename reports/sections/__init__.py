@@ -30,6 +30,13 @@ class Material:
         return facts.contests(self.points.measured)
 
 
+FEW_LAUNCHES = (
+    "“In 1 launch” (or 2) says that a difference was seen within one process (or two) of a framework, and holds there: "
+    "the next process of the same code may be faster or slower by more than the interval. "
+    "PROFILE=standard tells across processes."
+)
+
+
 def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
     from reports.sections import answer, compiling, kernels, memory, notes, ranking, roofs, scaling, speedup

@@ -18,7 +18,8 @@ def section(material: Material) -> Section:
     """Three sentences, and one on what they leave out."""
     points = material.points
     pairs = material.pairs
-    sentences = [_graph(pairs, points.series), _fastest(material), _pays(pairs), *_caution(points)]
+    few = _few_launches(pairs, material.contests)
+    sentences = [_graph(pairs, points.series), _fastest(material), _pays(pairs), *few, *_caution(points)]
     return Section("answer", "The answer", tuple(sentences))
 
 
@@ -47,7 +48,10 @@ def _fastest(material: Material) -> str:
     points, contests = material.points, material.contests
     if not contests:
         machines = " on one machine" if len(points.machines) > 1 else ""
-        return f"No shape was run by more than one framework{machines}, so nothing is said of which is fastest."
+        way_out = "; ACROSS=1 compares machines" if facts.only_across_machines(points.measured) else ""
+        return (
+            f"No shape was run by more than one framework{machines}, so nothing is said of which is fastest{way_out}."
+        )
     if len(contests) <= 2:
         return "Fastest: " + "; ".join(_contest(ranks) for ranks in contests) + "."
     winners: Counter[str] = Counter()
@@ -62,7 +66,8 @@ def _fastest(material: Material) -> str:
 
 def _contest(ranks: list[facts.Rank]) -> str:
     first, second = ranks[0].point, facts.runner_up(ranks)
-    apart = "the difference is real" if second.told_apart else "the two cannot be told apart"
+    real = f"they differ{facts.within(second.few_launches)}" if second.few_launches else "the difference is real"
+    apart = real if second.told_apart else "the two cannot be told apart"
     own, other = text_of(first["latency_ms_median"]), text_of(second.point["latency_ms_median"])
     return (
         f"{first.series} at {first.setting}, {first.shape}, with {own} ms before {second.point.series} with {other} ms "
@@ -84,14 +89,30 @@ def _pays(pairs: list[facts.Pair]) -> str:
     span = low if low == high else f"{middle} (the median; from {low} to {high})"
     sure = [(pair.gain_s.low, extra) for pair, extra in known.items() if pair.gain_s]
     shares = [f"{sum(n * gain > extra for gain, extra in sure):,} after {n:,} calls" for n in CALLS]
+    certainly = "" if any(pair.few_launches for pair in known) else "certainly "
     return (
         f"The first call of a graph mode takes {span} than eager's; of {times(len(known), 'comparison')}, "
-        f"compiling has certainly paid for itself in {', in '.join(shares[:-1])}, and in {shares[-1]}."
+        f"compiling has {certainly}paid for itself in {', in '.join(shares[:-1])}, and in {shares[-1]}."
     )
 
 
 def _more(seconds: float) -> str:
     return f"{text_of(abs(seconds))} s {'more' if seconds >= 0 else 'less'}"
+
+
+def _few_launches(pairs: list[facts.Pair], contests: list[list[facts.Rank]]) -> list[str]:
+    """What the three sentences may be taken for where differences were seen in few launches."""
+    told = [pair for pair in pairs if pair.verdict in facts.DIFFERENT]
+    told += [second for ranks in contests if (second := facts.runner_up(ranks)).told_apart]
+    few = [one for one in told if one.few_launches]
+    if not few:
+        return []
+    share = "All" if len(few) == len(told) else f"{len(few):,}"
+    whole = f"{share} of the {len(told):,} differences told here come" if len(told) > 1 else "This comes"
+    return [
+        f"{whole} from fewer than three launches (fresh processes): yes within those, but the next may differ by more "
+        "than the intervals say; PROFILE=standard tells across processes."
+    ]
 
 
 def _caution(points) -> list[str]:

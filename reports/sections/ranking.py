@@ -6,12 +6,13 @@ from functools import partial
 
 from reports import charts, facts
 from reports.content import Chart, Panel, Row, Section, Table, number, span, times
-from reports.sections import Material
+from reports.sections import FEW_LAUNCHES, Material
 
 SENTENCES = (
     "Only cells whose outputs agree with the reference are here. The fastest stands first.",
-    "A difference from the fastest is real where the interval of the ratio of both times lies above 1; it is made from "
-    "the intervals of the two, which were not timed in turn, so a few percent may also be the machine's.",
+    "A difference from the fastest is real where the interval of the ratio of both times lies above 1 and comes "
+    "from three launches or more; it is made from the intervals of the two, which were not timed in turn, so a few "
+    "percent may also be the machine's.",
 )
 LIBRARY = "Library models differ in more than their framework; the plain implementation compares the frameworks alone."
 OVERVIEW = ("setting", "shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?")
@@ -26,11 +27,12 @@ def section(material: Material) -> Section | None:
         if len(frameworks) < 2:
             return None
         why = (
-            "The frameworks ran on different machines, which are not compared unless ACROSS=1 asks for it."
-            if len(material.points.machines) > 1
+            "The frameworks ran the same shapes on different machines, which are compared if ACROSS=1 asks for it."
+            if facts.only_across_machines(material.points.measured)
             else "No two frameworks ran the same shape."
         )
         return Section("frameworks", "Which framework is fastest", (why,))
+    few = [FEW_LAUNCHES] if any(rank.told_apart and rank.few_launches for ranks in contests for rank in ranks) else []
     library = [LIBRARY] if any(ranks[0].point["implementation"] == "library" for ranks in contests) else []
     across = {rank.point["machine_id"] for ranks in contests for rank in ranks}
     machines = (
@@ -43,7 +45,7 @@ def section(material: Material) -> Section | None:
     return Section.of(
         "frameworks",
         "Which framework is fastest",
-        (*machines, *SENTENCES, *library),
+        (*machines, *SENTENCES, *few, *library),
         groups,
         lambda pair: pair[0](pair[1]),
     )
@@ -67,7 +69,7 @@ def _winner(ranks: list[facts.Rank]) -> Row:
         number(second.point["latency_ms_median"]),
         number(second.point["latency_ms_median"] / first["latency_ms_median"]),
         span(ratio.low, ratio.high) if ratio else "",
-        "yes" if second.told_apart else "cannot be told",
+        second.slower,
     )
     return Row(cells, tags)
 
@@ -93,7 +95,7 @@ def _panel(ranks: list[facts.Rank], names: list[str]) -> Panel:
 
 def _row(rank: facts.Rank) -> Row:
     point, ratio = rank.point, rank.ratio
-    slower = "fastest" if rank.fastest else "yes" if rank.told_apart else "cannot be told"
+    slower = "fastest" if rank.fastest else rank.slower
     cells = (
         point.series,
         number(point["latency_ms_median"]),

@@ -7,14 +7,19 @@ import math
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, span, text_of
 from reports.points import Point, grouped
-from reports.sections import Material
+from reports.sections import FEW_LAUNCHES, Material
 
 COLUMNS = ("shape", "mode", "eager, ms", "graph, ms", "speedup", "95 % interval", "the graph is")
+RATIOS = (
+    "The speedup is the median of ratios taken pair by pair (of three launches or more: the geometric mean of their "
+    "medians). So it is not the quotient of the two medians beside it, and may even lie on the other side of 1."
+)
 SENTENCES = (
     "Speedup is eager's time over the graph's, from calls timed in turn in one process: above 1 the graph is faster, "
     "and at 1, the dashed line, both take the same time.",
     "The line through a point is its 95 % interval. Where it crosses 1, no difference was shown, however far the point "
     "lies from 1.",
+    RATIOS,
 )
 
 
@@ -26,7 +31,9 @@ def section(material: Material) -> Section | None:
     if not groups:
         return None
     names = material.points.series
-    return Section.of("speedup", "Eager against graph", SENTENCES, groups, lambda group: _panel(group, eager, names))
+    few = [point for point in graphs if facts.few_launches(point) and _told(point) in facts.DIFFERENT]
+    sentences = (*SENTENCES, *([FEW_LAUNCHES] if few else []))
+    return Section.of("speedup", "Eager against graph", sentences, groups, lambda group: _panel(group, eager, names))
 
 
 def _place(point: Point) -> tuple:
@@ -57,18 +64,22 @@ def _panel(group: list[Point], eager: dict, names: list[str]) -> Panel:
     return Panel(group[0].setting, table, Chart(drawing, words) if drawing else None)
 
 
+def _told(point: Point) -> str:
+    return "not beside eager" if point["speedup_vs_eager"] is None else facts.verdict(point.speedup)
+
+
 def _row(point: Point, eager: Point | None) -> Row:
     if not point.measured:
         cells = (point.shape, point.series, "", "", "", "", point["status"])
         return Row(cells, point.tags)
-    speedup = point["speedup_vs_eager"]
-    judged = facts.verdict(point.speedup) if speedup is not None else "not beside eager"
+    judged = _told(point)
+    judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
     cells = (
         point.shape,
         point.series,
         number(eager["latency_ms_median"]) if eager else "",
         number(point["latency_ms_median"]),
-        number(speedup),
+        number(point["speedup_vs_eager"]),
         span(point["speedup_ci_low"], point["speedup_ci_high"]),
         judged + (" (noisy)" if point["status"] == "noisy" else ""),
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from measurement.kernels import CLASSES
 from measurement.schema import NAMES, SCHEMA_VERSION
+from reports import sections
+from reports.points import Points
 
 BASE = {
     "alpha": {(1, 128): 20.0, (1, 512): 90.0, (4, 128): 70.0},
@@ -63,6 +65,12 @@ def small_set() -> list[dict]:
 def elsewhere(rows: list[dict]) -> list[dict]:
     """The same records from another machine."""
     return [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in rows]
+
+
+def built(records: list[dict], across: bool = False, profiles=()) -> dict[str, sections.Section]:
+    """The sections of a report on these records by key."""
+    material = sections.Material(Points(records, across), tuple(profiles))
+    return {section.key: section for section in sections.build(material)}
 
 
 def profile(mode: str, seconds: float) -> dict:
