@@ -210,14 +210,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def stop_politely() -> None:
-    """Take what a job scheduler or a closed terminal sends like Ctrl-C; what is ignored (nohup) stays ignored."""
+    """Take what a job scheduler or a closed terminal sends like Ctrl-C; what is ignored (nohup) stays ignored.
+
+    Once: make passes on what its whole group was sent, and a second one would cut short what the first began to save.
+    """
+    names = [name for name in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(name) == signal.SIG_DFL]
 
     def interrupt(number: int, frame: object) -> None:
+        for name in names:
+            signal.signal(name, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(name) == signal.SIG_DFL:
-            signal.signal(name, interrupt)
+    for name in names:
+        signal.signal(name, interrupt)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -120,6 +120,23 @@ def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign
     assert [record["batch_size"] for record in Finished(130, output, out).records] == [2]  # the larger batch goes first
 
 
+def test_a_signal_that_comes_twice_loses_nothing(suite, tmp_path):
+    """As where a scheduler signals a whole group and make passes it on: the second comes while records are written."""
+    out = tmp_path / "run"
+    words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
+    process = subprocess.Popen(
+        suite.command(*words), cwd=suite.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    wait_for((out / "samples.jsonl").exists, process)
+    while process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.01)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    assert [record["batch_size"] for record in Finished(130, output, out).records] == [2]
+
+
 def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     """A record is on disk as soon as its shape is finished; a worker whose parent is gone ends by itself."""
     out = tmp_path / "run"
