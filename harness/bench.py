@@ -62,23 +62,23 @@ def bench(arguments: argparse.Namespace) -> int:
 
 
 def plan_of(run: runs.Run, arguments: argparse.Namespace) -> dict:
-    """What a run that is gone on with was begun with, its interpreter included. Raises UsageError for changes."""
-    begun = run.read("plan.json")
-    given, python = begun["given"], begun.get("python")
+    """What a run that is gone on with was begun with. Raises UsageError for changes."""
+    given = run.read("plan.json")["given"]
     begun_as = sweep.resolve(given)
     changed = [name for name, value in asked_for(arguments).items() if sweep.resolve(given | {name: value}) != begun_as]
-    if arguments.python not in (None, python):
-        changed.append("python")
-    refuse_changes(changed, run.id)
-    arguments.python = python
+    hold_to(run.read("machine.json"), changed, run.id, arguments)
     return given
 
 
-def refuse_changes(names: list[str], begun: str) -> None:
-    """Raise UsageError where flags ask for something else than what a run was begun with."""
-    if names:
-        words = ", ".join(name.upper().replace("-", "_") for name in names)
-        raise UsageError(f"{begun} was begun with other values: leave out {words}, or begin another run.")
+def hold_to(begun: dict, changed: list[str], name: str, arguments: argparse.Namespace) -> None:
+    """Take the interpreter of what was begun. Raises UsageError where flags, or PYTHON, ask for something else."""
+    python = begun.get("python", arguments.python)
+    if arguments.python not in (None, python):
+        changed = [*changed, "python"]
+    if changed:
+        words = ", ".join(flag.upper().replace("-", "_") for flag in changed)
+        raise UsageError(f"{name} was begun with other values: leave out {words}, or begin another run.")
+    arguments.python = python
 
 
 def asked_for(arguments: argparse.Namespace) -> dict:
@@ -150,8 +150,7 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
     variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
     cells = [cell.id for cell in planned.cells]
     if not (run.folder / "plan.json").exists():
-        begun = {"command": sys.argv, "python": arguments.python, "started_at": runs.utc_now()}
-        run.write("plan.json", {"given": given, **begun, "cells": cells})
+        run.write("plan.json", {"given": given, "command": sys.argv, "started_at": runs.utc_now(), "cells": cells})
     run.write("machine.json", {**facts, "environment": variables, "python": arguments.python})
     return Context(
         run_id=run.id,

@@ -21,6 +21,7 @@ from harness.sweep import UsageError
 from measurement import recordfile, schema
 from reports import compare as comparing
 from reports import explanation, select, terminal
+from reports.content import times
 from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
@@ -139,9 +140,7 @@ def gather(arguments: argparse.Namespace) -> int:
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     machines = len({record.get("machine_id") for record in unique})
-    counts = (("record", len(unique)), ("run", len(source.names)), ("machine", machines))
-    records_, runs_, machines_ = (f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in counts)
-    found = f"{records_} of {runs_} and {machines_}"
+    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {times(machines, 'machine')}"
     console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 

@@ -95,15 +95,12 @@ def given_by(arguments: argparse.Namespace) -> dict:
 
 
 def begun_with(folder: Path, arguments: argparse.Namespace) -> dict:
-    """What an existing reproduction was asked for; its interpreter is taken as well. Raises UsageError for changes."""
+    """What an existing reproduction was asked for. Raises UsageError for changes."""
     begun = json.loads((folder / FILE).read_text())
     words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
     known = {**begun["flags"], "table": begun["table"], "device": begun["device"]}
     changed = [name for name, value in words.items() if value is not None and value != known.get(name)]
-    if arguments.python not in (None, begun.get("python")):
-        changed.append("python")
-    bench.refuse_changes(changed, folder.name)
-    arguments.python = begun.get("python")
+    bench.hold_to(begun, changed, folder.name, arguments)
     return begun
 
 
