@@ -11,7 +11,7 @@ from pathlib import Path
 
 import frameworks
 import workloads
-from harness import bench, plan, runs, sweep
+from harness import bench, plan, recordfile, runs, sweep
 from harness.assemble import BYTES_PER_VALUE
 from harness.execute import Executor
 from harness.materials import MaterialsError, Store
@@ -19,7 +19,7 @@ from harness.outcomes import Failure
 from harness.plan import Bundle
 from harness.sweep import UsageError
 from launchers import local
-from measurement import kernels, recordfile
+from measurement import kernels
 from measurement.cells import Cell
 from reports import explanation, terminal
 

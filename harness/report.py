@@ -11,14 +11,15 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import runs, sweep
+from harness import recordfile, runs, sweep
 from harness.sweep import UsageError
-from measurement import recordfile, schema
+from measurement import schema
 from reports import compare as comparing
 from reports import explanation, select, terminal
 from reports.content import times
@@ -45,6 +46,12 @@ class Source:
     def records(self) -> list[dict]:
         """The records of all files; not made before they are asked for, since columns reach another process sooner."""
         return [record for part in self.loaded for record in part.records]
+
+    @property
+    def columns(self) -> dict[str, list]:
+        """The columns of all files, one after the other."""
+        first, *others = (part.columns for part in self.loaded)
+        return {name: list(chain(column, *(other[name] for other in others))) for name, column in first.items()}
 
 
 @contextlib.contextmanager
@@ -99,12 +106,12 @@ def compare(arguments: argparse.Namespace) -> int:
     with ProcessPoolExecutor(1) as pool:  # reading is most of the work
         other = pool.submit(read, [arguments.b], comparing.COLUMNS_READ)
         a = read([arguments.a], comparing.COLUMNS_READ)
-        ours, b = select.chosen(a.records, {}, arguments.filter), other.result()
-    theirs = select.chosen(b.records, {}, arguments.filter)
+        ours, b = select.filtered(a.columns, arguments.filter), other.result()
+    theirs = select.filtered(b.columns, arguments.filter)
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     comparison = comparing.compare(ours, theirs)
-    if not any(cell.a and cell.b for cell in comparison.cells):
+    if not comparison.in_both:
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
     names = [side.names[0] for side in (a, b)]
     show(comparison, names, threshold, console)

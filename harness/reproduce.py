@@ -14,10 +14,9 @@ from rich.table import Table as Grid
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.spec import Experiment, Sweep
-from harness import bench, explain, plan, runs, sweep
+from harness import bench, explain, plan, recordfile, runs, sweep
 from harness.progress import duration
 from harness.sweep import UsageError
-from measurement import recordfile
 from reports import explanation, terminal
 
 FILE = "reproduction.json"

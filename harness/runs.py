@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from harness import recordfile
 from harness.sweep import UsageError
-from measurement import recordfile, schema
+from measurement import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"

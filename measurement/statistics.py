@@ -143,14 +143,16 @@ def steady(
     )
 
 
-def independent_ratio(numerator: Interval, denominator: Interval) -> Interval:
+def independent_ratio(numerator: Interval, denominator: Interval, of=math) -> Interval:
     """The ratio of two positive estimates from independent samples, with a 95 % interval made from theirs.
+
+    `of` is the module of elementary functions: `numpy` where the intervals hold arrays, an estimate an element.
 
     On logarithms, the recovered-variance method of Zou and Donner (Statistics in Medicine 27, 2008, 1693-1702): each
     side's distance is the root of the summed squares of the estimates' own distances. It supposes nothing of their
     distributions beyond what their intervals say.
     """
-    centre = math.log(numerator.value / denominator.value)
-    below = math.hypot(math.log(numerator.value / numerator.low), math.log(denominator.high / denominator.value))
-    above = math.hypot(math.log(numerator.high / numerator.value), math.log(denominator.value / denominator.low))
-    return Interval(math.exp(centre), math.exp(centre - below), math.exp(centre + above))
+    centre = of.log(numerator.value / denominator.value)
+    below = of.hypot(of.log(numerator.value / numerator.low), of.log(denominator.high / denominator.value))
+    above = of.hypot(of.log(numerator.high / numerator.value), of.log(denominator.value / denominator.low))
+    return Interval(of.exp(centre), of.exp(centre - below), of.exp(centre + above))

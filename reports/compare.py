@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from operator import itemgetter
+
+import numpy as np
 
 from measurement.schema import MEASURED
 from measurement.statistics import Interval, independent_ratio
@@ -22,37 +23,30 @@ MOST_ROWS = 100
 _FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting"}
+_STATE = ("status", "reason", *_ALIKE)
 _OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
 _LATENCY = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+_NOWHERE = (None,) * len(_STATE), (None,) * len(_LATENCY)  # what a run says of a cell that it has not
 # The columns of a record that a comparison looks at.
-COLUMNS_READ = (
-    *("cell", "run_id", "machine_id", "device_name", "framework", "framework_version", "git_revision", "profile"),
-    *("status", "reason", "weights", "tf32", "launches", *_LATENCY),
-)
-_state_of, _latency_of = itemgetter("status", "reason", *_ALIKE), itemgetter(*_LATENCY)
+COLUMNS_READ = tuple(dict.fromkeys(("cell", "run_id", *_OF_A_RUN, *_STATE, *_LATENCY)))
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 
 @dataclass(eq=False, slots=True)
 class Compared:
-    """One cell in both runs: B's time over A's, the verdict on B, and why there is none."""
+    """One cell of either run: its times, B's over A's, the verdict on B, and why there is none."""
 
     cell: str
-    a: dict | None
-    b: dict | None
+    times_ms: tuple[float | None, float | None]  # A's and B's; None where it was not measured
     ratio: Interval | None
     verdict: str
     why: str = ""
+    broke: bool = False  # B fails where A was measured
 
     @property
     def slowdown(self) -> float:
         """By which share B is slower; 0 unless the verdict says so."""
         return self.ratio.value - 1 if self.verdict == SLOWER else 0.0
-
-    @property
-    def broke(self) -> bool:
-        """Whether B fails where A was measured."""
-        return bool(self.a and self.b) and self.a["status"] in MEASURED and self.b["status"] in _FAILED
 
 
 @dataclass(frozen=True)
@@ -60,6 +54,7 @@ class Comparison:
     """All cells of both runs, the slowest first, and sentences on what differs between the runs themselves."""
 
     cells: tuple[Compared, ...]
+    in_both: int  # how many cells both runs have
     cautions: tuple[str, ...]
 
     @cached_property
@@ -81,36 +76,53 @@ class Comparison:
         ]
 
 
-def compare(a: list[dict], b: list[dict], same_within: float = SAME_WITHIN) -> Comparison:
-    """Compare the records of two runs by the names of their cells."""
-    ours, theirs = _by_cell(a), _by_cell(b)
-    found = [_compared(name, ours.get(name, ()), theirs.get(name, ()), same_within) for name in ours | theirs]
+class _Side:
+    """One run's records by the names of their cells: the state of each, and its latency with its interval."""
+
+    def __init__(self, columns: Mapping[str, list]):
+        names = columns["cell"]
+        states, latencies, kinds = (zip(*map(columns.get, part), strict=True) for part in (_STATE, _LATENCY, _OF_A_RUN))
+        self.found = dict(zip(names, zip(states, latencies, strict=True), strict=True))
+        self.count = Counter(names)
+        self.kinds = [dict(zip(_OF_A_RUN, values, strict=True)) for values in dict.fromkeys(kinds)]
+
+
+def compare(a: Mapping[str, list], b: Mapping[str, list], same_within: float = SAME_WITHIN) -> Comparison:
+    """Compare the records of two runs, as columns of `COLUMNS_READ`, by the names of their cells."""
+    ours, theirs = _Side(a), _Side(b)
+    cells, names, latencies = [], [], ([], [])
+    for name in ours.found | theirs.found:
+        (state_a, a_ms), (state_b, b_ms) = ours.found.get(name, _NOWHERE), theirs.found.get(name, _NOWHERE)
+        if (
+            why := _unpaired(ours.count[name], theirs.count[name])
+            or _unlike(state_a, state_b)
+            or _unbounded(a_ms, b_ms)
+        ):
+            times_ms = a_ms[0] if state_a[0] in MEASURED else None, b_ms[0] if state_b[0] in MEASURED else None
+            broke = state_a[0] in MEASURED and state_b[0] in _FAILED
+            cells.append(Compared(name, times_ms, None, NOT_COMPARABLE, why, broke))
+        else:
+            names.append(name)
+            latencies[0].append(a_ms)
+            latencies[1].append(b_ms)
+    cells += _judged(names, *latencies, same_within)
     place = {SLOWER: 0, FASTER: 1, NOT_COMPARABLE: 2, SAME: 3}
-    found.sort(key=lambda cell: (place[cell.verdict], -cell.ratio.value if cell.ratio else 0.0, cell.cell))
-    return Comparison(tuple(found), tuple(_cautions(_kinds(a), _kinds(b))))
+    cells.sort(key=lambda cell: (place[cell.verdict], -cell.ratio.value if cell.ratio else 0.0, cell.cell))
+    in_both = len(ours.found.keys() & theirs.found.keys())
+    return Comparison(tuple(cells), in_both, tuple(_cautions(ours.kinds, theirs.kinds)))
 
 
-def _by_cell(records: Iterable[dict]) -> dict[str, list[dict]]:
-    found = defaultdict(list)
-    for record in records:
-        found[record["cell"]].append(record)
-    return found
-
-
-def _compared(name: str, ours: list[dict], theirs: list[dict], same_within: float) -> Compared:
-    a, b = ours[0] if ours else None, theirs[0] if theirs else None
-    why = _unpaired(len(ours), len(theirs)) or _unlike(_state_of(a), _state_of(b))
-    if not why:
-        latencies = Interval(*_latency_of(a)), Interval(*_latency_of(b))
-        why = _unbounded(*latencies)
-    if why:
-        return Compared(name, a, b, None, NOT_COMPARABLE, why)
-    ratio = independent_ratio(latencies[1], latencies[0])
-    if ratio.low > 1 and ratio.value > 1 + same_within:
-        return Compared(name, a, b, ratio, SLOWER)
-    if ratio.high < 1 and ratio.value < 1 / (1 + same_within):
-        return Compared(name, a, b, ratio, FASTER)
-    return Compared(name, a, b, ratio, SAME)
+def _judged(names: list[str], ours: list[tuple], theirs: list[tuple], same_within: float) -> Iterator[Compared]:
+    """The verdicts on cells that can be compared, by both sides' latencies with their intervals."""
+    if not names:
+        return
+    ratios = independent_ratio(*(Interval(*np.array(side).T) for side in (theirs, ours)), of=np)
+    slower = (ratios.low > 1) & (ratios.value > 1 + same_within)
+    faster = (ratios.high < 1) & (ratios.value < 1 / (1 + same_within))
+    verdicts = np.where(slower, SLOWER, np.where(faster, FASTER, SAME)).tolist()
+    intervals = map(Interval, *(part.tolist() for part in ratios))
+    for name, a, b, ratio, verdict in zip(names, ours, theirs, intervals, verdicts, strict=True):
+        yield Compared(name, (a[0], b[0]), ratio, verdict)
 
 
 @cache  # nearly always one and one
@@ -136,18 +148,12 @@ def _unlike(a: tuple, b: tuple) -> str:
     return ""
 
 
-def _unbounded(a: Interval, b: Interval) -> str:
+def _unbounded(a: tuple, b: tuple) -> str:
     """Which side's latency has no interval; empty where both have one."""
     for side, latency in (("A", a), ("B", b)):
         if None in latency:
             return f"{side} has too few samples for an interval"
     return ""
-
-
-def _kinds(records: Iterable[dict]) -> list[dict]:
-    """What records say of their run, each different one once."""
-    found = dict.fromkeys(map(itemgetter(*_OF_A_RUN), records))
-    return [dict(zip(_OF_A_RUN, values, strict=True)) for values in found]
 
 
 def _cautions(a: list[dict], b: list[dict]) -> list[str]:
@@ -209,8 +215,7 @@ def table(cells: list[Compared]) -> Table:
 
 
 def _row(cell: Compared) -> Row:
-    times_ms = [record and record["status"] in MEASURED and record["latency_ms_median"] for record in (cell.a, cell.b)]
-    figures = [Figure(text_of(value), value) if value else "" for value in times_ms]
+    figures = [Figure(text_of(value), value) if value else "" for value in cell.times_ms]
     ratio = Figure(f"{cell.ratio.value:.3f}", cell.ratio.value) if cell.ratio else ""
     interval = f"{cell.ratio.low:.3f} to {cell.ratio.high:.3f}" if cell.ratio else ""
     return Row((cell.cell, *figures, ratio, interval, cell.verdict + (f": {cell.why}" if cell.why else "")))

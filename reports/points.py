@@ -69,17 +69,16 @@ class Points:
     def __init__(self, records: list[dict], across: bool = False):
         self.machines = machine_names(records)
         self._across = across
-        self._groups: dict[tuple, tuple] = {}
         keys = [_key(record) for record in records]
         # Many records share a setting and a shape: these are named and put in order once.
         firsts: dict[tuple, dict] = {}
         for key, record in zip(keys, records, strict=True):
             firsts.setdefault(key, record)
-        columns = dict(zip(_KEY, zip(*firsts, strict=True), strict=False))  # the machine is the last part of a key
+        columns = dict(zip(_KEY, zip(*firsts, strict=True), strict=False))  # without the machine
         self._varying = {name for name in _ALIKE if len(set(columns.get(name, ()))) > 1}
         self._constant = _constant_parameters(firsts.values())
-        in_order = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
-        names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(in_order)}
+        self._keys = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
+        names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(self._keys)}
         self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
         # What there is along each axis, in the order of the records.
         self.values = {axis: list(dict.fromkeys(columns.get(axis, ()))) for axis in AXES}
@@ -110,11 +109,8 @@ class Points:
 
     def group_of(self, point: Point, without: str) -> tuple:
         """What two points share that differ at most in mode, framework and one axis."""
-        if (point.place, without) not in self._groups:
-            machine = () if self._across else machine_of(point.record)
-            shared = tuple(point[name] for name in (*_ALIKE, *_SIZES) if name != without)
-            self._groups[point.place, without] = shared + machine
-        return self._groups[point.place, without]
+        key, gap = self._keys[point.place], _KEY.index(without)
+        return key[:gap] + key[gap + 1 : -1 if self._across else None]  # the machine is the last part of a key
 
     def _setting(self, record: dict) -> str:
         threads = record.get("threads")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 # Flag -> column, in the order in which they are asked for.
 FLAGS = {
@@ -40,6 +41,14 @@ def chosen(records: list[dict], wanted: Mapping[str, Sequence[str]], text: str |
     if text:
         records = [record for record in records if matches(record["cell"], text)]
     return records
+
+
+def filtered(columns: Mapping[str, list], text: str | None = None) -> Mapping[str, list]:
+    """Columns of records, of those whose cell contains or matches `text`."""
+    if not text:
+        return columns
+    kept = [matches(cell, text) for cell in columns["cell"]]
+    return {name: list(compress(column, kept)) for name, column in columns.items()}
 
 
 def matches(cell: str, pattern: str) -> bool:

@@ -15,9 +15,16 @@ from reports import compare
 from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER
 
 
+def compared(a: list[dict], b: list[dict]) -> compare.Comparison:
+    """Two runs' records compared."""
+    return compare.compare(
+        *({name: [row.get(name) for row in side] for name in compare.COLUMNS_READ} for side in (a, b))
+    )
+
+
 def verdict(a: dict, b: dict) -> tuple[str, str]:
     """The verdict on one cell, and why."""
-    (found,) = compare.compare([a], [b]).cells
+    (found,) = compared([a], [b]).cells
     return found.verdict, found.why
 
 
@@ -59,24 +66,24 @@ def test_what_cannot_be_compared_says_why(b, why):
 
 def test_cells_of_one_run_only_and_cells_held_twice():
     other = record("beta", "eager")
-    found = {cell.cell: cell.why for cell in compare.compare([A, A], [A, other]).cells}
+    found = {cell.cell: cell.why for cell in compared([A, A], [A, other]).cells}
     assert found == {A["cell"]: "A holds it 2 times", other["cell"]: "only in B"}
 
 
 def test_machines_and_versions_come_first():
     moved = slower(1.0, machine_id="ffff", device_name="Another", framework_version="1.3", git_revision="9")
-    comparison = compare.compare([A], [moved])
+    comparison = compared([A], [moved])
     first, second, third, *_ = comparison.cautions
     assert first.startswith("Different machines: A on A processor (machine abcd1234), B on Another (machine ffff)")
     assert second == "Different versions: alpha 1.2 → 1.3."
     assert third.startswith("Different revisions")
     page = compare.page(comparison, "one", "two", 0.05)
     assert page.index("Different machines") < page.index("Different versions") < page.index("1 cell")
-    assert compare.compare([A], [A]).cautions == ()
+    assert compared([A], [A]).cautions == ()
 
 
 def test_the_page_folds_what_is_the_same():
-    comparison = compare.compare([A, record("beta", "eager")], [slower(1.2), record("beta", "eager")])
+    comparison = compared([A, record("beta", "eager")], [slower(1.2), record("beta", "eager")])
     page = compare.page(comparison, "one", "two", 0.05)
     assert "**2 cells: 1 slower, 1 same; 1 slower by more than 5 %.**" in page
     assert page.index("#### Slower") < page.index("<details><summary>Same")

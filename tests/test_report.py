@@ -12,7 +12,7 @@ from conftest import ROOT
 from doubles.reported import built, elsewhere, failed, profile, record, small_set, write_run
 
 import runner
-from measurement.recordfile import write_csv
+from harness.recordfile import write_csv
 from reports import charts, facts, markdown, page, sections
 from reports.content import MOST_ROWS_OF_A_TABLE, text_of
 from reports.points import Points

@@ -9,7 +9,7 @@ from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
 
 import runner
-from measurement.recordfile import write_csv
+from harness.recordfile import write_csv
 from measurement.schema import NAMES
 from reports.points import COLUMNS_READ
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from measurement import recordfile
+from harness import recordfile
 from measurement.schema import COLUMNS
 
 # What runs on this machine have left is not committed, and may be of any version.

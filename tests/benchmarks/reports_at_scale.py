@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from measurement.recordfile import write_csv  # noqa: E402
+from harness.recordfile import write_csv  # noqa: E402
 from measurement.schema import NAMES, SCHEMA_VERSION  # noqa: E402
 
 WANTED = {"report": 10.0, "compare": 5.0}

@@ -10,8 +10,6 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 
 from measurement import schema
@@ -22,7 +20,6 @@ _ESSENTIAL = ("framework", "mode", "workload", "status")
 _ALWAYS = ("schema_version", "status")
 # What columns of a later version mean for the records of an earlier one: there was nothing else then.
 _BEFORE = {1: {"shapes": "static"}}
-_ROWS_AT_ONCE = 2_000
 _WORDS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -138,27 +135,35 @@ def _from_csv(found: Loaded, path: Path) -> None:
     """By the names in the header, whatever their order, the separator (comma, semicolon, tab) or byte-order mark."""
     with _opened(path) as (reader, separator):
         header = [name.strip() for name in next(reader, [])]
-        missing = [name for name in (*_ESSENTIAL, "schema_version") if name not in header]
-        if missing:
-            raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
-        kinds = {column.name: column.kind for column in schema.COLUMNS}
-        unknown = [name for name in header if name and name not in kinds]
-        if unknown:
-            left_out = f"columns that the suite does not know are left out: {', '.join(unknown)}"
-            found.remarks.append(f"{_name(path)}: {left_out}.")
-        places = {name: index for index, name in enumerate(header) if name in found.columns}
-        readers = {name: _column_reader(kinds[name], separator) for name in places}
-        width, picked = max(places.values()) + 1, itemgetter(*places.values())
-        # Many rows at once, column by column: a call for each value would take most of the time.
-        while rows := list(islice(reader, _ROWS_AT_ONCE)):
-            full = (row if len(row) >= width else row + [""] * width for row in rows if any(row))
-            try:
-                for name, texts in zip(places, zip(*map(picked, full), strict=True), strict=False):
-                    found.columns[name] += readers[name](texts)
-            except (ValueError, KeyError):
-                raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
+    required = (*_ESSENTIAL, "schema_version")
+    if missing := [name for name in required if name not in header]:
+        raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
+    kinds = {column.name: column.kind for column in schema.COLUMNS}
+    if unknown := [name for name in header if name and name not in kinds]:
+        left_out = f"columns that the suite does not know are left out: {', '.join(unknown)}"
+        found.remarks.append(f"{_name(path)}: {left_out}.")
+    places = {name: index for index, name in enumerate(header) if name in found.columns}
+    frame = _texts(path, separator, len(header), {*places.values(), *map(header.index, required)})
+    try:
+        for name, place in places.items():
+            found.columns[name] = _column_reader(kinds[name], separator)(frame[place].tolist())
+    except (ValueError, KeyError):
+        raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
     for name in found.columns.keys() - places.keys():
-        found.columns[name] = [None] * len(found)
+        found.columns[name] = [None] * len(frame)
+
+
+def _texts(path: Path, separator: str, width: int, wanted: Collection[int]):
+    """The wanted columns below the header as texts, empty where a row ends early; without rows that hold nothing."""
+    import pandas  # here alone, and half a second
+
+    how = dict(index_col=False, dtype=str, na_filter=False, encoding="utf-8-sig", encoding_errors="backslashreplace")
+    try:
+        frame = pandas.read_csv(path, sep=separator, header=0, names=range(width), usecols=list(wanted), **how)
+    except pandas.errors.ParserError as error:
+        reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
+        raise Unreadable(f"{path} is no whole CSV file ({reason}); make it anew from the records.") from None
+    return frame if (frame[min(wanted)] != "").all() else frame[(frame != "").any(axis=1)]
 
 
 @contextmanager
