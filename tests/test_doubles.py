@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import csv
 import filecmp
+import hashlib
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from conftest import ROOT
 from doubles.suite import CODE, SILENCE, TINY, Finished, processes_naming
 
 from measurement import schema
-from measurement.machine import usable_cpus
+from measurement.flags import THREADS_MARGIN
 
 MEASURED = schema.MEASURED
 
@@ -98,14 +101,35 @@ def test_everything_else_is_measured(everything):
     assert everything.record("graph")["break_even_calls"] is None or everything.record("graph")["break_even_calls"] >= 0
 
 
-@pytest.mark.parametrize(("mode", "flag"), [("two-threads", "threads_exceeded"), ("recompiles", "recompiled")])
-def test_what_is_not_as_it_claims_is_flagged(everything, mode, flag):
-    if mode == "two-threads" and usable_cpus() == 1:
-        pytest.skip("two threads cannot keep more than one processor busy where there is one")
-    if mode == "two-threads" and everything.record(mode)["other_load_cores"] > usable_cpus() - 1.3:
-        pytest.skip("other processes left no room for a second thread")
-    assert flag in everything.record(mode)["flags"].split(";")
-    assert flag not in (everything.record("eager")["flags"] or "").split(";")
+def test_compiling_while_sampled_is_flagged(everything):
+    assert "recompiled" in everything.record("recompiles")["flags"].split(";")
+    assert "recompiled" not in (everything.record("eager")["flags"] or "").split(";")
+
+
+def processors_given(seconds: float = 0.3) -> float:
+    """How many processors two busy threads get at this moment: one where others, or the hypervisor, have the rest."""
+    block, end = bytes(1 << 22), time.perf_counter() + seconds
+
+    def work(_) -> None:
+        while time.perf_counter() < end:
+            hashlib.sha256(block).digest()
+
+    wall, cpu = time.perf_counter(), time.process_time()
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(work, range(2)))
+    return (time.process_time() - cpu) / (time.perf_counter() - wall)
+
+
+def test_a_second_thread_is_flagged(everything, run):
+    """Tried again where it was not seen, since that takes a second processor, which a shared machine may not give."""
+    assert "threads_exceeded" not in (everything.record("eager")["flags"] or "").split(";")
+    given, record = [], everything.record("two-threads")
+    while (record["cpu_per_wall"] or 0) <= 1 + THREADS_MARGIN and len(given) < 6:
+        given.append(processors_given())
+        record = run("--framework", "fake", "--mode", "two-threads").record("two-threads")
+    if record["cpu_per_wall"] <= 1 + THREADS_MARGIN and min(given) < 1.5:
+        pytest.skip(f"two threads had {min(given):.1f} processors here")
+    assert "threads_exceeded" in record["flags"].split(";")
 
 
 @pytest.mark.parametrize("mode", ["wrong-weight", "constant"])
