@@ -45,7 +45,7 @@ def bench(arguments: argparse.Namespace) -> int:
     if arguments.timeout <= 0:
         raise UsageError(f"TIMEOUT is a number of seconds above 0, not {arguments.timeout:g}.")
     if resumed is None:
-        check_writable(arguments.out)
+        runs.check_free(arguments.out)
     interpreters = prepare_environments(planned, arguments.python, console)
     ledger = Ledger()
     store = Store(wanted.weights, wanted.seed)
@@ -63,7 +63,7 @@ def bench(arguments: argparse.Namespace) -> int:
 
 def plan_of(run: runs.Run, arguments: argparse.Namespace) -> dict:
     """What a run that is gone on with was begun with. Raises UsageError for changes."""
-    given = run.read("plan.json")["given"]
+    given = run.read(runs.PLAN)["given"]
     begun_as = sweep.resolve(given)
     changed = [name for name, value in asked_for(arguments).items() if sweep.resolve(given | {name: value}) != begun_as]
     hold_to(run.read("machine.json"), changed, run.id, arguments)
@@ -111,21 +111,10 @@ def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozens
     return 0
 
 
-def check_writable(out: str | None) -> None:
-    """Raise UsageError for an OUT that cannot take a run, before time goes into environments and weights."""
-    if out is None:
-        return
-    if (Path(out) / "plan.json").exists():
-        raise UsageError(f"OUT={out} already holds a run; name another folder, or go on with it: RESUME={out}.")
-    existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"OUT={out} cannot be written: {existing} is not a folder that you may write to.")
-
-
 def prepare_environments(planned: plan.Plan, python: str | None, console: Console) -> dict:
     """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry.
 
-    Raises UsageError rather than make environments for a GPU that is not there.
+    Raises UsageError for a PYTHON that does not run, and rather than make environments for a GPU that is not there.
     """
     if not python and not machine.has_gpu() and any(bundle.first.device_kind == "gpu" for bundle in planned.bundles):
         raise UsageError("This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees.")
@@ -139,6 +128,8 @@ def prepare_environments(planned: plan.Plan, python: str | None, console: Consol
             own = frameworks.describe(key[0]).oracle
             found[key] = environments.ensure(*key, python=None if own else python, report=report)
         except environments.SetupError as error:
+            if python and not own:
+                raise UsageError(f"PYTHON={python}: {error}") from None
             console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
             found[key] = Failure("error", f"Its environment could not be set up: {error}")
     return found
@@ -149,8 +140,8 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
     facts = machine.facts()
     variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
     cells = [cell.id for cell in planned.cells]
-    if not (run.folder / "plan.json").exists():
-        run.write("plan.json", {"given": given, "command": sys.argv, "started_at": runs.utc_now(), "cells": cells})
+    if not (run.folder / runs.PLAN).exists():
+        run.write(runs.PLAN, {"given": given, "command": sys.argv, "started_at": runs.utc_now(), "cells": cells})
     run.write("machine.json", {**facts, "environment": variables, "python": arguments.python})
     return Context(
         run_id=run.id,

@@ -23,7 +23,7 @@ from measurement import kernels
 from measurement.cells import Cell
 from reports import explanation, terminal
 
-FILE, ENTRIES = "explanation.json", runs.EXPLAINED
+FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
 INTERRUPTED = 130
 
 
@@ -73,9 +73,8 @@ def folder_for(arguments: argparse.Namespace) -> Path:
     if arguments.out is None:
         return runs.new_folder(runs.RUNS)
     folder = Path(arguments.out).absolute()
-    if not arguments.resume and any((folder / name).exists() for name in (FILE, "plan.json")):
-        raise UsageError(f"OUT={arguments.out} already holds a run; name another folder.")
-    bench.check_writable(arguments.out)
+    if not arguments.resume:
+        runs.check_free(arguments.out)
     return folder
 
 

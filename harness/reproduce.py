@@ -19,7 +19,7 @@ from harness.progress import duration
 from harness.sweep import UsageError
 from reports import explanation, terminal
 
-FILE = "reproduction.json"
+FILE = runs.REPRODUCTION
 # The flags of bench that change how a table is reproduced, or how much of it, and not what it is.
 OVERRIDES = ("framework", "mode", "threads", "profile", "budget", "isolate", "force", "compile-cache")
 
@@ -136,9 +136,7 @@ def new_folder(arguments: argparse.Namespace, asked: dict) -> Path | None:
     """The folder of a new reproduction, with what was asked for in it; None for a dry run."""
     if arguments.dry_run:
         return None
-    if arguments.out and any((Path(arguments.out) / name).exists() for name in (FILE, "plan.json")):
-        raise UsageError(f"OUT={arguments.out} already holds a run; name another folder, or go on with it by RESUME.")
-    bench.check_writable(arguments.out)
+    runs.check_free(arguments.out)
     folder = Path(arguments.out) if arguments.out else runs.new_folder(runs.RUNS)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text(json.dumps(asked | {"started_at": runs.utc_now()}, indent=2) + "\n")
@@ -166,7 +164,7 @@ def measure(part: Sweep, folder: Path | None, arguments: argparse.Namespace, con
         console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
     known = [axis.flag for axis in sweep.AXES.values()] + list(sweep.OPTIONS) + list(sweep.parameter_flags())
     words = {flag.replace("-", "_"): part.flags.get(flag) for flag in known}
-    exists = out is not None and any((out / name).exists() for name in ("plan.json", explain.FILE))
+    exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))
     words |= {
         "sweep": None,
         "out": str(out) if out else None,

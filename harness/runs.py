@@ -18,6 +18,9 @@ from measurement import schema
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
+# What `bench`, `reproduce` and `explain` write first of all.
+PLAN, REPRODUCTION, EXPLANATION = "plan.json", "reproduction.json", "explanation.json"
+_BEGUN = (PLAN, REPRODUCTION, "records.jsonl")
 
 
 class Run:
@@ -35,9 +38,8 @@ class Run:
     @classmethod
     def create(cls, out: str | None) -> Run:
         """A new run in `out`, or in a folder named after the time. Raises UsageError; overwrites nothing."""
+        check_free(out)
         folder = Path(out) if out else RUNS
-        if (folder / "records.jsonl").exists() or (folder / "plan.json").exists():
-            raise UsageError(f"OUT={folder} already holds a run; name another folder, or go on with it by RESUME.")
         try:
             folder = folder if out else new_folder(folder)
             (folder / "launches").mkdir(parents=True, exist_ok=True)
@@ -51,13 +53,13 @@ class Run:
     def open(cls, folder: str | None) -> Run:
         """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
         if folder in (None, "", "newest"):
-            found = sorted(path.parent for path in RUNS.glob("*/plan.json"))
+            found = sorted(path.parent for path in RUNS.glob(f"*/{PLAN}"))
             if not found:
                 raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
             return cls(found[-1])
         path = Path(folder)
         for candidate in (path, RUNS / folder):
-            if (candidate / "plan.json").exists():
+            if (candidate / PLAN).exists():
                 return cls(candidate.resolve())
         raise UsageError(f"{path} holds no run (no plan.json in it).")
 
@@ -92,6 +94,19 @@ class Run:
     def write_csv(self) -> None:
         """Make the CSV anew from the records."""
         recordfile.write_csv(self.records(), self.csv_path)
+
+
+def check_free(out: str | None) -> None:
+    """Raise UsageError for an OUT that holds a run or cannot take one; asked before time goes into anything."""
+    if out is None:
+        return
+    if (Path(out) / EXPLANATION).exists():  # which cannot be gone on with
+        raise UsageError(f"OUT={out} already holds profiles of `make explain`; name another folder.")
+    if any((Path(out) / name).exists() for name in _BEGUN):
+        raise UsageError(f"OUT={out} already holds a run; name another folder, or go on with it: RESUME={out}.")
+    existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError(f"OUT={out} cannot be written: {existing} is not a folder that you may write to.")
 
 
 def new_folder(parent: Path) -> Path:

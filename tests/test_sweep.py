@@ -52,11 +52,19 @@ def test_bad_input_is_one_sentence_and_starts_nothing(name, tmp_path, capsys):
     assert not out.exists()
 
 
-def test_nothing_is_overwritten(tmp_path, capsys):
-    (tmp_path / "plan.json").write_text("{}")
+def test_an_interpreter_that_is_none_starts_nothing(tmp_path, capsys):
+    words = ["bench", "--framework", "torch", "--impl", "plain", "--python", "/nowhere/python"]
+    assert runner.main([*words, "--out", str(tmp_path / "run")]) == 2
+    assert "PYTHON=/nowhere/python: no interpreter '/nowhere/python'; give the path of one" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("file", ["plan.json", "explanation.json", "reproduction.json"])
+def test_nothing_is_overwritten(tmp_path, capsys, file):
+    (tmp_path / file).write_text("{}")
     assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(tmp_path)]) == 2
-    assert "already holds a run" in capsys.readouterr().err
-    assert (tmp_path / "plan.json").read_text() == "{}"
+    assert "already holds" in capsys.readouterr().err
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "{}")]
 
 
 def test_an_out_that_cannot_be_written(tmp_path, capsys):

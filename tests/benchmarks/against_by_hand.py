@@ -1,0 +1,104 @@
+"""The suite against short scripts by hand, in one go: `python tests/benchmarks/against_by_hand.py FRAMEWORK [...]`.
+
+Runs `by_hand/bert_FRAMEWORK.py`, `runner.py bench` on the same shapes, and the script once more, each in processes of
+its own, and prints a line for each mode. Wants, of every graph mode, the suite's median within 5 % of the script's
+where the host decides (regime `overhead`) and within 2 % elsewhere, or inside the range of the script's own samples.
+The exit code is 1 where that is not met. No test asserts it: times on a shared machine fail for its neighbours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import frameworks  # noqa: E402
+
+WITHIN = {"overhead": 0.05}
+WITHIN_ELSEWHERE = 0.02
+
+
+def by_hand(asked: argparse.Namespace, framework: str, python: str) -> dict[str, dict]:
+    """Mode -> figures of the script in a fresh process, under the variables that the suite's worker has."""
+    description = frameworks.describe(framework)
+    command = [python, str(ROOT / f"tests/benchmarks/by_hand/bert_{framework}.py"), "--device", asked.device]
+    command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
+    command += ["--threads", str(asked.threads), "--seconds", str(asked.seconds)]
+    command += ["--mode", asked.mode] if asked.mode else []
+    environment = {**os.environ, **description.environment(asked.threads, asked.device)}
+    pinned = description.pinned and asked.device == "cpu"
+    cpus = sorted(os.sched_getaffinity(0))[: asked.threads] if pinned else os.sched_getaffinity(0)
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cpus)
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"mode"')]
+    if done.returncode or not lines:
+        sys.exit(f"{' '.join(command)} ended with exit code {done.returncode}; what it said stands above.")
+    return {line.pop("mode"): line for line in lines}
+
+
+def by_suite(asked: argparse.Namespace, framework: str, python: str, modes: list[str], out: Path) -> dict[str, dict]:
+    """Mode -> record of the suite."""
+    command = [sys.executable, "runner.py", "bench", "--framework", framework, "--workload", "bert-base"]
+    command += ["--impl", "library", "--mode", ",".join(modes), "--device", asked.device, "--dtype", asked.dtype]
+    command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--threads", str(asked.threads)]
+    command += ["--python", python, "--budget", str(asked.budget or asked.seconds), "--out", str(out)]
+    subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=True)
+    records = map(json.loads, (out / "records.jsonl").read_text().splitlines())
+    return {record["mode"]: record for record in records}
+
+
+def compared(mode: str, runs: list[dict], record: dict) -> bool:
+    """Print a mode's line; whether it is as wanted."""
+    hand, low, high = median(r["ms"] for r in runs), min(r["low"] for r in runs), max(r["high"] for r in runs)
+    both = " and ".join(f"{run['ms']:.4g}" for run in runs)
+    head = f"{mode}: by hand {both} ms ({low:.4g} to {high:.4g}), the suite"
+    suite = record["latency_ms_median"]
+    if suite is None:
+        print(f"{head}: {record['status']}: {record['reason']}")
+        return False
+    off, limit = suite / hand - 1, WITHIN.get(record["regime"], WITHIN_ELSEWHERE)
+    fits = abs(off) <= limit or low <= suite <= high
+    interval = f"{record['latency_ms_ci_low'] or suite:.4g} to {record['latency_ms_ci_high'] or suite:.4g}"
+    wanted = (
+        f"within {limit:.0%}" if abs(off) <= limit else "within the script's range" if fits else f"over {limit:.0%}"
+    )
+    print(f"{head} {suite:.4g} ({interval}; {record['regime'] or 'regime unknown'}): {off:+.1%}, {wanted}")
+    return fits or mode == "eager"
+
+
+def main() -> int:
+    """Compare for each framework; the exit code is 1 where a graph mode is not as wanted."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("framework", nargs="+", choices=("torch", "tensorflow", "jax", "paddle"))
+    parser.add_argument("--mode", help="modes separated by commas (default: the script's own)")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--seq", type=int, default=128)
+    parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seconds", type=float, default=3.0, help="of the script's samples for each mode")
+    parser.add_argument("--budget", type=float, help="of the suite's samples for each mode (default: the same)")
+    parser.add_argument("--python", help="the interpreter (default: that of the environment that make setup makes)")
+    asked, good = parser.parse_args(), True
+    for framework in asked.framework:
+        python = asked.python or str(ROOT / f".venvs/{framework}-{asked.device}/bin/python")
+        with tempfile.TemporaryDirectory() as folder:
+            first = by_hand(asked, framework, python)
+            suite = by_suite(asked, framework, python, list(first), Path(folder, "run"))
+            second = by_hand(asked, framework, python)
+        print(f"{framework}, batch {asked.batch}, seq {asked.seq}, {asked.dtype}, {asked.device}:", flush=True)
+        good &= all([compared(mode, [first[mode], second[mode]], suite[mode]) for mode in first])
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
