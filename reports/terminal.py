@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from measurement.schema import MEASURED
@@ -14,9 +15,9 @@ _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "s
 _SHAPE += ("batch_size", "seq_len", "parameters")
 _USUAL = ("inference", "static", None)  # which goes without saying
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"
-_FILE_WIDTH = 120
+_FILE_WIDTH, _USUAL_WIDTH = 120, 80
 MOST_SHAPES = 60  # more than this scrolls by unread
-_WIDE = 9  # columns that still fit a usual terminal
+_UNLIMITED = 10_000
 
 
 def console() -> Console:
@@ -33,10 +34,10 @@ def summary(records: list[dict], console: Console) -> None:
     columns = _columns(records)
     left_out = max(0, len(shapes) - MOST_SHAPES)
     shapes = dict(itertools.islice(shapes.items(), MOST_SHAPES))
-    if len(columns) < _WIDE:
-        console.print(_side_by_side(columns, shapes))
-    else:
-        console.print(_row_a_mode(columns, shapes))
+    table = _side_by_side(columns, shapes)
+    # Cut to the terminal's width it would lose digits.
+    wanted = Measurement.get(console, console.options.update_width(_UNLIMITED), table).maximum
+    console.print(table if wanted <= console.width else _row_a_mode(columns, shapes, console.width))
     if left_out:
         console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
     console.print(counts(records), highlight=False)
@@ -61,10 +62,13 @@ def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]
     return table
 
 
-def _row_a_mode(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]]) -> Table:
+def _row_a_mode(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], width: int) -> Table:
     table = Table(title=_TITLE, title_justify="left")
     for name in ("framework", "mode", "latency", "speedup", "interval"):
-        table.add_column(name, justify="left" if name in ("framework", "mode") else "right")
+        # The first column has the shapes as well, and is folded first; figures never are.
+        justify = "left" if name in ("framework", "mode") else "right"
+        whole = name != "framework" if width >= _USUAL_WIDTH else name not in ("framework", "mode")
+        table.add_column(name, justify=justify, no_wrap=whole, overflow="fold")
     for shape, records in shapes.items():
         table.add_section()
         table.add_row(f"[bold]{shape_text(shape, ', ')}[/bold]")

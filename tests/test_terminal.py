@@ -9,8 +9,8 @@ from rich.console import Console
 from reports.terminal import counts, summary
 
 
-def printed(records) -> str:
-    console = Console(file=io.StringIO(), width=120)
+def printed(records, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width)
     summary(records, console)
     return console.file.getvalue()
 
@@ -43,6 +43,16 @@ def test_many_modes_get_a_row_each(record):
         row = next(line for line in text.splitlines() if f"mode-{i} " in line)
         assert "1.50x" in row
         assert "1.40-1.60" in row
+
+
+def test_a_narrow_terminal_cuts_no_figure(record):
+    modes = ("eager", "inductor-reduce-overhead", "inductor-max-autotune")
+    records = [record(mode=m, latency_ms_median=12.34, **speedup(1.234, 1.456, 1.678)) for m in modes]
+    assert "shape" in printed(records)
+    assert all(mode in printed(records, width=80) for mode in modes)
+    for width in (80, 60):
+        assert printed(records, width).count("12.3") == 3
+        assert printed(records, width).count("1.46-1.68") == 2
 
 
 def test_a_missing_cell_is_blank_not_zero(record):

@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
 
+SCRIPTS = sorted(path.stem.removeprefix("bert_") for path in (ROOT / "tests/benchmarks/by_hand").glob("bert_*.py"))
 WITHIN = {"overhead": 0.05}
 WITHIN_ELSEWHERE = 0.02
 
@@ -78,7 +79,7 @@ def compared(mode: str, runs: list[dict], record: dict) -> bool:
 def main() -> int:
     """Compare for each framework; the exit code is 1 where a graph mode is not as wanted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("framework", nargs="+", choices=("torch", "tensorflow", "jax", "paddle"))
+    parser.add_argument("framework", nargs="+", choices=SCRIPTS)
     parser.add_argument("--mode", help="modes separated by commas (default: the script's own)")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seq", type=int, default=128)
