@@ -106,7 +106,7 @@ def test_compiling_while_sampled_is_flagged(everything):
     assert "recompiled" not in (everything.record("eager")["flags"] or "").split(";")
 
 
-def processors_given(seconds: float = 0.3) -> float:
+def processors_given(seconds: float = 0.2) -> float:
     """How many processors two busy threads get at this moment: one where others, or the hypervisor, have the rest."""
     block, end = bytes(1 << 22), time.perf_counter() + seconds
 
@@ -120,12 +120,21 @@ def processors_given(seconds: float = 0.3) -> float:
     return (time.process_time() - cpu) / (time.perf_counter() - wall)
 
 
+def most_processors_given(wanted: float, seconds: float = 20) -> float:
+    """Wait for so many; the most that there were."""
+    found, end = [processors_given()], time.monotonic() + seconds
+    while found[-1] < wanted and time.monotonic() < end:
+        time.sleep(1)
+        found.append(processors_given())
+    return max(found)
+
+
 def test_a_second_thread_is_flagged(everything, run):
     """Tried again where it was not seen, since that takes a second processor, which a shared machine may not give."""
     assert "threads_exceeded" not in (everything.record("eager")["flags"] or "").split(";")
     given, record = [], everything.record("two-threads")
-    while (record["cpu_per_wall"] or 0) <= 1 + THREADS_MARGIN and len(given) < 6:
-        given.append(processors_given())
+    while (record["cpu_per_wall"] or 0) <= 1 + THREADS_MARGIN and len(given) < 5:
+        given.append(most_processors_given(wanted=1.5))
         record = run("--framework", "fake", "--mode", "two-threads").record("two-threads")
     if record["cpu_per_wall"] <= 1 + THREADS_MARGIN and min(given) < 1.5:
         pytest.skip(f"two threads had {min(given):.1f} processors here")

@@ -68,15 +68,7 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     """Ctrl-C while a worker samples and ignores the polite signal; a cell before it is finished."""
     notes = tmp_path / "notes"
     words = (*TINY, "--framework", "numpy,fake", "--mode", "eager,hang")
-    process = subprocess.Popen(
-        suite.command(*words, "--python", sys.executable),
-        cwd=suite.folder,
-        env={**os.environ, "FAKE_NOTES": str(notes)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        process_group=0,
-    )
+    process = suite.begin(*words, "--python", sys.executable, environment={"FAKE_NOTES": str(notes)})
     wait_for(notes.exists, process)
     worker, child = map(int, notes.read_text().split())
     os.killpg(process.pid, signal.SIGINT)
@@ -109,10 +101,7 @@ def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign
     """
     out = tmp_path / "run"
     words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
-    process = subprocess.Popen(
-        suite.command(*words), cwd=suite.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        process_group=0,
-    )  # fmt: skip
+    process = suite.begin(*words)
     wait_for((out / "samples.jsonl").exists, process)
     process.send_signal(sign)
     output, _ = process.communicate(timeout=30)
@@ -120,13 +109,19 @@ def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign
     assert [record["batch_size"] for record in Finished(130, output, out).records] == [2]  # the larger batch goes first
 
 
+def test_nohup_is_heeded(root):
+    """What was told to outlive its terminal does."""
+    command = "trap '' HUP; exec \"$0\" -c 'import runner, signal; runner.stop_politely(); "
+    command += "print(signal.getsignal(signal.SIGHUP).name, signal.getsignal(signal.SIGTERM).__name__)'"
+    done = subprocess.run(["sh", "-c", command, sys.executable], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["SIG_IGN", "interrupt"]
+
+
 def test_a_signal_that_comes_twice_loses_nothing(suite, tmp_path):
     """As where a scheduler signals a whole group and make passes it on: the second comes while records are written."""
     out = tmp_path / "run"
     words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
-    process = subprocess.Popen(
-        suite.command(*words), cwd=suite.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    process = suite.begin(*words)
     wait_for((out / "samples.jsonl").exists, process)
     while process.poll() is None:
         process.send_signal(signal.SIGTERM)
@@ -141,10 +136,7 @@ def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     """A record is on disk as soon as its shape is finished; a worker whose parent is gone ends by itself."""
     out = tmp_path / "run"
     words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--budget", "3", "--out", str(out))
-    process = subprocess.Popen(
-        suite.command(*words, "--python", sys.executable), cwd=suite.folder, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+    process = suite.begin(*words, "--python", sys.executable)
     wait_for((out / "records.jsonl").exists, process)
     process.kill()
     process.communicate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -223,10 +222,7 @@ def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, 
     """Both lanes hang, deaf to polite signals, when Ctrl-C comes; NumPy's cells, which need a CPU, are finished."""
     out, notes = tmp_path / "run", [tmp_path / f"notes-{index}" for index in (0, 1)]
     words = (*WORDS, "--framework", "fake,numpy", "--mode", "eager,hang", "--batch", "1,2", "--out", str(out))
-    process = subprocess.Popen(
-        suite.command(*words), cwd=suite.folder, env=pretended, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, process_group=0,
-    )  # fmt: skip
+    process = suite.begin(*words, environment=pretended)
     wait_for(lambda: all(path.exists() for path in notes), process)
     workers = [int(number) for path in notes for number in path.read_text().split()]
     os.killpg(process.pid, signal.SIGINT)

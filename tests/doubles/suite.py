@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -79,6 +80,27 @@ class Suite:
 
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "runner.py", "bench", *words]
+
+    def begin(self, *words: str, environment: dict[str, str] | None = None) -> subprocess.Popen:
+        """Start `bench` in a process group of its own, as a terminal does; no signal is ignored there.
+
+        Under nohup and in a script's background some are, and a process inherits that.
+        """
+
+        def heed() -> None:
+            for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(sign, signal.SIG_DFL)
+
+        return subprocess.Popen(
+            self.command(*words),
+            cwd=self.folder,
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            process_group=0,
+            preexec_fn=heed,
+        )
 
     def bench(self, out: Path, *words: str, environment: dict[str, str] | None = None) -> Finished:
         """Run `bench` with `words` to its end; `out` is where its run lies."""
