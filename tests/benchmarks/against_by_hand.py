@@ -3,6 +3,11 @@
 Runs `by_hand/bert_FRAMEWORK.py`, `runner.py bench` on the same shapes, and the script once more, each in processes of
 its own, and prints a line for each mode. Wants, of every graph mode, the suite's median within 5 % of the script's
 where the host decides (regime `overhead`) and within 2 % elsewhere, or inside the range of the script's own samples.
+
+Processes of the same code differ, and shared machines change speed: `--paired` takes the suite's steps and the script's
+calls in turn in one process instead, and prints the ratio with its interval. It wants
+the interval to reach below 1.02, or 1.05 for calls below 5 ms.
+
 The exit code is 1 where that is not met. No test asserts it: times on a shared machine fail for its neighbours.
 """
 
@@ -25,14 +30,15 @@ import frameworks  # noqa: E402
 SCRIPTS = sorted(path.stem.removeprefix("bert_") for path in (ROOT / "tests/benchmarks/by_hand").glob("bert_*.py"))
 WITHIN = {"overhead": 0.05}
 WITHIN_ELSEWHERE = 0.02
+HOST_DECIDES_BELOW_MS = 5.0  # where no regime is measured
 
 
-def by_hand(asked: argparse.Namespace, framework: str, python: str) -> dict[str, dict]:
-    """Mode -> figures of the script in a fresh process, under the variables that the suite's worker has."""
+def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *more: str) -> dict[str, dict]:
+    """Mode -> figures of a file of `by_hand` in a fresh process, under the variables that the suite's worker has."""
     description = frameworks.describe(framework)
-    command = [python, str(ROOT / f"tests/benchmarks/by_hand/bert_{framework}.py"), "--device", asked.device]
+    command = [python, str(ROOT / "tests/benchmarks/by_hand" / file), "--device", asked.device, *more]
     command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
-    command += ["--threads", str(asked.threads), "--seconds", str(asked.seconds)]
+    command += ["--workload", asked.workload, "--threads", str(asked.threads), "--seconds", str(asked.seconds)]
     command += ["--mode", asked.mode] if asked.mode else []
     environment = {**os.environ, **description.environment(asked.threads, asked.device)}
     pinned = description.pinned and asked.device == "cpu"
@@ -48,7 +54,7 @@ def by_hand(asked: argparse.Namespace, framework: str, python: str) -> dict[str,
 
 def by_suite(asked: argparse.Namespace, framework: str, python: str, modes: list[str], out: Path) -> dict[str, dict]:
     """Mode -> record of the suite."""
-    command = [sys.executable, "runner.py", "bench", "--framework", framework, "--workload", "bert-base"]
+    command = [sys.executable, "runner.py", "bench", "--framework", framework, "--workload", asked.workload]
     command += ["--impl", "library", "--mode", ",".join(modes), "--device", asked.device, "--dtype", asked.dtype]
     command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--threads", str(asked.threads)]
     command += ["--python", python, "--budget", str(asked.budget or asked.seconds), "--out", str(out)]
@@ -76,10 +82,31 @@ def compared(mode: str, runs: list[dict], record: dict) -> bool:
     return fits or mode == "eager"
 
 
+def paired(mode: str, figures: dict) -> bool:
+    """Print a mode's line; whether it is as wanted."""
+    ratio, low, high = figures["ratio"]
+    limit = WITHIN["overhead"] if figures["hand_ms"] < HOST_DECIDES_BELOW_MS else WITHIN_ELSEWHERE
+    head = f"{mode}: by hand {figures['hand_ms']:.4g} ms, the suite {figures['suite_ms']:.4g}"
+    print(f"{head}: {ratio:.3f} ({low:.3f} to {high:.3f}; {figures['rounds']} rounds), wanted within {limit:.0%}")
+    return low <= 1 + limit or mode == "eager"
+
+
+def separately(asked: argparse.Namespace, framework: str, python: str) -> bool:
+    """Script, suite and script again; whether all is as wanted."""
+    file = f"bert_{framework}.py"
+    with tempfile.TemporaryDirectory() as folder:
+        first = by_hand(asked, framework, python, file)
+        suite = by_suite(asked, framework, python, list(first), Path(folder, "run"))
+        second = by_hand(asked, framework, python, file)
+    return all([compared(mode, [first[mode], second[mode]], suite[mode]) for mode in first])
+
+
 def main() -> int:
     """Compare for each framework; the exit code is 1 where a graph mode is not as wanted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("framework", nargs="+", choices=SCRIPTS)
+    parser.add_argument("--paired", action="store_true", help="take the suite's steps and the script's calls in turn")
+    parser.add_argument("--workload", choices=("bert-base", "bert-tiny"), default="bert-base")
     parser.add_argument("--mode", help="modes separated by commas (default: the script's own)")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seq", type=int, default=128)
@@ -92,12 +119,13 @@ def main() -> int:
     asked, good = parser.parse_args(), True
     for framework in asked.framework:
         python = asked.python or str(ROOT / f".venvs/{framework}-{asked.device}/bin/python")
-        with tempfile.TemporaryDirectory() as folder:
-            first = by_hand(asked, framework, python)
-            suite = by_suite(asked, framework, python, list(first), Path(folder, "run"))
-            second = by_hand(asked, framework, python)
-        print(f"{framework}, batch {asked.batch}, seq {asked.seq}, {asked.dtype}, {asked.device}:", flush=True)
-        good &= all([compared(mode, [first[mode], second[mode]], suite[mode]) for mode in first])
+        shape = f"{asked.workload} {asked.dtype} {asked.device}, {asked.batch} x {asked.seq} tokens"
+        print(f"{framework}, {shape}, threads {asked.threads}:", flush=True)
+        if asked.paired:
+            found = by_hand(asked, framework, python, "paired.py", "--framework", framework)
+            good &= all([paired(mode, figures) for mode, figures in found.items()])
+        else:
+            good &= separately(asked, framework, python)
     return 0 if good else 1
 
 

@@ -1,23 +1,27 @@
-"""BERT-base in JAX, timed by hand: weights are arguments of the compiled function. Threads are the environment's."""
+"""BERT in JAX, timed by hand: weights are arguments of the compiled function. Threads are the environment's."""
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import loop
 from transformers import BertConfig, FlaxBertModel
 
-asked = loop.arguments("eager", "jit")
-dtype = jnp.bfloat16 if asked.dtype == "bf16" else jnp.float32
-jax.config.update("jax_default_matmul_precision", "highest" if asked.dtype == "fp32" else "default")
-model = FlaxBertModel(BertConfig(), dtype=dtype)
-weights = jax.tree_util.tree_map(lambda array: jax.device_put(array.astype(dtype)), model.params)
-ids = jax.random.randint(jax.random.key(0), (asked.batch, asked.seq), 0, 30522)
+
+def build(asked):
+    dtype = jnp.bfloat16 if asked.dtype == "bf16" else jnp.float32
+    jax.config.update("jax_default_matmul_precision", "highest" if asked.dtype == "fp32" else "default")
+    model = FlaxBertModel(BertConfig(**loop.CONFIGS[asked.workload]), dtype=dtype)
+    weights = jax.tree_util.tree_map(lambda array: jax.device_put(array.astype(dtype)), model.params)
+    ids = jax.random.randint(jax.random.key(0), (asked.batch, asked.seq), 0, 30522)
+
+    def forward(params, tokens):
+        output = model(tokens, params=params)
+        return output.last_hidden_state, output.pooler_output
+
+    modes = {"eager": lambda: partial(forward, weights, ids), "jit": lambda: partial(jax.jit(forward), weights, ids)}
+    return loop.Script(modes, jax.block_until_ready)
 
 
-def forward(params, tokens):
-    output = model(tokens, params=params)
-    return output.last_hidden_state, output.pooler_output
-
-
-for mode in asked.mode:
-    run = forward if mode == "eager" else jax.jit(forward)
-    loop.report(mode, loop.measure(lambda run=run: run(weights, ids), jax.block_until_ready, asked.seconds))
+if __name__ == "__main__":
+    loop.main(build)

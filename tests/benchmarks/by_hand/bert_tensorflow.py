@@ -1,32 +1,38 @@
-"""BERT-base in TensorFlow, timed by hand. Wants TF_USE_LEGACY_KERAS=1, as TFBertModel does."""
+"""BERT in TensorFlow, timed by hand. Wants TF_USE_LEGACY_KERAS=1, as TFBertModel does."""
+
+from functools import partial
 
 import loop
 import tensorflow as tf
 import tf_keras
 from transformers import BertConfig, TFBertModel
 
-asked = loop.arguments("eager", "function", "function-xla")
-tf.config.threading.set_intra_op_parallelism_threads(asked.threads)
-if asked.device == "cpu":
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-for gpu in tf.config.list_physical_devices("GPU"):
-    tf.config.experimental.set_memory_growth(gpu, True)
-tf.config.experimental.enable_tensor_float_32_execution(False)
-tf_keras.mixed_precision.set_global_policy("bfloat16" if asked.dtype == "bf16" else "float32")
-model = TFBertModel(BertConfig())
-ids = tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int32)
+
+def build(asked):
+    tf.config.threading.set_intra_op_parallelism_threads(asked.threads)
+    if asked.device == "cpu":
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    for gpu in tf.config.list_physical_devices("GPU"):
+        tf.config.experimental.set_memory_growth(gpu, True)
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+    tf_keras.mixed_precision.set_global_policy("bfloat16" if asked.dtype == "bf16" else "float32")
+    model = TFBertModel(BertConfig(**loop.CONFIGS[asked.workload]))
+    ids = tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int32)
+
+    def forward(tokens):
+        return model(input_ids=tokens, training=False)
+
+    def compiled(xla):
+        return partial(tf.function(forward, jit_compile=xla), ids)
+
+    def synchronize(output):
+        if asked.device == "gpu":
+            tf.test.experimental.sync_devices()
+
+    forward(ids)
+    modes = {"eager": lambda: partial(forward, ids), "function": partial(compiled, False)}
+    return loop.Script(modes | {"function-xla": partial(compiled, True)}, synchronize)
 
 
-def forward(tokens):
-    return model(input_ids=tokens, training=False)
-
-
-def synchronize(output):
-    if asked.device == "gpu":
-        tf.test.experimental.sync_devices()
-
-
-forward(ids)
-for mode in asked.mode:
-    run = forward if mode == "eager" else tf.function(forward, jit_compile=mode == "function-xla")
-    loop.report(mode, loop.measure(lambda run=run: run(ids), synchronize, asked.seconds))
+if __name__ == "__main__":
+    loop.main(build)

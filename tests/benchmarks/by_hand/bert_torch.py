@@ -1,4 +1,6 @@
-"""BERT-base in torch, timed by hand."""
+"""BERT in torch, timed by hand."""
+
+from functools import partial
 
 import loop
 import torch
@@ -10,20 +12,25 @@ COMPILED = {
     "inductor-max-autotune": {"mode": "max-autotune"},
     "cudagraphs": {"backend": "cudagraphs"},
 }
-
-asked = loop.arguments("eager", "inductor")
-torch.set_num_threads(asked.threads)
-device = "cuda" if asked.device == "gpu" else "cpu"
-model = BertModel(BertConfig()).eval().to(device, torch.bfloat16 if asked.dtype == "bf16" else torch.float32)
-ids = torch.randint(0, 30522, (asked.batch, asked.seq), device=device)
+ON_CPU = ("eager", "inductor")
 
 
-def synchronize(output):
-    if device == "cuda":
-        torch.cuda.synchronize()
+def build(asked):
+    torch.set_num_threads(asked.threads)
+    device, dtype = "cuda" if asked.device == "gpu" else "cpu", torch.bfloat16 if asked.dtype == "bf16" else None
+    model = BertModel(BertConfig(**loop.CONFIGS[asked.workload])).eval().to(device, dtype)
+    ids = torch.randint(0, 30522, (asked.batch, asked.seq), device=device)
+
+    def made(mode):
+        return partial(model if mode == "eager" else torch.compile(model, fullgraph=True, **COMPILED[mode]), ids)
+
+    def synchronize(output):
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    names = ON_CPU if device == "cpu" else ("eager", *COMPILED)
+    return loop.Script({name: partial(made, name) for name in names}, synchronize, torch.inference_mode)
 
 
-for mode in asked.mode:
-    run = model if mode == "eager" else torch.compile(model, fullgraph=True, **COMPILED[mode])
-    with torch.inference_mode():
-        loop.report(mode, loop.measure(lambda run=run: run(ids), synchronize, asked.seconds))
+if __name__ == "__main__":
+    loop.main(build)

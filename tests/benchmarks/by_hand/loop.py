@@ -3,49 +3,67 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from statistics import median
 
+# bert-tiny: google/bert_uncased_L-2_H-128_A-2, small enough for the host to decide.
+CONFIGS = {
+    "bert-base": {},
+    "bert-tiny": {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},
+}
 WARM_UP_CALLS = 5
 MOST_CALLS = 50  # between two synchronizations
 
 
-def arguments(*modes: str) -> argparse.Namespace:
-    """What is to be measured: BERT-base, library model, random weights."""
+@dataclass
+class Script:
+    """What a framework's script brings: for each mode what makes its call, and how to wait for an output."""
+
+    modes: Mapping[str, Callable[[], Callable]]
+    synchronize: Callable
+    context: Callable = contextlib.nullcontext  # entered around a whole loop
+
+    def seconds(self, call: Callable, calls: int) -> float:
+        """Seconds a call, over so many calls and one synchronization."""
+        with self.context():
+            start = time.perf_counter()
+            for _ in range(calls):
+                output = call()
+            self.synchronize(output)
+            return (time.perf_counter() - start) / calls
+
+
+def arguments() -> argparse.ArgumentParser:
+    """What is to be measured: the library's BERT with random weights."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mode", default=",".join(modes))
+    parser.add_argument("--workload", choices=CONFIGS, default="bert-base")
+    parser.add_argument("--mode", type=lambda text: text.split(","), help="modes separated by commas (default: all)")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seq", type=int, default=128)
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0, help="of samples for each mode")
-    found = parser.parse_args()
-    found.mode = [mode for mode in found.mode.split(",") if mode]
-    return found
+    return parser
 
 
-def measure(call: Callable, synchronize: Callable, seconds: float) -> dict:
+def measure(script: Script, call: Callable, seconds: float) -> dict:
     """Milliseconds a call: the median of samples, their range, how many there were and of how many calls."""
-    for _ in range(WARM_UP_CALLS):
-        output = call()
-    synchronize(output)
-    start = time.perf_counter()
-    synchronize(call())
-    once = time.perf_counter() - start
-    calls = max(1, min(MOST_CALLS, int(seconds / 4 / once)))
+    script.seconds(call, WARM_UP_CALLS)
+    calls = max(1, min(MOST_CALLS, int(seconds / 4 / script.seconds(call, 1))))
     samples, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(samples) < 3:
-        start = time.perf_counter()
-        for _ in range(calls):
-            output = call()
-        synchronize(output)
-        samples.append(1e3 * (time.perf_counter() - start) / calls)
+        samples.append(1e3 * script.seconds(call, calls))
     return {"ms": median(samples), "low": min(samples), "high": max(samples), "samples": len(samples), "calls": calls}
 
 
-def report(mode: str, figures: dict) -> None:
-    """Print a mode's figures as one line of JSON."""
-    print(json.dumps({"mode": mode, **figures}), flush=True)
+def main(build: Callable[[argparse.Namespace], Script]) -> None:
+    """Measure the modes asked for one after the other, and print a line of JSON for each."""
+    asked = arguments().parse_args()
+    script = build(asked)
+    for mode in asked.mode or script.modes:
+        print(json.dumps({"mode": mode, **measure(script, script.modes[mode](), asked.seconds)}), flush=True)

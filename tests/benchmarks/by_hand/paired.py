@@ -1,0 +1,70 @@
+"""The suite's own steps and a script's calls in turn, in one process: what the suite adds, processes' differences apart.
+
+Run by `against_by_hand.py --paired` with the framework's interpreter; prints a line of JSON for each mode.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+
+import loop
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+import workloads
+from measurement.cells import Cell
+from measurement.profiles import Profile
+from measurement.sampling import Clocks, Contender, alive_at_once, first_call, take_rounds, warm_up
+from measurement.statistics import log_ratios, median_interval
+
+
+def main() -> None:
+    """Pair the modes asked for, one pair of contenders after the other taken in the same rounds."""
+    parser = loop.arguments()
+    parser.add_argument("--framework", required=True)
+    asked = parser.parse_args()
+    adapter = import_module(f"frameworks.{asked.framework}.adapter").Adapter()
+    workload, clocks = workloads.get(asked.workload), Clocks()
+    shape = {"batch_size": asked.batch, "seq_len": asked.seq, "mask": "none"}
+    device = "gpu:0" if asked.device == "gpu" else "cpu"
+    cell = partial(
+        Cell, framework=asked.framework, workload=asked.workload, implementation="library", pass_name="inference",
+        device=device, dtype=asked.dtype, threads=asked.threads, parameters=tuple(shape.items()),
+    )  # fmt: skip
+    adapter.configure(cell(mode="eager"))
+    script = import_module(f"bert_{asked.framework}").build(asked)
+    modes = asked.mode or list(script.modes)
+    weights, inputs = workload.seeded_weights(shape, 0), [workload.inputs(shape, seed) for seed in range(4)]
+    pairs = {}
+    for mode in modes:
+        adapter.start_compiler(cell(mode=mode))
+        step = adapter.prepare(workload, cell(mode=mode), weights, inputs)
+        ours = Contender(mode, step, adapter.synchronize, synchronize_each_call=device == "cpu")
+        output = adapter.to_numpy(first_call(ours, clocks))
+        ours.alive = None if device == "cpu" else alive_at_once(sum(array.nbytes for array in output.values()))
+        with script.context():
+            call = script.modes[mode]()
+        theirs = Contender(f"{mode} by hand", call, script.synchronize, synchronize_each_call=device == "cpu")
+        theirs.timer = partial(script.seconds, call)
+        pairs[mode] = ours, theirs
+    profile = Profile("paired", 1, 1, asked.seconds, 4 * asked.seconds, 10, 0.0, stop_early=False, warmup_seconds=2.0)
+    contenders = [contender for pair in pairs.values() for contender in pair]
+    for contender in contenders:
+        warm_up(contender, profile, clocks)
+    take_rounds(contenders, profile, clocks, random.Random(0))
+    for mode, (ours, theirs) in pairs.items():
+        ratio = median_interval(log_ratios(ours.samples, theirs.samples)).map(math.exp)
+        suite, hand = (1e3 * median(contender.samples) for contender in (ours, theirs))
+        figures = {"suite_ms": suite, "hand_ms": hand, "ratio": tuple(ratio), "rounds": len(ours.samples)}
+        print(json.dumps({"mode": mode, **figures}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
