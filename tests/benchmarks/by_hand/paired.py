@@ -1,4 +1,4 @@
-"""The suite's own steps and a script's calls in turn, in one process: what the suite adds, processes' differences apart.
+"""The suite's own steps and a script's calls in turn, in one process: what the suite adds to a call.
 
 Run by `against_by_hand.py --paired` with the framework's interpreter; prints a line of JSON for each mode.
 """
@@ -40,6 +40,7 @@ def main() -> None:
     )  # fmt: skip
     adapter.configure(cell(mode="eager"))
     script = import_module(f"bert_{asked.framework}").build(asked)
+    script.each_call = device == "cpu"
     modes = asked.mode or list(script.modes)
     weights, inputs = workload.seeded_weights(shape, 0), [workload.inputs(shape, seed) for seed in range(4)]
     pairs = {}
