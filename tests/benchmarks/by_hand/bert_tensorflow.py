@@ -20,7 +20,8 @@ def build(asked):
     ids = tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int32)
 
     def forward(tokens):
-        return model(input_ids=tokens, training=False)
+        output = model(input_ids=tokens, training=False)
+        return output.last_hidden_state, output.pooler_output
 
     def compiled(xla):
         return partial(tf.function(forward, jit_compile=xla), ids)
