@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,7 +146,7 @@ def _from_csv(found: Loaded, path: Path) -> None:
     frame = _texts(path, separator, len(header), {*places.values(), *map(header.index, required)})
     try:
         for name, place in places.items():
-            found.columns[name] = _column_reader(kinds[name], separator)(frame[place].tolist())
+            found.columns[name] = _values(frame[place].tolist(), kinds[name], separator)
     except (ValueError, KeyError):
         raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
     for name in found.columns.keys() - places.keys():
@@ -189,17 +189,16 @@ class _Values(dict):
         return value
 
 
-def _column_reader(kind: str, separator: str) -> Callable[[Iterable[str]], list]:
-    """What makes values of a column's texts."""
+def _values(texts: list[str], kind: str, separator: str) -> list:
+    """The values of a column's texts."""
     if kind == "str":
         same: dict[str, str | None] = {"": None}
-        return lambda texts: list(map(same.setdefault, texts, texts))
+        return list(map(same.setdefault, texts, texts))
     if kind != "float":
-        known = _Values(kind, separator)
-        return lambda texts: list(map(known.__getitem__, texts))
+        return list(map(_Values(kind, separator).__getitem__, texts))
     if separator == ";":
-        return lambda texts: [_value(text, kind, separator) if text else None for text in texts]
-    return lambda texts: [float(text) if text else None for text in texts]
+        return [_value(text, kind, separator) if text else None for text in texts]
+    return [float(text) if text else None for text in texts]
 
 
 def _misfit(path: Path, known: dict[int, tuple[str, str]]) -> str:

@@ -59,11 +59,13 @@ def test_an_interpreter_that_is_none_starts_nothing(tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("file", ["plan.json", "explanation.json", "reproduction.json"])
-def test_nothing_is_overwritten(tmp_path, capsys, file):
+@pytest.mark.parametrize(
+    ("file", "what"), [("plan.json", "a run"), ("reproduction.json", "a run"), ("explanation.json", "profiles")]
+)
+def test_nothing_is_overwritten(tmp_path, capsys, file, what):
     (tmp_path / file).write_text("{}")
     assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(tmp_path)]) == 2
-    assert "already holds" in capsys.readouterr().err
+    assert f"already holds {what}" in capsys.readouterr().err
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "{}")]
 
 

@@ -5,8 +5,8 @@ its own, and prints a line for each mode. Wants, of every graph mode, the suite'
 where the host decides (regime `overhead`) and within 2 % elsewhere, or inside the range of the script's own samples.
 
 Processes of the same code differ, and shared machines change speed: `--paired` takes the suite's steps and the script's
-calls in turn in one process instead, and prints the ratio with its interval. It wants
-the interval to reach below 1.02, or 1.05 for calls below 5 ms.
+calls in turn in one process instead, and prints the ratio with its interval. It wants the interval to reach below
+1.02, or 1.05 for calls below 5 ms.
 
 The exit code is 1 where that is not met. No test asserts it: times on a shared machine fail for its neighbours.
 """
@@ -26,23 +26,26 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
+from launchers import local  # noqa: E402
+from measurement.machine import cpu_assignment  # noqa: E402
+from tests.benchmarks.by_hand import loop  # noqa: E402
 
-SCRIPTS = sorted(path.stem.removeprefix("bert_") for path in (ROOT / "tests/benchmarks/by_hand").glob("bert_*.py"))
+BY_HAND = Path(loop.__file__).parent
+SCRIPTS = sorted(path.stem.removeprefix("bert_") for path in BY_HAND.glob("bert_*.py"))
 WITHIN = {"overhead": 0.05}
 WITHIN_ELSEWHERE = 0.02
 HOST_DECIDES_BELOW_MS = 5.0  # where no regime is measured
 
 
 def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *more: str) -> dict[str, dict]:
-    """Mode -> figures of a file of `by_hand` in a fresh process, under the variables that the suite's worker has."""
+    """Mode -> figures of a file of `by_hand` in a fresh process, under a worker's variables and on its CPUs."""
     description = frameworks.describe(framework)
-    command = [python, str(ROOT / "tests/benchmarks/by_hand" / file), "--device", asked.device, *more]
+    command = [python, str(BY_HAND / file), "--device", asked.device, *more]
     command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
     command += ["--workload", asked.workload, "--threads", str(asked.threads), "--seconds", str(asked.seconds)]
-    command += ["--mode", asked.mode] if asked.mode else []
-    environment = {**os.environ, **description.environment(asked.threads, asked.device)}
-    pinned = description.pinned and asked.device == "cpu"
-    cpus = sorted(os.sched_getaffinity(0))[: asked.threads] if pinned else os.sched_getaffinity(0)
+    command += ["--mode", ",".join(asked.mode)] if asked.mode else []
+    environment = local.environment(description.environment(asked.threads, asked.device))
+    cpus = cpu_assignment(asked.threads, exactly=description.pinned)
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cpus)
     )
@@ -103,17 +106,10 @@ def separately(asked: argparse.Namespace, framework: str, python: str) -> bool:
 
 def main() -> int:
     """Compare for each framework; the exit code is 1 where a graph mode is not as wanted."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = loop.arguments(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.set_defaults(threads=len(os.sched_getaffinity(0)), seconds=3.0)
     parser.add_argument("framework", nargs="+", choices=SCRIPTS)
     parser.add_argument("--paired", action="store_true", help="take the suite's steps and the script's calls in turn")
-    parser.add_argument("--workload", choices=("bert-base", "bert-tiny"), default="bert-base")
-    parser.add_argument("--mode", help="modes separated by commas (default: the script's own)")
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--seq", type=int, default=128)
-    parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
-    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--seconds", type=float, default=3.0, help="of the script's samples for each mode")
     parser.add_argument("--budget", type=float, help="of the suite's samples for each mode (default: the same)")
     parser.add_argument("--python", help="the interpreter (default: that of the environment that make setup makes)")
     asked, good = parser.parse_args(), True

@@ -91,28 +91,18 @@ class Suite:
             for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(sign, signal.SIG_DFL)
 
-        return subprocess.Popen(
-            self.command(*words),
-            cwd=self.folder,
-            env={**os.environ, **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            process_group=0,
-            preexec_fn=heed,
-        )
+        return subprocess.Popen(**self._process(words, environment), process_group=0, preexec_fn=heed)
 
     def bench(self, out: Path, *words: str, environment: dict[str, str] | None = None) -> Finished:
         """Run `bench` with `words` to its end; `out` is where its run lies."""
-        done = subprocess.run(
-            self.command(*words),
-            cwd=self.folder,
-            env={**os.environ, **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        done = subprocess.run(**self._process(words, environment))
         return Finished(done.returncode, done.stdout, out)
+
+    def _process(self, words: tuple[str, ...], environment: dict[str, str] | None) -> dict:
+        """What `bench` runs as: its output is one text."""
+        variables = {**os.environ, **(environment or {})}
+        output = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return dict(args=self.command(*words), cwd=self.folder, env=variables, **output)
 
 
 def copy_with_fake(folder: Path) -> Suite:

@@ -40,9 +40,9 @@ class Script:
             return (time.perf_counter() - start) / calls
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments(**how) -> argparse.ArgumentParser:
     """What is to be measured: the library's BERT with random weights."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(**how)
     parser.add_argument("--workload", choices=CONFIGS, default="bert-base")
     parser.add_argument("--mode", type=lambda text: text.split(","), help="modes separated by commas (default: all)")
     parser.add_argument("--batch", type=int, default=1)

@@ -8,15 +8,11 @@ from __future__ import annotations
 import json
 import math
 import random
-import sys
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from statistics import median
 
 import loop
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 import workloads
 from measurement.cells import Cell
