@@ -25,6 +25,7 @@ from measurement.statistics import log_ratios, median_interval, steady
 ALIVE_BYTES = 1 << 30
 # The first milliseconds after another mode are up to a third slower, for what it left in caches and predictors.
 LEAD_IN_SHARE = 0.25  # of a sample's calls
+QUEUE_TRIALS = 3
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,11 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
     """Call until the last two windows of samples agree with no compile counter moving, or the time is spent.
 
     The windows slide: after every sample, the last ones are compared with those before. Sets the number of calls a
-    sample needs to last as long as the profile says: the latency seen last decides.
+    sample needs to last as long as the profile says: the latency seen last decides, and with queued calls what the
+    queue takes.
     """
-    shortest = profile.sample_seconds if contender.synchronize_each_call else profile.queued_sample_seconds
+    queued = not contender.synchronize_each_call
+    shortest = profile.queued_sample_seconds if queued else profile.sample_seconds
     deadline = clocks.wall() + profile.warmup_seconds
     recent: list[float] = []
     while True:
@@ -135,12 +138,31 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
             recent.clear()
         if contender.steady or late:
             contender.calls_per_sample = wanted
+            if queued and 2 * recent[-1] < profile.longest_queued_sample_seconds:
+                lengthen_for_queue(contender, profile, clocks)
             return
         # A changed sample length changes what a window is, unless it hardly changed.
         same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
         if len(recent) >= length and not same_length:
             contender.calls_per_sample = wanted
             recent.clear()
+
+
+def lengthen_for_queue(contender: Contender, profile: Profile, clocks: Clocks) -> None:
+    """Let samples hold so many calls that filling and emptying the queue takes no more than `queue_share` of them.
+
+    A sample of n queued calls of t seconds lasts n t + q. One of one call and one of several give t and q. The device
+    waits in q for the first call to be submitted, and the host for the last one's end.
+    """
+    several, short, long = max(2, contender.calls_per_sample), [], []
+    for _ in range(QUEUE_TRIALS):
+        short.append(time_calls(contender, 1, clocks))
+        long.append(time_calls(contender, several, clocks) * several)
+    contender.warmup_calls += QUEUE_TRIALS * (1 + several)
+    each = max((median(long) - median(short)) / (several - 1), 1e-9)
+    queue = max(median(short) - each, 0.0)
+    wanted = min(max(profile.queued_sample_seconds, queue / profile.queue_share), profile.longest_queued_sample_seconds)
+    contender.calls_per_sample = max(1, math.ceil((wanted - queue) / each))
 
 
 def _window_length(recent: Sequence[float], profile: Profile) -> int:

@@ -152,6 +152,31 @@ def test_samples_of_queued_calls_are_longer(machine, each_call, calls):
     assert contender.calls_per_sample == calls
 
 
+@pytest.mark.parametrize(
+    ("seconds", "queue", "calls"),
+    [
+        (TICK, TICK / 4, 40),  # 1 % of 25 ticks: the shortest sample is longer
+        (TICK, 2 * TICK, 198),  # of 200 ticks
+        (8 * TICK, 2 * TICK, 25),
+        (64 * TICK, 2 * TICK, 4),  # one call would do for the shortest sample
+        (TICK, 16 * TICK, 394),  # the longest sample is 0.4 s, or 409.6 ticks
+        (0.25, TICK, 1),  # two would be longer than the longest
+    ],
+)
+def test_the_queue_is_a_small_share_of_a_sample(machine, seconds, queue, calls):
+    contender = machine.contender("a", seconds, queue=queue, synchronize_each_call=False)
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.calls_per_sample == calls
+    assert contender.warmup_calls == len(machine.called())
+
+
+@pytest.mark.parametrize("seconds", [TICK, 32 * TICK])
+def test_the_queue_does_not_matter_where_each_call_is_waited_for(machine, seconds):
+    contender = machine.contender("a", seconds, queue=2 * TICK)
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.calls_per_sample == (6 if seconds == TICK else 1)
+
+
 def test_the_compile_counter_is_read_before_sampling(machine):
     contender = machine.contender("a", 16 * TICK)
     contender.compilations = lambda: len(machine.called())

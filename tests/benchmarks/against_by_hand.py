@@ -6,7 +6,8 @@ where the host decides (regime `overhead`) and within 2 % elsewhere, or inside t
 
 Processes of the same code differ, and shared machines change speed: `--paired` takes the suite's steps and the script's
 calls in turn in one process instead, and prints the ratio with its interval. It wants the interval to reach below
-1.02, or 1.05 for calls below 5 ms.
+1.02, or 1.05 for calls below 5 ms. `--out FOLDER` keeps what the processes gave: `by-hand-1.json`, `by-hand-2.json` and
+the suite's run in `suite`, or `paired.json`.
 
 The exit code is 1 where that is not met. No test asserts it: times on a shared machine fail for its neighbours.
 """
@@ -43,7 +44,8 @@ def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *
     command = [python, str(BY_HAND / file), "--device", asked.device, *more]
     command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
     command += ["--workload", asked.workload, "--threads", str(asked.threads), "--seconds", str(asked.seconds)]
-    command += ["--mode", ",".join(asked.mode)] if asked.mode else []
+    command += ["--inputs", str(asked.inputs), *(["--mode", ",".join(asked.mode)] if asked.mode else [])]
+    command += ["--drop"] if asked.drop else []
     environment = local.environment(description.environment(asked.threads, asked.device))
     cpus = cpu_assignment(asked.threads, exactly=description.pinned)
     done = subprocess.run(
@@ -94,14 +96,26 @@ def paired(mode: str, figures: dict) -> bool:
     return low <= 1 + limit or mode == "eager"
 
 
-def separately(asked: argparse.Namespace, framework: str, python: str) -> bool:
+def separately(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
     """Script, suite and script again; whether all is as wanted."""
     file = f"bert_{framework}.py"
-    with tempfile.TemporaryDirectory() as folder:
-        first = by_hand(asked, framework, python, file)
-        suite = by_suite(asked, framework, python, list(first), Path(folder, "run"))
-        second = by_hand(asked, framework, python, file)
+    first = kept(folder, "by-hand-1", by_hand(asked, framework, python, file))
+    suite = by_suite(asked, framework, python, list(first), folder / "suite")
+    second = kept(folder, "by-hand-2", by_hand(asked, framework, python, file))
     return all([compared(mode, [first[mode], second[mode]], suite[mode]) for mode in first])
+
+
+def in_turn(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
+    """Suite's steps and script's calls in one process; whether all is as wanted."""
+    found = kept(folder, "paired", by_hand(asked, framework, python, "paired.py", "--framework", framework))
+    return all([paired(mode, figures) for mode, figures in found.items()])
+
+
+def kept(folder: Path, name: str, figures: dict[str, dict]) -> dict[str, dict]:
+    """The figures, written to a file as well."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
+    return figures
 
 
 def main() -> int:
@@ -111,17 +125,17 @@ def main() -> int:
     parser.add_argument("framework", nargs="+", choices=SCRIPTS)
     parser.add_argument("--paired", action="store_true", help="take the suite's steps and the script's calls in turn")
     parser.add_argument("--budget", type=float, help="of the suite's samples for each mode (default: the same)")
+    parser.add_argument("--out", help="a folder to keep what the processes gave, one inside it for each framework")
     parser.add_argument("--python", help="the interpreter (default: that of the environment that make setup makes)")
     asked, good = parser.parse_args(), True
     for framework in asked.framework:
         python = asked.python or str(ROOT / f".venvs/{framework}-{asked.device}/bin/python")
         shape = f"{asked.workload} {asked.dtype} {asked.device}, {asked.batch} x {asked.seq} tokens"
         print(f"{framework}, {shape}, threads {asked.threads}:", flush=True)
-        if asked.paired:
-            found = by_hand(asked, framework, python, "paired.py", "--framework", framework)
-            good &= all([paired(mode, figures) for mode, figures in found.items()])
-        else:
-            good &= separately(asked, framework, python)
+        with tempfile.TemporaryDirectory() as passing:
+            name = f"{framework}-{asked.device}-{asked.workload}-{asked.batch}x{asked.seq}-{asked.dtype}"
+            folder = Path(asked.out or passing, name)
+            good &= (in_turn if asked.paired else separately)(asked, framework, python, folder)
     return 0 if good else 1
 
 

@@ -34,8 +34,13 @@ class Machine:
         self.log.append(("clock", self.now))
         return self.now
 
-    def contender(self, name: str, seconds: float | Callable[[int], float], cores: float = 1.0, **fields) -> Contender:
-        """A mode whose n-th call (from 1) takes `seconds`, or `seconds(n)`, once it is waited for."""
+    def contender(
+        self, name: str, seconds: float | Callable[[int], float], cores: float = 1.0, queue: float = 0.0, **fields
+    ) -> Contender:
+        """A mode whose n-th call (from 1) takes `seconds`, or `seconds(n)`, once it is waited for.
+
+        Waiting takes `queue` seconds more, however many calls are waited for.
+        """
         calls = 0
         alive = weakref.WeakSet()
 
@@ -56,6 +61,7 @@ class Machine:
             for _, duration in self.queued:
                 self.now += duration
                 self.cpu += duration * cores
+            self.now += queue
             self.queued.clear()
 
         contender = Contender(name, step, synchronize, **fields)

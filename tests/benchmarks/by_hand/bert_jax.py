@@ -13,14 +13,15 @@ def build(asked):
     jax.config.update("jax_default_matmul_precision", "highest" if asked.dtype == "fp32" else "default")
     model = FlaxBertModel(BertConfig(**loop.CONFIGS[asked.workload]), dtype=dtype)
     weights = jax.tree_util.tree_map(lambda array: jax.device_put(array.astype(dtype)), model.params)
-    ids = jax.random.randint(jax.random.key(0), (asked.batch, asked.seq), 0, 30522)
+    keys = jax.random.split(jax.random.key(0), asked.inputs)
+    ids = [jax.random.randint(key, (asked.batch, asked.seq), 0, 30522) for key in keys]
 
     def forward(params, tokens):
         output = model(tokens, params=params)
         return output.last_hidden_state, output.pooler_output
 
-    modes = {"eager": lambda: partial(forward, weights, ids), "jit": lambda: partial(jax.jit(forward), weights, ids)}
-    return loop.Script(modes, jax.block_until_ready)
+    modes = {"eager": lambda: partial(forward, weights), "jit": lambda: partial(jax.jit(forward), weights)}
+    return loop.Script(modes, ids, jax.block_until_ready)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from functools import partial
 
 import loop
 import paddle
@@ -14,7 +13,7 @@ def build(asked):
     dtype = "bfloat16" if asked.dtype == "bf16" else "float32"
     paddle.set_default_dtype(dtype)
     paddle.base.core.set_num_threads(asked.threads)
-    ids = paddle.randint(0, 30522, (asked.batch, asked.seq), "int64")
+    ids = [paddle.randint(0, 30522, (asked.batch, asked.seq), "int64") for _ in range(asked.inputs)]
 
     def fresh():
         model = BertModel(BertConfig(**loop.CONFIGS[asked.workload]))
@@ -33,9 +32,10 @@ def build(asked):
                 config.enable_use_gpu(100, 0)
             config.set_cpu_math_library_num_threads(asked.threads)
             found = paddle.inference.create_predictor(config)
-        found.get_input_handle(found.get_input_names()[0]).share_external_data(ids)
+        handle = found.get_input_handle(found.get_input_names()[0])
 
-        def call():
+        def call(tokens):
+            handle.share_external_data(tokens)
             found.run()
             paddle.base.core.set_num_threads(asked.threads)  # it leaves OpenMP at one
 
@@ -45,9 +45,8 @@ def build(asked):
         if asked.device == "gpu":
             paddle.device.cuda.synchronize()
 
-    modes = {"eager": lambda: partial(fresh(), ids)}
-    modes["to_static"] = lambda: partial(paddle.jit.to_static(fresh(), full_graph=True), ids)
-    return loop.Script(modes | {"inference": predictor}, synchronize, paddle.no_grad)
+    modes = {"eager": fresh, "to_static": lambda: paddle.jit.to_static(fresh(), full_graph=True)}
+    return loop.Script(modes | {"inference": predictor}, ids, synchronize, paddle.no_grad)
 
 
 if __name__ == "__main__":

@@ -17,22 +17,19 @@ def build(asked):
     tf.config.experimental.enable_tensor_float_32_execution(False)
     tf_keras.mixed_precision.set_global_policy("bfloat16" if asked.dtype == "bf16" else "float32")
     model = TFBertModel(BertConfig(**loop.CONFIGS[asked.workload]))
-    ids = tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int32)
+    ids = [tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int32) for _ in range(asked.inputs)]
 
     def forward(tokens):
         output = model(input_ids=tokens, training=False)
         return output.last_hidden_state, output.pooler_output
 
-    def compiled(xla):
-        return partial(tf.function(forward, jit_compile=xla), ids)
-
     def synchronize(output):
         if asked.device == "gpu":
             tf.test.experimental.sync_devices()
 
-    forward(ids)
-    modes = {"eager": lambda: partial(forward, ids), "function": partial(compiled, False)}
-    return loop.Script(modes | {"function-xla": partial(compiled, True)}, synchronize)
+    forward(ids[0])
+    modes = {"eager": lambda: forward, "function": partial(tf.function, forward)}
+    return loop.Script(modes | {"function-xla": partial(tf.function, forward, jit_compile=True)}, ids, synchronize)
 
 
 if __name__ == "__main__":

@@ -19,17 +19,17 @@ def build(asked):
     torch.set_num_threads(asked.threads)
     device, dtype = "cuda" if asked.device == "gpu" else "cpu", torch.bfloat16 if asked.dtype == "bf16" else None
     model = BertModel(BertConfig(**loop.CONFIGS[asked.workload])).eval().to(device, dtype)
-    ids = torch.randint(0, 30522, (asked.batch, asked.seq), device=device)
+    ids = [torch.randint(0, 30522, (asked.batch, asked.seq), device=device) for _ in range(asked.inputs)]
 
     def made(mode):
-        return partial(model if mode == "eager" else torch.compile(model, fullgraph=True, **COMPILED[mode]), ids)
+        return model if mode == "eager" else torch.compile(model, fullgraph=True, **COMPILED[mode])
 
     def synchronize(output):
         if device == "cuda":
             torch.cuda.synchronize()
 
     names = ON_CPU if device == "cpu" else ("eager", *COMPILED)
-    return loop.Script({name: partial(made, name) for name in names}, synchronize, torch.inference_mode)
+    return loop.Script({name: partial(made, name) for name in names}, ids, synchronize, torch.inference_mode)
 
 
 if __name__ == "__main__":

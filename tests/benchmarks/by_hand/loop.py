@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -21,22 +23,29 @@ MOST_CALLS = 50  # between two synchronizations
 
 @dataclass
 class Script:
-    """What a framework's script brings: for each mode what makes its call, and how to wait for an output."""
+    """What a framework's script brings: for each mode what makes its call, inputs, and how to wait for an output.
+
+    A call takes one of `inputs`, which come in turn. With `keep` outputs live until they are waited for; without it the
+    next call can write where this one did, which no two requests of a user do.
+    """
 
     modes: Mapping[str, Callable[[], Callable]]
+    inputs: Sequence
     synchronize: Callable
     context: Callable = contextlib.nullcontext  # entered around a whole loop
     each_call: bool = False  # on a CPU every call is waited for, as the suite does; JAX alone would go on meanwhile
+    keep: bool = True
 
     def seconds(self, call: Callable, calls: int) -> float:
         """Seconds a call, over so many calls; one synchronization, unless each call has its own."""
+        inputs, outputs = itertools.cycle(self.inputs), deque(maxlen=None if self.keep else 1)
         with self.context():
             start = time.perf_counter()
             for _ in range(calls):
-                output = call()
+                outputs.append(call(next(inputs)))
                 if self.each_call:
-                    self.synchronize(output)
-            self.synchronize(output)
+                    self.synchronize(outputs[-1])
+            self.synchronize(outputs[-1])
             return (time.perf_counter() - start) / calls
 
 
@@ -51,6 +60,8 @@ def arguments(**how) -> argparse.ArgumentParser:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0, help="of samples for each mode")
+    parser.add_argument("--inputs", type=int, default=4, help="token arrays taken in turn (default: 4)")
+    parser.add_argument("--drop", action="store_true", help="drop an output when the next is there, not all at the end")
     return parser
 
 
@@ -64,10 +75,16 @@ def measure(script: Script, call: Callable, seconds: float) -> dict:
     return {"ms": median(samples), "low": min(samples), "high": max(samples), "samples": len(samples), "calls": calls}
 
 
+def built(build: Callable[[argparse.Namespace], Script], asked: argparse.Namespace) -> Script:
+    """A framework's script as it was asked for."""
+    script = build(asked)
+    script.each_call, script.keep = asked.device == "cpu", not asked.drop
+    return script
+
+
 def main(build: Callable[[argparse.Namespace], Script]) -> None:
     """Measure the modes asked for one after the other, and print a line of JSON for each."""
     asked = arguments().parse_args()
-    script = build(asked)
-    script.each_call = asked.device == "cpu"
+    script = built(build, asked)
     for mode in asked.mode or script.modes:
         print(json.dumps({"mode": mode, **measure(script, script.modes[mode](), asked.seconds)}), flush=True)
