@@ -13,7 +13,7 @@ import workloads
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.gpu_figures import MemoryMeter
 from measurement.cells import Cell
-from measurement.sampling import Contender, alive_at_once, first_call
+from measurement.sampling import Contender, first_call
 
 if TYPE_CHECKING:
     from frameworks.worker import Worker
@@ -73,10 +73,7 @@ class GroupWork:
         )
         prepare_s = time.perf_counter() - start
         self.channel.phase(cell, "first call")
-        output = first_call(contender, self.worker.clocks)
-        if not contender.synchronize_each_call:
-            contender.alive = alive_at_once(sum(array.nbytes for array in self.adapter.to_numpy(output).values()))
-        del output
+        first_call(contender, self.worker.clocks)
         graph = self.worker.description.mode(cell.mode).graph
         for _ in range(CALLS_TO_CAPTURE):  # a CUDA graph is recorded after the first call
             if graph and not step.capture().whole:

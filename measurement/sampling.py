@@ -21,8 +21,10 @@ from typing import Any
 from measurement.profiles import Profile
 from measurement.statistics import log_ratios, median_interval, steady
 
-# The outputs of a sample of large vectors would fill a GPU, and the allocator be timed instead of the calls.
-ALIVE_BYTES = 1 << 30
+# Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
+# GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
+# records anew for another one, which made jax.jit 1.4 times as slow on an H200. With it, as many as there are inputs.
+OUTPUTS_KEPT = 3
 # The first milliseconds after another mode are up to a third slower, for what it left in caches and predictors.
 LEAD_IN_SHARE = 0.25  # of a sample's calls
 QUEUE_TRIALS = 3
@@ -53,18 +55,12 @@ class Contender:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
-    alive: int | None = None  # outputs kept until synchronized, the latest ones; None: all
     timer: Callable[[int], float] | None = None  # seconds per call over so many calls, by somebody else's clock
 
     @property
     def cpu_per_wall(self) -> float | None:
         """Cores kept busy by this mode's samples: process CPU time over wall time."""
         return self.cpu_seconds / self.wall_seconds if self.wall_seconds else None
-
-
-def alive_at_once(output_bytes: int) -> int:
-    """How many outputs of that size may be alive in a sample: two, or as many as `ALIVE_BYTES` hold."""
-    return max(2, ALIVE_BYTES // max(output_bytes, 1))
 
 
 def first_call(contender: Contender, clocks: Clocks) -> Any:
@@ -86,8 +82,7 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
         for _ in range(calls):
             synchronize(step())
         return (wall() - start) / calls
-    # Alive until synchronized, so that no framework reuses their memory under queued work.
-    outputs: deque = deque(maxlen=contender.alive)
+    outputs: deque = deque(maxlen=OUTPUTS_KEPT)
     start = wall()
     for _ in range(calls):
         outputs.append(step())

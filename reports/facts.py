@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 
+from measurement.flags import OTHER_LOAD_CORES
+from measurement.schema import MEASURED
 from measurement.statistics import Interval, independent_ratio
-from reports.content import times
-from reports.points import Point, grouped, shape_of
+from reports.content import text_of, times
+from reports.points import Point, grouped, machine_names, machine_of, shape_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
@@ -170,6 +173,31 @@ def only_across_machines(points: Iterable[Point]) -> bool:
 def entrant(point: Point) -> tuple:
     """On whose behalf a point competes."""
     return point["framework"], point["machine_id"]
+
+
+def unequal_machine(records: Iterable[dict]) -> list[str]:
+    """A sentence for every machine that gave some frameworks more of its processor than others.
+
+    What other processes and the hypervisor took is known for each cell. A framework's modes are measured in turn and
+    bear it alike; frameworks run one after the other, and their ranking may show it and nothing else.
+    """
+    measured = [record for record in records if record["device"] == "cpu" and record["status"] in MEASURED]
+    names, sentences = machine_names(measured), []
+    for machine, own in grouped(measured, machine_of).items():
+        frameworks = grouped(own, lambda record: record["framework"])
+        taken = {framework: median(map(_cores_taken, group)) for framework, group in frameworks.items()}
+        if max(taken.values()) - min(taken.values()) > OTHER_LOAD_CORES:
+            whose = f" {names[machine]}" if len(names) > 1 else ""
+            parts = ", ".join(f"{text_of(round(cores, 2))} from {framework}" for framework, cores in taken.items())
+            sentences.append(
+                f"The machine{whose} was not the same for all: other work and the hypervisor took {parts} (cores, the "
+                "median of its cells). A framework's modes bear that alike; compare frameworks in a quieter run."
+            )
+    return sentences
+
+
+def _cores_taken(record: dict) -> float:
+    return (record.get("other_load_cores") or 0.0) + (record.get("steal_share") or 0.0)
 
 
 def runner_up(ranks: list[Rank]) -> Rank:

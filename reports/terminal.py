@@ -10,6 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from measurement.schema import MEASURED
+from reports import facts
 
 _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes")
 _SHAPE += ("batch_size", "seq_len", "parameters")
@@ -112,6 +113,7 @@ def counts(records: list[dict]) -> str:
     lines = [f"{len(records)} cells: {parts}"]
     if "noisy" in found:
         lines.append("~ noisy: interval wider than the profile promises; quieten the machine, or PROFILE=standard")
+    lines += facts.unequal_machine(records)
     reasons = Counter((r["framework"], r["mode"], r["status"], r["reason"]) for r in records if r.get("reason"))
     lines += [f"{framework} {mode}: {status}: {why}" for (framework, mode, status, why), _ in reasons.most_common(20)]
     return "\n".join(lines)

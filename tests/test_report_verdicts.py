@@ -89,3 +89,16 @@ def test_the_way_out_is_named_where_only_machines_keep_frameworks_apart():
     for rows in (alpha + elsewhere(other), alpha + other, alpha + elsewhere(alpha)):
         sentences = [s for key in ("answer", "frameworks") if key in built(rows) for s in built(rows)[key].sentences]
         assert not any("ACROSS" in sentence for sentence in sentences)
+
+
+def test_each_machine_that_treated_frameworks_unequally_is_named_in_the_answer():
+    taken = {"steal_share": 0.3, "other_load_cores": 0.0}
+    rows = [record(f, m) | ({} if f == "alpha" else taken) for f in ("alpha", "beta") for m in ("eager", "graph")]
+    (told,) = [sentence for sentence in built(rows)["answer"].sentences if "not the same" in sentence]
+    assert told.startswith(
+        "The machine was not the same for all: other work and the hypervisor took 0 from alpha, 0.3 "
+    )
+    other = elsewhere(rows[:2]) + elsewhere([row | {"steal_share": 0.7} for row in rows[2:]])
+    told = [sentence for sentence in built([*rows, *other])["answer"].sentences if "not the same" in sentence]
+    assert ["0.3 from beta" in told[0], "0.7 from beta" in told[1]] == [True, True]
+    assert told[0].split(" was not")[0] != told[1].split(" was not")[0]

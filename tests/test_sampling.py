@@ -13,8 +13,8 @@ from pytest import approx
 
 from measurement.profiles import PROFILES, Profile
 from measurement.sampling import (
+    OUTPUTS_KEPT,
     Contender,
-    alive_at_once,
     first_call,
     independent_timer,
     take_rounds,
@@ -105,23 +105,22 @@ def test_a_sample_of_several_calls_does_not_show_what_another_mode_left(machine,
     assert set(b.samples[1:]) == {TICK}
 
 
-def test_outputs_stay_alive_as_far_as_memory_allows(machine):
-    """A sample of large outputs keeps the latest ones, so that what is timed is not an allocator in need."""
-    for alive, expected in ((None, 5), (2, 3), (9, 5)):  # a new output replaces the oldest once it is made
-        contender = machine.contender("a", TICK, synchronize_each_call=False, calls_per_sample=5, alive=alive)
-        counts, step = [], contender.step
+@pytest.mark.parametrize(("each_call", "most"), [(True, 1), (False, 1 + OUTPUTS_KEPT)])
+def test_a_sample_holds_its_latest_outputs(machine, each_call, most):
+    """Where calls are queued, the outputs before the latest one too, in memory that is used again and again."""
+    contender, counts = machine.contender("a", TICK, synchronize_each_call=each_call, calls_per_sample=9), []
+    step = contender.step
 
-        def watched(step=step, counts=counts):
-            output = step()
-            counts.append(len(machine.alive["a"]))
-            return output
+    def watched():
+        output = step()
+        counts.append(len(machine.alive["a"]))
+        return output
 
-        contender.step = watched
-        take_sample(contender, machine.clocks)
-        assert contender.samples == [TICK]
-        assert max(counts) == expected
-    assert alive_at_once(1 << 28) == 4
-    assert alive_at_once(1 << 30) == alive_at_once(1 << 40) == 2
+    contender.step = watched
+    take_sample(contender, machine.clocks)
+    assert contender.samples == [TICK]
+    assert max(counts) == most
+    assert len(machine.alive["a"]) == 0
 
 
 def test_cpu_per_wall_counts_the_timed_calls_alone(machine):

@@ -65,3 +65,19 @@ def test_a_missing_cell_is_blank_not_zero(record):
 
 def test_counts_without_noise_say_nothing_of_it(record):
     assert counts([record()]) == "1 cells: 1 ok"
+
+
+def test_a_machine_that_was_not_the_same_for_all_frameworks_is_told(record):
+    quiet = {"other_load_cores": 0.04, "steal_share": 0.0}
+    cells = [record(framework=f, mode=m, **quiet) for f in ("alpha", "beta") for m in ("eager", "graph")]
+    assert "not the same" not in counts(cells)
+    taken = {"other_load_cores": 0.1, "steal_share": 0.55}
+    cells += [record(framework="gamma", mode=m, **taken) for m in ("eager", "graph", "more")]
+    assert "took 0.04 from alpha, 0.04 from beta, 0.65 from gamma (cores," in counts(cells)
+    assert "not the same" not in counts(cells[4:])  # one framework: nothing to compare
+    assert "not the same" not in counts([cell | {"device": "gpu:0"} for cell in cells])
+    assert "not the same" not in counts(
+        [cell | {"status": "mismatch"} if cell["mode"] != "more" else cell for cell in cells]
+    )
+    unknown = {"other_load_cores": None, "steal_share": None}
+    assert "not the same" not in counts([cell | unknown for cell in cells])

@@ -15,11 +15,12 @@ MOST_NAMED = 6
 
 
 def section(material: Material) -> Section:
-    """Three sentences, and one on what they leave out."""
+    """Three sentences, and more on what they leave out and how far they hold."""
     points = material.points
     pairs = material.pairs
     few = _few_launches(pairs, material.contests)
-    sentences = [_graph(pairs, points.series), _fastest(material), _pays(pairs), *few, *_caution(points)]
+    sentences = [_graph(pairs, points.series), _fastest(material), _pays(pairs), *few]
+    sentences += [*facts.unequal_machine(point.record for point in points.all), *_caution(points)]
     return Section("answer", "The answer", tuple(sentences))
 
 

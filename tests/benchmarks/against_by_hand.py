@@ -45,7 +45,6 @@ def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *
     command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
     command += ["--workload", asked.workload, "--threads", str(asked.threads), "--seconds", str(asked.seconds)]
     command += ["--inputs", str(asked.inputs), *(["--mode", ",".join(asked.mode)] if asked.mode else [])]
-    command += ["--drop"] if asked.drop else []
     environment = local.environment(description.environment(asked.threads, asked.device))
     cpus = cpu_assignment(asked.threads, exactly=description.pinned)
     done = subprocess.run(

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 
 from measurement.profiles import Profile
-from measurement.sampling import Clocks, Contender
+from measurement.sampling import OUTPUTS_KEPT, Clocks, Contender
 
 TICK = 1 / 1024  # binary, so that sums of it are exact
 PROFILE = Profile(
@@ -55,7 +55,7 @@ class Machine:
 
         def synchronize(output) -> None:
             assert output in alive
-            expected = min(len(self.queued), contender.alive or len(self.queued))
+            expected = min(len(self.queued), OUTPUTS_KEPT)
             assert len(alive) >= expected, "an output died before it was synchronized"
             self.log.append(("synchronize", name))
             for _, duration in self.queued:
@@ -64,9 +64,8 @@ class Machine:
             self.now += queue
             self.queued.clear()
 
-        contender = Contender(name, step, synchronize, **fields)
         self.alive[name] = alive
-        return contender
+        return Contender(name, step, synchronize, **fields)
 
     def called(self) -> list[str]:
         return [what for event, what in self.log if event == "call"]

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import json
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -25,8 +24,7 @@ MOST_CALLS = 50  # between two synchronizations
 class Script:
     """What a framework's script brings: for each mode what makes its call, inputs, and how to wait for an output.
 
-    A call takes one of `inputs`, which come in turn. With `keep` outputs live until they are waited for; without it the
-    next call can write where this one did, which no two requests of a user do.
+    A call takes one of `inputs`, which come in turn.
     """
 
     modes: Mapping[str, Callable[[], Callable]]
@@ -34,18 +32,17 @@ class Script:
     synchronize: Callable
     context: Callable = contextlib.nullcontext  # entered around a whole loop
     each_call: bool = False  # on a CPU every call is waited for, as the suite does; JAX alone would go on meanwhile
-    keep: bool = True
 
     def seconds(self, call: Callable, calls: int) -> float:
         """Seconds a call, over so many calls; one synchronization, unless each call has its own."""
-        inputs, outputs = itertools.cycle(self.inputs), deque(maxlen=None if self.keep else 1)
+        inputs = itertools.cycle(self.inputs)
         with self.context():
             start = time.perf_counter()
             for _ in range(calls):
-                outputs.append(call(next(inputs)))
+                output = call(next(inputs))
                 if self.each_call:
-                    self.synchronize(outputs[-1])
-            self.synchronize(outputs[-1])
+                    self.synchronize(output)
+            self.synchronize(output)
             return (time.perf_counter() - start) / calls
 
 
@@ -61,7 +58,6 @@ def arguments(**how) -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0, help="of samples for each mode")
     parser.add_argument("--inputs", type=int, default=4, help="token arrays taken in turn (default: 4)")
-    parser.add_argument("--drop", action="store_true", help="drop an output when the next is there, not all at the end")
     return parser
 
 
@@ -78,7 +74,7 @@ def measure(script: Script, call: Callable, seconds: float) -> dict:
 def built(build: Callable[[argparse.Namespace], Script], asked: argparse.Namespace) -> Script:
     """A framework's script as it was asked for."""
     script = build(asked)
-    script.each_call, script.keep = asked.device == "cpu", not asked.drop
+    script.each_call = asked.device == "cpu"
     return script
 
 

@@ -17,7 +17,7 @@ import loop
 import workloads
 from measurement.cells import Cell
 from measurement.profiles import Profile
-from measurement.sampling import Clocks, Contender, alive_at_once, first_call, take_rounds, warm_up
+from measurement.sampling import Clocks, Contender, first_call, take_rounds, warm_up
 from measurement.statistics import log_ratios, median_interval
 
 
@@ -43,8 +43,7 @@ def main() -> None:
         adapter.start_compiler(cell(mode=mode))
         step = adapter.prepare(workload, cell(mode=mode), weights, inputs)
         ours = Contender(mode, step, adapter.synchronize, synchronize_each_call=device == "cpu")
-        output = adapter.to_numpy(first_call(ours, clocks))
-        ours.alive = None if device == "cpu" else alive_at_once(sum(array.nbytes for array in output.values()))
+        first_call(ours, clocks)
         with script.context():
             call = script.modes[mode]()
         script.seconds(call, loop.WARM_UP_CALLS)  # compiles, which is no part of the warm-up that sizes a sample
