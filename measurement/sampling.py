@@ -152,10 +152,12 @@ def lengthen_for_queue(contender: Contender, profile: Profile, clocks: Clocks) -
     several, short, long = max(2, contender.calls_per_sample), [], []
     for _ in range(QUEUE_TRIALS):
         short.append(time_calls(contender, 1, clocks))
-        long.append(time_calls(contender, several, clocks) * several)
+        long.append(time_calls(contender, several, clocks))
     contender.warmup_calls += QUEUE_TRIALS * (1 + several)
-    each = max((median(long) - median(short)) / (several - 1), 1e-9)
-    queue = max(median(short) - each, 0.0)
+    single, mean = median(short), median(long)
+    queue = max(single - mean, 0.0) * several / (several - 1)
+    # A disturbed single call seems to have a queue that leaves the calls no time at all.
+    each = max(mean - queue / several, mean / 4)
     wanted = min(max(profile.queued_sample_seconds, queue / profile.queue_share), profile.longest_queued_sample_seconds)
     contender.calls_per_sample = max(1, math.ceil((wanted - queue) / each))
 

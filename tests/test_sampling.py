@@ -169,6 +169,25 @@ def test_the_queue_is_a_small_share_of_a_sample(machine, seconds, queue, calls):
     assert contender.warmup_calls == len(machine.called())
 
 
+@pytest.mark.parametrize("disturbance", [48 * TICK, 4.0])
+def test_disturbed_calls_make_no_endless_sample(machine, disturbance):
+    """After the warm-up each sample of a single call is disturbed, as if its call were nothing but queue."""
+    contender = machine.contender("a", 40 * TICK, synchronize_each_call=False)
+    step, samples = contender.step, 0
+
+    def disturbed():
+        nonlocal samples
+        if contender.steady and not machine.queued:
+            samples += 1
+            machine.now += disturbance * (samples % 2)
+        return step()
+
+    contender.step = disturbed
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert (contender.steady, samples) == (True, 6)
+    assert contender.calls_per_sample * 40 * TICK < 4 * PROFILE.longest_queued_sample_seconds
+
+
 @pytest.mark.parametrize("seconds", [TICK, 32 * TICK])
 def test_the_queue_does_not_matter_where_each_call_is_waited_for(machine, seconds):
     contender = machine.contender("a", seconds, queue=2 * TICK)
