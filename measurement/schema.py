@@ -107,7 +107,7 @@ COLUMNS = _columns(
     ("achieved_tflops", "float", "TFLOP/s", "flops over the median latency"),
     ("mfu_pct", "float", "%", "achieved_tflops over peak_tflops"),
     ("peak_tflops", "float", "TFLOP/s", "peak for this dtype, device and thread count"),
-    ("peak_gb_per_s", "float", "GB/s", "memory bandwidth of a large copy, bytes read plus bytes written"),
+    ("peak_gb_per_s", "float", "GB/s", "memory bandwidth of a large vector added to itself, bytes read plus bytes written"),
     ("peak_source", "str", "", "measured (and with what) or datasheet"),
     ("datasheet_tflops", "float", "TFLOP/s", "the vendor's dense peak for this dtype; empty where the table has none"),
     ("datasheet_source", "str", "", "where the vendor says so"),
