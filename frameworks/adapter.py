@@ -130,8 +130,11 @@ class Adapter(ABC):
     def to_numpy(self, output: Any) -> Arrays:
         """The output's tensors under the workload's output names, on the host, floating point as float32."""
 
-    def own_timer(self, step: Step) -> Callable[[int], float] | None:
-        """The framework's own benchmark tool on `step`, as seconds per call over so many calls; None if it has none."""
+    def own_timer(self, call: Callable[[], object]) -> Callable[[int], float] | None:
+        """The framework's own benchmark tool on `call`, which returns when its work is done; None if it has none.
+
+        What it returns takes a number of calls and gives seconds per call.
+        """
         return None
 
     def release(self) -> None:

@@ -13,13 +13,15 @@ import numpy as np
 from frameworks import gpu_figures
 from frameworks.adapter import Step
 from frameworks.channel import Untrustworthy
-from frameworks.group import GroupWork, Member, load_inputs
+from frameworks.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
+from measurement.controls import delayed, independent_timer
 from measurement.gpu import GpuMeter
 from measurement.noise import NoiseMeter
 from measurement.profiles import Profile
-from measurement.sampling import Contender, delayed, first_call, independent_timer, take_rounds, time_calls, warm_up
+from measurement.sampling import Contender, first_call, take_rounds, time_calls
+from measurement.warm_up import warm_up
 from workloads.spec import sampled
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
-UNSEEN_CALLS = 5  # after the first one at a new shape, for its steady latency
 
 
 class Contest(GroupWork):
@@ -77,7 +78,8 @@ class Contest(GroupWork):
         if delay:
             contender.step = delayed(origin.step, contender.synchronize, delay)
         if own_timer:
-            contender.timer = self.adapter.own_timer(origin.step) or independent_timer(contender)
+            call = lambda: contender.synchronize(contender.step())  # noqa: E731
+            contender.timer = self.adapter.own_timer(call) or independent_timer(call)
         return replace(origin, contender=contender)
 
     def check_synchronization(self, member: Member) -> None:
@@ -138,6 +140,12 @@ class Contest(GroupWork):
             with self.worker.reporting([member.cell]):
                 self.channel.phase(member.cell, "outputs")
                 reports[member.contender.name] = self.report(member, noise)
+        reported = [member for member in members if member.contender.name in reports]
+        for member in reported:  # after all reports, since modes may share compiled code
+            with self.worker.reporting([member.cell]) as trouble:
+                reports[member.contender.name] |= {"unseen": self.unseen(member)}
+            if trouble:
+                del reports[member.contender.name]
         for cell_id, report in reports.items():
             self.channel.send("cell", cell=cell_id, status="measured", **report)
 
@@ -161,7 +169,6 @@ class Contest(GroupWork):
             **self.beside(member),
             "position": self.position,
             "outputs": self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
-            "unseen": self.unseen(member),
         }
 
     def beside(self, member: Member) -> dict:
@@ -187,7 +194,7 @@ class Contest(GroupWork):
     def unseen(self, member: Member) -> dict | None:
         """What the first call at another shape costs, once the mode is warm, and its latency from then on.
 
-        None where none is asked for. Steps share their compiled code, so this comes after everything else.
+        None where none is asked for.
         """
         asked = self.group["unseen"]
         if not asked or member.contender.name != member.cell.id:
@@ -200,7 +207,8 @@ class Contest(GroupWork):
         try:
             first_call(contender, self.worker.clocks)
             compiled = None if before is None else member.contender.compilations() - before
-            steady = time_calls(contender, UNSEEN_CALLS, self.worker.clocks)
+            time_calls(contender, CALLS_TO_CAPTURE, self.worker.clocks)
+            steady = time_calls(contender, contender.calls_per_sample, self.worker.clocks)
             outputs = self.save_outputs(step)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
             return {"seq_len": length, "problem": " ".join(f"{type(error).__name__}: {error}".split())[:300]}

@@ -69,7 +69,8 @@ class GroupWork:
             step=step,
             synchronize=self.adapter.synchronize,
             compilations=lambda: step.capture().compilations,
-            synchronize_each_call=cell.device_kind == "cpu",
+            # A self-check's controls wait for each call, so what they stand beside does as well.
+            synchronize_each_call=cell.device_kind == "cpu" or bool(self.group.get("controls")),
         )
         prepare_s = time.perf_counter() - start
         self.channel.phase(cell, "first call")

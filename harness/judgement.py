@@ -11,6 +11,8 @@ from measurement import flags
 from measurement.noise import Noise
 from measurement.profiles import Profile
 
+QUEUED_CALLS_WANTED = 5
+
 
 def noise(outcome: Outcome) -> dict:
     """The columns on threads and disturbances: the worst of any launch."""
@@ -48,6 +50,17 @@ def _drift(report: dict) -> float | None:
     return abs(median(samples[half:]) / median(samples[:half]) - 1)
 
 
+def _queue_share(report: dict) -> float | None:
+    """How much of a sample its queue took: n queued calls of t last n t + q, a synchronized one t + q.
+
+    None where calls are not queued, and where few calls make a sample, whose scatter is more than that.
+    """
+    calls, synchronized = report["calls_per_sample"], report.get("latency_sync_s")
+    if synchronized is None or calls < QUEUED_CALLS_WANTED:
+        return None
+    return (synchronized / median(report["samples"]) - 1) / (calls - 1)
+
+
 def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]:
     """Flags raised by any launch."""
     on_cpu = outcome.cell.device_kind == "cpu"
@@ -62,6 +75,7 @@ def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]
             target_half_width=profile.target_half_width,
             recompilations=report["recompilations"],
             drift=_drift(report),
+            queue_share=_queue_share(report),
             noise=Noise(**report["noise"]),
         )
         found |= set(flags.raised(observation))

@@ -15,6 +15,7 @@ STEAL_SHARE = 0.01
 SWITCHES_PER_S = 50.0
 FREQUENCY_CHANGE = 0.05
 DRIFT = 0.05
+QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
 
 
@@ -27,6 +28,7 @@ class Observation:
     steady: bool = True
     rounds: int = ROUNDS_WANTED
     half_width: float | None = None  # relative
+    queue_share: float | None = None  # of a sample, taken by filling and emptying the queue
     target_half_width: float = 1.0
     recompilations: int | None = None
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
@@ -87,6 +89,13 @@ FLAGS = (
         "The estimate is less certain than the profile promises.",
         "Quieten the machine, or use a longer profile.",
         lambda o: _above(o.half_width, o.target_half_width),
+    ),
+    Flag(
+        "queue",
+        f"filling and emptying the GPU's queue took over {QUEUE_SHARE:.0%} of a sample, as a synchronized call says",
+        "Samples were short beside the queue: the latency is too high by that share.",
+        "Use a larger BUDGET, which allows longer samples.",
+        lambda o: _above(o.queue_share, QUEUE_SHARE),
     ),
     Flag(
         "recompiled",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+# Calls before a sample of several, as a share of it: the first milliseconds after another mode are up to a third
+# slower, for what it left in caches and predictors.
+LEAD_IN_SHARE = 0.25
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -34,6 +38,13 @@ class Profile:
     long_call_window: int = 3  # of calls that long
     steady_median: float = 0.02
     steady_quartiles: float = 0.05
+
+    @property
+    def longest_queued_sample(self) -> float:
+        """Seconds that a sample of queued calls may last: with its lead-in, so that there is time for all rounds."""
+        rounds = self.maximum_seconds_per_cell / self.minimum_launches / self.minimum_rounds
+        affordable = rounds / (1 + LEAD_IN_SHARE)
+        return max(self.queued_sample_seconds, min(self.longest_queued_sample_seconds, affordable))
 
     def to_json(self) -> dict:
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Taking samples: first calls, warm-up until steady, then rounds in which every mode is timed once, in random order.
+"""Taking samples: first calls, and rounds in which every mode is timed once, in random order.
 
 This is the only place that reads a clock around a framework's call. The clocks are handed in, so tests run it on a
 fake one.
@@ -10,24 +10,19 @@ import gc
 import math
 import random
 import time
-import timeit
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
-from measurement.profiles import Profile
-from measurement.statistics import log_ratios, median_interval, steady
+from measurement.profiles import LEAD_IN_SHARE, Profile
+from measurement.statistics import log_ratios, median_interval
 
 # Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
 # GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
 # records anew for another one, which made jax.jit 1.4 times as slow on an H200. With it, as many as there are inputs.
 OUTPUTS_KEPT = 3
-# The first milliseconds after another mode are up to a third slower, for what it left in caches and predictors.
-LEAD_IN_SHARE = 0.25  # of a sample's calls
-QUEUE_TRIALS = 3
 
 
 @dataclass(frozen=True)
@@ -103,90 +98,6 @@ def take_sample(contender: Contender, clocks: Clocks) -> None:
     contender.cpu_seconds += clocks.cpu() - cpu
     contender.wall_seconds += seconds * contender.calls_per_sample
     contender.samples.append(seconds)
-
-
-def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
-    """Call until the last two windows of samples agree with no compile counter moving, or the time is spent.
-
-    The windows slide: after every sample, the last ones are compared with those before. Sets the number of calls a
-    sample needs to last as long as the profile says: the latency seen last decides, and with queued calls what the
-    queue takes.
-    """
-    queued = not contender.synchronize_each_call
-    shortest = profile.queued_sample_seconds if queued else profile.sample_seconds
-    deadline = clocks.wall() + profile.warmup_seconds
-    recent: list[float] = []
-    while True:
-        before = contender.compilations()
-        recent.append(time_calls(contender, contender.calls_per_sample, clocks))
-        contender.warmup_calls += contender.calls_per_sample
-        late = clocks.wall() > deadline
-        length = _window_length(recent, profile)
-        wanted = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
-        if len(recent) >= 2 * length:
-            earlier, later = recent[-2 * length : -length], recent[-length:]
-            # The quartiles of three calls are the calls themselves, and one that was disturbed is no warming up.
-            quartiles = profile.steady_quartiles if length > profile.long_call_window else math.inf
-            contender.steady = steady(earlier, later, profile.steady_median, quartiles)
-        if contender.compilations() != before:
-            contender.steady = False
-            recent.clear()
-        if contender.steady or late:
-            contender.calls_per_sample = wanted
-            if queued and 2 * recent[-1] < profile.longest_queued_sample_seconds:
-                lengthen_for_queue(contender, profile, clocks)
-            return
-        # A changed sample length changes what a window is, unless it hardly changed.
-        same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
-        if len(recent) >= length and not same_length:
-            contender.calls_per_sample = wanted
-            recent.clear()
-
-
-def lengthen_for_queue(contender: Contender, profile: Profile, clocks: Clocks) -> None:
-    """Let samples hold so many calls that filling and emptying the queue takes no more than `queue_share` of them.
-
-    A sample of n queued calls of t seconds lasts n t + q. One of one call and one of several give t and q. The device
-    waits in q for the first call to be submitted, and the host for the last one's end.
-    """
-    several, short, long = max(2, contender.calls_per_sample), [], []
-    for _ in range(QUEUE_TRIALS):
-        short.append(time_calls(contender, 1, clocks))
-        long.append(time_calls(contender, several, clocks))
-    contender.warmup_calls += QUEUE_TRIALS * (1 + several)
-    single, mean = median(short), median(long)
-    queue = max(single - mean, 0.0) * several / (several - 1)
-    # A disturbed single call seems to have a queue that leaves the calls no time at all.
-    each = max(mean - queue / several, mean / 4)
-    wanted = min(max(profile.queued_sample_seconds, queue / profile.queue_share), profile.longest_queued_sample_seconds)
-    contender.calls_per_sample = max(1, math.ceil((wanted - queue) / each))
-
-
-def _window_length(recent: Sequence[float], profile: Profile) -> int:
-    """How many samples make a window of the warm-up: fewer of long calls, which scatter less and cost more."""
-    long = bool(recent) and median(recent[-profile.long_call_window :]) >= profile.long_call_seconds
-    return profile.long_call_window if long else profile.warmup_window
-
-
-def delayed(step: Callable[[], Any], synchronize: Callable[[Any], None], share: float) -> Callable[[], Any]:
-    """`step`, spinning afterwards for `share` of the time that the call took: a known slow-down for self-checks."""
-
-    def call() -> Any:
-        start = time.perf_counter()
-        output = step()
-        synchronize(output)
-        end = time.perf_counter()
-        while time.perf_counter() < end + share * (end - start):
-            pass
-        return output
-
-    return call
-
-
-def independent_timer(contender: Contender) -> Callable[[int], float]:
-    """Python's own `timeit` on the contender's step: seconds per call over so many calls."""
-    call = lambda: contender.synchronize(contender.step())  # noqa: E731
-    return lambda calls: timeit.timeit(call, number=calls) / calls
 
 
 @contextmanager

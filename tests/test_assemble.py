@@ -36,6 +36,16 @@ def made(outcome, baseline=None, peaks=PEAKS) -> dict:
     return row
 
 
+@pytest.mark.parametrize(
+    ("calls", "synchronized", "flagged"),
+    [(10, 0.0024, True), (10, 0.0023, False), (10, 0.0019, False), (10, None, False), (4, 0.009, False)],
+)
+def test_a_queue_that_takes_much_of_a_sample_is_flagged(outcome, calls, synchronized, flagged):
+    """A sample of n calls of t lasts n t + q, a synchronized call t + q: here q is 2.2 and 1.7 % of ten calls."""
+    row = made(outcome(calls_per_sample=calls, latency_sync_s=synchronized))
+    assert ("queue" in (row["flags"] or "").split(";")) == flagged
+
+
 def test_a_good_cell(outcome):
     row = made(outcome())
     assert row["status"] == "ok"

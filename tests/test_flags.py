@@ -27,6 +27,7 @@ CASES = {
         Observation(threads=1, half_width=0.05, target_half_width=0.05),
         Observation(threads=1, half_width=0.0501, target_half_width=0.05),
     ),
+    "queue": (Observation(threads=1, queue_share=0.02), Observation(threads=1, queue_share=0.0201)),
     "recompiled": (Observation(threads=1, recompilations=0), Observation(threads=1, recompilations=1)),
     "drift": (Observation(threads=1, drift=0.05), Observation(threads=1, drift=0.0501)),
     "other_load": (
@@ -74,10 +75,13 @@ def test_one_thread_cannot_be_unused():
 
 
 def test_flags_keep_the_list_s_order():
+    loud = noise(
+        other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
+        gpu={"throttled_share": 1.0},
+    )  # fmt: skip
     observation = Observation(
-        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, recompilations=2,
-        drift=1.0, noise=noise(other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
-                               gpu={"throttled_share": 1.0}),
+        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, queue_share=0.1,
+        recompilations=2, drift=1.0, noise=loud,
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
 

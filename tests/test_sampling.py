@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import random
 from collections import Counter
@@ -11,15 +10,14 @@ import pytest
 from doubles.clock import PROFILE, TICK, Machine, Output
 from pytest import approx
 
+from measurement.controls import independent_timer
 from measurement.profiles import PROFILES, Profile
 from measurement.sampling import (
     OUTPUTS_KEPT,
     Contender,
     first_call,
-    independent_timer,
     take_rounds,
     take_sample,
-    warm_up,
 )
 
 
@@ -134,67 +132,6 @@ def test_cpu_per_wall_counts_the_timed_calls_alone(machine):
     assert contender.wall_seconds == 2 * TICK
 
 
-@pytest.mark.parametrize(
-    ("seconds", "calls"), [(TICK, 16), (TICK / 4, 64), (5 * TICK, 4), (16 * TICK, 1), (17 * TICK, 1), (0.5, 1)]
-)
-def test_a_sample_lasts_long_enough_or_one_call(machine, seconds, calls):
-    contender = machine.contender("a", seconds)
-    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
-    assert contender.steady
-    assert contender.calls_per_sample == calls
-
-
-@pytest.mark.parametrize(("each_call", "calls"), [(True, 16), (False, 40)])
-def test_samples_of_queued_calls_are_longer(machine, each_call, calls):
-    contender = machine.contender("a", TICK, synchronize_each_call=each_call)
-    warm_up(contender, PROFILE, machine.clocks)
-    assert contender.calls_per_sample == calls
-
-
-@pytest.mark.parametrize(
-    ("seconds", "queue", "calls"),
-    [
-        (TICK, TICK / 4, 40),  # 1 % of 25 ticks: the shortest sample is longer
-        (TICK, 2 * TICK, 198),  # of 200 ticks
-        (8 * TICK, 2 * TICK, 25),
-        (64 * TICK, 2 * TICK, 4),  # one call would do for the shortest sample
-        (TICK, 16 * TICK, 394),  # the longest sample is 0.4 s, or 409.6 ticks
-        (0.25, TICK, 1),  # two would be longer than the longest
-    ],
-)
-def test_the_queue_is_a_small_share_of_a_sample(machine, seconds, queue, calls):
-    contender = machine.contender("a", seconds, queue=queue, synchronize_each_call=False)
-    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
-    assert contender.calls_per_sample == calls
-    assert contender.warmup_calls == len(machine.called())
-
-
-@pytest.mark.parametrize("disturbance", [48 * TICK, 4.0])
-def test_disturbed_calls_make_no_endless_sample(machine, disturbance):
-    """After the warm-up each sample of a single call is disturbed, as if its call were nothing but queue."""
-    contender = machine.contender("a", 40 * TICK, synchronize_each_call=False)
-    step, samples = contender.step, 0
-
-    def disturbed():
-        nonlocal samples
-        if contender.steady and not machine.queued:
-            samples += 1
-            machine.now += disturbance * (samples % 2)
-        return step()
-
-    contender.step = disturbed
-    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
-    assert (contender.steady, samples) == (True, 6)
-    assert contender.calls_per_sample * 40 * TICK < 4 * PROFILE.longest_queued_sample_seconds
-
-
-@pytest.mark.parametrize("seconds", [TICK, 32 * TICK])
-def test_the_queue_does_not_matter_where_each_call_is_waited_for(machine, seconds):
-    contender = machine.contender("a", seconds, queue=2 * TICK)
-    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
-    assert contender.calls_per_sample == (6 if seconds == TICK else 1)
-
-
 def test_the_compile_counter_is_read_before_sampling(machine):
     contender = machine.contender("a", 16 * TICK)
     contender.compilations = lambda: len(machine.called())
@@ -247,7 +184,7 @@ def test_somebody_else_s_timer_replaces_the_clock(machine):
     take_sample(contender, machine.clocks)
     assert contender.samples == [2.5]
     assert machine.called() == []
-    timer = independent_timer(contender)
+    timer = independent_timer(lambda: contender.synchronize(contender.step()))
     timer(7)
     assert len(machine.called()) == 7
     assert machine.queued == []  # it waits for the work

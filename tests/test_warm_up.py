@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 
 import pytest
 from doubles.clock import PROFILE, TICK, Machine
 
-from measurement.sampling import warm_up
+from measurement.profiles import PROFILES
+from measurement.sampling import take_rounds
+from measurement.warm_up import TRIALS, warm_up
 
 
 @pytest.fixture
@@ -75,3 +78,101 @@ def test_one_disturbed_call_among_long_ones_does_not_prolong_the_warm_up(machine
     warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
     assert contender.steady
     assert contender.warmup_calls == 6
+
+
+@pytest.mark.parametrize(
+    ("seconds", "calls"), [(TICK, 16), (TICK / 4, 64), (5 * TICK, 4), (16 * TICK, 1), (17 * TICK, 1), (0.5, 1)]
+)
+def test_a_sample_lasts_long_enough_or_one_call(machine, seconds, calls):
+    contender = machine.contender("a", seconds)
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.steady
+    assert contender.calls_per_sample == calls
+
+
+@pytest.mark.parametrize(("each_call", "calls"), [(True, 16), (False, 40)])
+def test_samples_of_queued_calls_are_longer(machine, each_call, calls):
+    contender = machine.contender("a", TICK, synchronize_each_call=each_call)
+    warm_up(contender, PROFILE, machine.clocks)
+    assert contender.calls_per_sample == calls
+
+
+@pytest.mark.parametrize(
+    ("seconds", "queue", "calls"),
+    [
+        (TICK, TICK / 4, 40),  # 1 % of 25 ticks: the shortest sample is longer
+        (TICK, 2 * TICK, 198),  # of 200 ticks
+        (TICK, 8 * TICK, 402),  # the longest sample is 0.4 s, or 409.6 ticks
+        (8 * TICK, 2 * TICK, 51),  # the longest sample, where a few calls would do for the shortest
+        (64 * TICK, 2 * TICK, 7),
+        (100 * TICK, 2 * TICK, 4),
+        (0.25, TICK, 1),  # two would be longer than the longest
+    ],
+)
+def test_the_queue_is_a_small_share_of_a_sample(machine, seconds, queue, calls):
+    contender = machine.contender("a", seconds, queue=queue, synchronize_each_call=False)
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.calls_per_sample == calls
+    assert contender.warmup_calls == len(machine.called())
+
+
+@pytest.mark.parametrize("disturbance", [48 * TICK, 4.0])
+def test_disturbed_calls_make_no_endless_sample(machine, disturbance):
+    """Each of the single calls after the warm-up is disturbed, as if it were nothing but queue."""
+    contender = machine.contender("a", 2 * TICK, synchronize_each_call=False)
+    step, disturbed = contender.step, 0
+
+    def call():
+        nonlocal disturbed
+        if contender.steady and disturbed < TRIALS:
+            disturbed += 1
+            machine.now += disturbance
+        return step()
+
+    contender.step = call
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.steady
+    assert disturbed
+    assert contender.calls_per_sample * 2 * TICK < 4 * PROFILE.longest_queued_sample_seconds
+
+
+@pytest.mark.parametrize("seconds", [TICK, 32 * TICK])
+def test_the_queue_does_not_matter_where_each_call_is_waited_for(machine, seconds):
+    contender = machine.contender("a", seconds, queue=2 * TICK)
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=60.0), machine.clocks)
+    assert contender.calls_per_sample == (6 if seconds == TICK else 1)
+
+
+def test_a_stall_at_the_end_of_the_warm_up_leaves_no_single_calls(machine):
+    stall = PROFILE.warmup_seconds + 1.0
+    contender = machine.contender(
+        "a", lambda call: stall if call == 3 else TICK, queue=2 * TICK, synchronize_each_call=False
+    )
+    warm_up(contender, PROFILE, machine.clocks)
+    assert (contender.steady, contender.calls_per_sample) == (False, 198)
+
+
+def test_a_compilation_may_end_the_warm_up(machine):
+    contender = machine.contender("a", lambda call: 3.0 if call == 1 else TICK, synchronize_each_call=False)
+    contender.compilations = lambda: len(machine.called())
+    warm_up(contender, PROFILE, machine.clocks)
+    assert (contender.steady, contender.calls_per_sample) == (False, 40)
+
+
+@pytest.mark.parametrize("name", list(PROFILES))
+@pytest.mark.parametrize("budget", [0.4, 1.5, 4.0, 50.0])
+def test_a_small_budget_has_time_for_all_rounds(name, budget):
+    """Samples of queued calls are as long as the budget allows, however long the queue would have them."""
+    profile = PROFILES[name]
+    scale = budget / profile.seconds_per_cell
+    longest = profile.maximum_seconds_per_cell * scale
+    profile = dataclasses.replace(profile, maximum_seconds_per_cell=longest)
+    for seconds, queue in ((0.0103, 0.0024), (0.0153, 0.0026), (0.0005, 0.004)):
+        machine = Machine()
+        contenders = [machine.contender(name, seconds, queue=queue, synchronize_each_call=False) for name in "ab"]
+        for contender in contenders:
+            warm_up(contender, profile, machine.clocks)
+        take_rounds(contenders, profile, machine.clocks, random.Random(0))
+        shortest = profile.queued_sample_seconds + 2 * seconds + queue
+        affordable = longest / profile.minimum_launches / 1.25 / shortest
+        assert len(contenders[0].samples) >= min(profile.minimum_rounds - 2, int(affordable))

@@ -102,11 +102,11 @@ class Adapter(adapter.Adapter):
     def to_numpy(self, output: Any) -> Arrays:
         return {name: tensor.float().cpu().numpy() for name, tensor in output.items()}
 
-    def own_timer(self, step: Step) -> Callable[[int], float] | None:
+    def own_timer(self, call: Callable[[], object]) -> Callable[[int], float]:
         from torch.utils.benchmark import Timer
 
-        # It synchronizes a GPU before it reads its clock; it takes one thread unless told.
-        timer = Timer("step()", globals={"step": step}, num_threads=torch.get_num_threads())
+        # It takes one thread unless told.
+        timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
         return lambda calls: timer.timeit(calls).median
 
     def release(self) -> None:

@@ -5,9 +5,11 @@ its own, and prints a line for each mode. Wants, of every graph mode, the suite'
 where the host decides (regime `overhead`) and within 2 % elsewhere, or inside the range of the script's own samples.
 
 Processes of the same code differ, and shared machines change speed: `--paired` takes the suite's steps and the script's
-calls in turn in one process instead, and prints the ratio with its interval. It wants the interval to reach below
-1.02, or 1.05 for calls below 5 ms. `--out FOLDER` keeps what the processes gave: `by-hand-1.json`, `by-hand-2.json` and
-the suite's run in `suite`, or `paired.json`.
+calls in turn in one process instead, and prints the ratio with its interval. It wants the interval to reach 1 within
+2 %, or 5 % for calls below 5 ms.
+
+`--out FOLDER` keeps what the processes gave: `by-hand-1.json`, `by-hand-2.json` and the suite's run in `suite`, or
+`paired.json`.
 
 The exit code is 1 where that is not met. No test asserts it: times on a shared machine fail for its neighbours.
 """
@@ -92,7 +94,7 @@ def paired(mode: str, figures: dict) -> bool:
     limit = WITHIN["overhead"] if figures["hand_ms"] < HOST_DECIDES_BELOW_MS else WITHIN_ELSEWHERE
     head = f"{mode}: by hand {figures['hand_ms']:.4g} ms, the suite {figures['suite_ms']:.4g}"
     print(f"{head}: {ratio:.3f} ({low:.3f} to {high:.3f}; {figures['rounds']} rounds), wanted within {limit:.0%}")
-    return low <= 1 + limit or mode == "eager"
+    return (low <= 1 + limit and high >= 1 - limit) or mode == "eager"
 
 
 def separately(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:

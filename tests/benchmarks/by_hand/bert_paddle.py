@@ -13,6 +13,9 @@ def build(asked):
     dtype = "bfloat16" if asked.dtype == "bf16" else "float32"
     paddle.set_default_dtype(dtype)
     paddle.base.core.set_num_threads(asked.threads)
+    if asked.device == "gpu":  # no TF32
+        paddle.base.core.set_cublas_switch(False)
+        paddle.base.core.set_cudnn_switch(False)
     ids = [paddle.randint(0, 30522, (asked.batch, asked.seq), "int64") for _ in range(asked.inputs)]
 
     def fresh():

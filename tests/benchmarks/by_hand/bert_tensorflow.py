@@ -17,7 +17,7 @@ def build(asked):
     tf.config.experimental.enable_tensor_float_32_execution(False)
     tf_keras.mixed_precision.set_global_policy("bfloat16" if asked.dtype == "bf16" else "float32")
     model = TFBertModel(BertConfig(**loop.CONFIGS[asked.workload]))
-    ids = [tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int32) for _ in range(asked.inputs)]
+    ids = [tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int64) for _ in range(asked.inputs)]
 
     def forward(tokens):
         output = model(input_ids=tokens, training=False)

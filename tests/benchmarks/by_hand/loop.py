@@ -17,7 +17,7 @@ CONFIGS = {
     "bert-tiny": {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},
 }
 WARM_UP_CALLS = 5
-MOST_CALLS = 50  # between two synchronizations
+MOST_CALLS, SHORTEST_S = 50, 0.2  # between two synchronizations: so many calls, or more if they last less than that
 
 
 @dataclass
@@ -64,7 +64,8 @@ def arguments(**how) -> argparse.ArgumentParser:
 def measure(script: Script, call: Callable, seconds: float) -> dict:
     """Milliseconds a call: the median of samples, their range, how many there were and of how many calls."""
     script.seconds(call, WARM_UP_CALLS)
-    calls = max(1, min(MOST_CALLS, int(seconds / 4 / script.seconds(call, 1))))
+    one = script.seconds(call, 1)
+    calls = max(1, int(min(max(MOST_CALLS, SHORTEST_S / one), seconds / 4 / one)))
     samples, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(samples) < 3:
         samples.append(1e3 * script.seconds(call, calls))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 from functools import partial
 from importlib import import_module
 from statistics import median
@@ -17,8 +18,9 @@ import loop
 import workloads
 from measurement.cells import Cell
 from measurement.profiles import Profile
-from measurement.sampling import Clocks, Contender, first_call, take_rounds, warm_up
+from measurement.sampling import Clocks, Contender, first_call, take_rounds
 from measurement.statistics import log_ratios, median_interval
+from measurement.warm_up import warm_up
 
 
 def main() -> None:
@@ -56,9 +58,16 @@ def main() -> None:
         warm_up(contender, profile, clocks)
     take_rounds(contenders, profile, clocks, random.Random(0))
     for mode, (ours, theirs) in pairs.items():
-        ratio = median_interval(log_ratios(ours.samples, theirs.samples)).map(math.exp)
+        interval = median_interval(log_ratios(ours.samples, theirs.samples))
+        if interval is None:
+            sys.exit(f"{mode}: {len(ours.samples)} rounds are too few for an interval; ask for more --seconds.")
         suite, hand = (1e3 * median(contender.samples) for contender in (ours, theirs))
-        figures = {"suite_ms": suite, "hand_ms": hand, "ratio": tuple(ratio), "rounds": len(ours.samples)}
+        figures = {
+            "suite_ms": suite,
+            "hand_ms": hand,
+            "ratio": tuple(interval.map(math.exp)),
+            "rounds": len(ours.samples),
+        }
         print(json.dumps({"mode": mode, **figures}), flush=True)
 
 

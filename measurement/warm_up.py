@@ -1,0 +1,83 @@
+"""Warming up until steady, and finding how many calls a sample needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from measurement.profiles import Profile
+from measurement.sampling import Clocks, Contender, time_calls
+from measurement.statistics import steady
+
+TRIALS = 5  # of a single call, and of several, for what the queue takes
+FEW_CALLS = 5
+
+
+def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
+    """Call until the last two windows of samples agree with no compile counter moving, or the time is spent.
+
+    The windows slide: after every sample, the last ones are compared with those before. Sets the number of calls a
+    sample needs to last as long as the profile says: the latency seen last decides, and with queued calls what the
+    queue takes.
+    """
+    queued = not contender.synchronize_each_call
+    shortest = profile.queued_sample_seconds if queued else profile.sample_seconds
+    deadline = clocks.wall() + profile.warmup_seconds
+    recent: list[float] = []
+    while True:
+        before = contender.compilations()
+        recent.append(_timed(contender, contender.calls_per_sample, clocks))
+        late = clocks.wall() > deadline
+        length = _window_length(recent, profile)
+        wanted = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
+        if len(recent) >= 2 * length:
+            earlier, later = recent[-2 * length : -length], recent[-length:]
+            # The quartiles of three calls are the calls themselves, and one that was disturbed is no warming up.
+            quartiles = profile.steady_quartiles if length > profile.long_call_window else math.inf
+            contender.steady = steady(earlier, later, profile.steady_median, quartiles)
+        if contender.compilations() != before:
+            contender.steady = False
+            recent.clear()
+        if contender.steady or late:
+            contender.calls_per_sample = queued_calls(contender, profile, clocks) if queued else wanted
+            return
+        # A changed sample length changes what a window is, unless it hardly changed.
+        same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
+        if len(recent) >= length and not same_length:
+            contender.calls_per_sample = wanted
+            recent.clear()
+
+
+def queued_calls(contender: Contender, profile: Profile, clocks: Clocks) -> int:
+    """How many queued calls a sample needs for filling and emptying the queue to be about `queue_share` of it.
+
+    n queued calls of t seconds last n t + q: the device waits for the first call to be submitted, and the host for the
+    last one's end. Samples of one call and of several give t and q. Where a few calls fill the shortest sample, a
+    little scatter would hide q, and a sample is as long as it may be.
+    """
+    longest, singles = profile.longest_queued_sample, []
+    while len(singles) < TRIALS and sum(singles) < longest:
+        singles.append(_timed(contender, 1, clocks))
+    single = median(singles)
+    if FEW_CALLS * single > longest:
+        return max(1, int(longest / single))
+    several = max(FEW_CALLS, math.ceil(profile.queued_sample_seconds / single))
+    few = several == FEW_CALLS
+    mean = median(_timed(contender, several, clocks) for _ in range(1 if few else TRIALS))
+    queue = max(single - mean, 0.0) * several / (several - 1)
+    # Single calls that were disturbed seem to have a queue that leaves the calls no time at all.
+    each = max(mean - queue / several, mean / 4)
+    wanted = longest if few else min(max(profile.queued_sample_seconds, queue / profile.queue_share), longest)
+    return max(1, math.ceil((wanted - queue) / each))
+
+
+def _timed(contender: Contender, calls: int, clocks: Clocks) -> float:
+    contender.warmup_calls += calls
+    return time_calls(contender, calls, clocks)
+
+
+def _window_length(recent: Sequence[float], profile: Profile) -> int:
+    """How many samples make a window of the warm-up: fewer of long calls, which scatter less and cost more."""
+    long = bool(recent) and median(recent[-profile.long_call_window :]) >= profile.long_call_seconds
+    return profile.long_call_window if long else profile.warmup_window
