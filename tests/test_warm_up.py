@@ -176,3 +176,14 @@ def test_a_small_budget_has_time_for_all_rounds(name, budget):
         shortest = profile.queued_sample_seconds + 2 * seconds + queue
         affordable = longest / profile.minimum_launches / 1.25 / shortest
         assert len(contenders[0].samples) >= min(profile.minimum_rounds - 2, int(affordable))
+
+
+@pytest.mark.parametrize("seconds", [0.0005, 0.003, 0.0102, 0.0153, 0.03, 0.07, 0.12])
+def test_scatter_does_not_hide_the_queue(seconds):
+    """Calls that scatter by 5 %, and a queue of 2.6 ms as on an H200: it stays a small share of every sample."""
+    for seed in range(20):
+        machine, draw = Machine(), random.Random(seed)
+        scattered = lambda call, draw=draw: seconds * (1 + abs(draw.gauss(0, 0.05)))  # noqa: E731
+        contender = machine.contender("a", scattered, queue=0.0026, synchronize_each_call=False)
+        warm_up(contender, PROFILES["quick"], machine.clocks)
+        assert 0.0026 / (contender.calls_per_sample * seconds) < 0.0125
