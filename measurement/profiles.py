@@ -42,8 +42,8 @@ class Profile:
     @property
     def longest_queued_sample(self) -> float:
         """Seconds that a sample of queued calls may last: with its lead-in, so that there is time for all rounds."""
-        rounds = self.maximum_seconds_per_cell / self.minimum_launches / self.minimum_rounds
-        affordable = rounds / (1 + LEAD_IN_SHARE)
+        turn = self.maximum_seconds_per_cell / self.minimum_launches / self.minimum_rounds
+        affordable = turn / (1 + LEAD_IN_SHARE)
         return max(self.queued_sample_seconds, min(self.longest_queued_sample_seconds, affordable))
 
     def to_json(self) -> dict:
