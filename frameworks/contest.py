@@ -66,6 +66,8 @@ class Contest(GroupWork):
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode, make its first call, and see to what must be known before it is timed."""
         member = self.first_called(cell, weights, inputs)
+        if self.group["controls"]:  # these wait for each call, so what they stand beside does as well
+            member.contender.synchronize_each_call = True
         self.channel.phase(cell, "checks")
         member.peak_bytes = member.memory.peak_bytes(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for

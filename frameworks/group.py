@@ -69,8 +69,7 @@ class GroupWork:
             step=step,
             synchronize=self.adapter.synchronize,
             compilations=lambda: step.capture().compilations,
-            # A self-check's controls wait for each call, so what they stand beside does as well.
-            synchronize_each_call=cell.device_kind == "cpu" or bool(self.group.get("controls")),
+            synchronize_each_call=cell.device_kind == "cpu",
         )
         prepare_s = time.perf_counter() - start
         self.channel.phase(cell, "first call")

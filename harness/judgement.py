@@ -10,8 +10,7 @@ from harness.outcomes import Outcome
 from measurement import flags
 from measurement.noise import Noise
 from measurement.profiles import Profile
-
-QUEUED_CALLS_WANTED = 5
+from measurement.warm_up import FEW_CALLS, queue_seconds
 
 
 def noise(outcome: Outcome) -> dict:
@@ -51,14 +50,12 @@ def _drift(report: dict) -> float | None:
 
 
 def _queue_share(report: dict) -> float | None:
-    """How much of a sample its queue took: n queued calls of t last n t + q, a synchronized one t + q.
-
-    None where calls are not queued, and where few calls make a sample, whose scatter is more than that.
-    """
+    """How much of a sample its queue took; None where calls are not queued, or are too few to tell."""
     calls, synchronized = report["calls_per_sample"], report.get("latency_sync_s")
-    if synchronized is None or calls < QUEUED_CALLS_WANTED:
+    if synchronized is None or calls < FEW_CALLS:
         return None
-    return (synchronized / median(report["samples"]) - 1) / (calls - 1)
+    mean = median(report["samples"])
+    return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
 def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]:

@@ -21,7 +21,8 @@ from measurement.statistics import log_ratios, median_interval
 
 # Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
 # GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
-# records anew for another one, which made jax.jit 1.4 times as slow on an H200. With it, as many as there are inputs.
+# records anew for another one, which made jax.jit 1.4 times as slow on an H200. With the one that is being made they
+# are as many as the inputs.
 OUTPUTS_KEPT = 3
 
 

@@ -11,7 +11,7 @@ from measurement.sampling import Clocks, Contender, time_calls
 from measurement.statistics import steady
 
 TRIALS = 5  # of a single call, and of several, for what the queue takes
-FEW_CALLS = 5
+FEW_CALLS = 5  # which scatter by more than the queue takes
 
 
 def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
@@ -65,11 +65,19 @@ def queued_calls(contender: Contender, profile: Profile, clocks: Clocks) -> int:
     several = max(FEW_CALLS, math.ceil(profile.queued_sample_seconds / single))
     few = several == FEW_CALLS
     mean = median(_timed(contender, several, clocks) for _ in range(1 if few else TRIALS))
-    queue = max(single - mean, 0.0) * several / (several - 1)
+    queue = max(queue_seconds(single, mean, several), 0.0)
     # Single calls that were disturbed seem to have a queue that leaves the calls no time at all.
     each = max(mean - queue / several, mean / 4)
     wanted = longest if few else min(max(profile.queued_sample_seconds, queue / profile.queue_share), longest)
     return max(1, math.ceil((wanted - queue) / each))
+
+
+def queue_seconds(single: float, mean: float, calls: int) -> float:
+    """What filling and emptying the queue takes, from a single call's seconds t + q and the mean t + q / n of n queued.
+
+    Negative where scatter hides it.
+    """
+    return (single - mean) * calls / (calls - 1)
 
 
 def _timed(contender: Contender, calls: int, clocks: Clocks) -> float:

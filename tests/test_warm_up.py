@@ -8,6 +8,8 @@ import random
 import pytest
 from doubles.clock import PROFILE, TICK, Machine
 
+from harness.plan import profile_of
+from harness.sweep import resolve
 from measurement.profiles import PROFILES
 from measurement.sampling import take_rounds
 from measurement.warm_up import TRIALS, warm_up
@@ -163,10 +165,8 @@ def test_a_compilation_may_end_the_warm_up(machine):
 @pytest.mark.parametrize("budget", [0.4, 1.5, 4.0, 50.0])
 def test_a_small_budget_has_time_for_all_rounds(name, budget):
     """Samples of queued calls are as long as the budget allows, however long the queue would have them."""
-    profile = PROFILES[name]
-    scale = budget / profile.seconds_per_cell
-    longest = profile.maximum_seconds_per_cell * scale
-    profile = dataclasses.replace(profile, maximum_seconds_per_cell=longest)
+    profile = profile_of(resolve({"profile": name, "budget": str(budget)}))
+    longest = profile.maximum_seconds_per_cell
     for seconds, queue in ((0.0103, 0.0024), (0.0153, 0.0026), (0.0005, 0.004)):
         machine = Machine()
         contenders = [machine.contender(name, seconds, queue=queue, synchronize_each_call=False) for name in "ab"]

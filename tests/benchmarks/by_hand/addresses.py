@@ -9,11 +9,9 @@ What it found stands in docs/methodology.md and decides `OUTPUTS_KEPT`. With
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
-import time
-from collections import deque
+from dataclasses import replace
 from importlib import import_module
 from statistics import median
 
@@ -30,23 +28,16 @@ def main() -> None:
     parser.add_argument("framework", choices=MODES)
     asked = parser.parse_args()
     script = loop.built(import_module(f"bert_{asked.framework}").build, asked)
-
-    def milliseconds(call, calls: int, inputs: int, alive: int | None) -> float:
-        outputs, feed = deque(maxlen=alive), itertools.cycle(script.inputs[:inputs])
-        start = time.perf_counter()
-        for _ in range(calls):
-            outputs.append(call(next(feed)))
-        script.synchronize(outputs[-1])
-        return 1e3 * (time.perf_counter() - start) / calls
-
-    samples = {variant: [] for variant in VARIANTS}
     with script.context():
         call = script.modes[MODES[asked.framework]]()
-        milliseconds(call, loop.WARM_UP_CALLS, 1, 1)
-        for _ in range(ROUNDS):
-            for variant in random.sample(VARIANTS, len(VARIANTS)):
-                milliseconds(call, LEAD_IN, *variant)
-                samples[variant].append(milliseconds(call, CALLS, *variant))
+    script.seconds(call, loop.WARM_UP_CALLS)
+    samples = {variant: [] for variant in VARIANTS}
+    for _ in range(ROUNDS):
+        for variant in random.sample(VARIANTS, len(VARIANTS)):
+            inputs, alive = variant
+            varied = replace(script, inputs=script.inputs[:inputs], alive=alive)
+            varied.seconds(call, LEAD_IN)
+            samples[variant].append(1e3 * varied.seconds(call, CALLS))
     plain = samples[VARIANTS[0]]
     for (inputs, alive), taken in samples.items():
         ratio = median(mine / first for mine, first in zip(taken, plain, strict=True))

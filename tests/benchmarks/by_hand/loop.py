@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -24,7 +25,7 @@ MOST_CALLS, SHORTEST_S = 50, 0.2  # between two synchronizations: so many calls,
 class Script:
     """What a framework's script brings: for each mode what makes its call, inputs, and how to wait for an output.
 
-    A call takes one of `inputs`, which come in turn.
+    A call takes one of `inputs`, which come in turn; the latest `alive` outputs are held while the next one is made.
     """
 
     modes: Mapping[str, Callable[[], Callable]]
@@ -32,17 +33,18 @@ class Script:
     synchronize: Callable
     context: Callable = contextlib.nullcontext  # entered around a whole loop
     each_call: bool = False  # on a CPU every call is waited for, as the suite does; JAX alone would go on meanwhile
+    alive: int | None = 1  # None: all
 
     def seconds(self, call: Callable, calls: int) -> float:
         """Seconds a call, over so many calls; one synchronization, unless each call has its own."""
-        inputs = itertools.cycle(self.inputs)
+        inputs, outputs = itertools.cycle(self.inputs), deque(maxlen=self.alive)
         with self.context():
             start = time.perf_counter()
             for _ in range(calls):
-                output = call(next(inputs))
+                outputs.append(call(next(inputs)))
                 if self.each_call:
-                    self.synchronize(output)
-            self.synchronize(output)
+                    self.synchronize(outputs[-1])
+            self.synchronize(outputs[-1])
             return (time.perf_counter() - start) / calls
 
 
