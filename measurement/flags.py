@@ -85,7 +85,8 @@ FLAGS = (
     ),
     Flag(
         "wide_interval",
-        "half-width of the 95 % interval above the profile's target (quick 5 %, else 1 %); the status is then `noisy`",
+        "half-width of the speedup's 95 % interval (eager: the latency's) above the profile's target (quick 5 %, else "
+        "1 %); the status is then `noisy`",
         "The estimate is less certain than the profile promises.",
         "Quieten the machine, or use a longer profile.",
         lambda o: _above(o.half_width, o.target_half_width),

@@ -13,7 +13,7 @@ SCHEMA_VERSION = 3
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, interval within the profile's target",
-    "noisy": "measured and correct, but the interval is wider than the profile's target",
+    "noisy": "measured and correct, but the interval of the speedup (eager: of the latency) is wider than the target",
     "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
     "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason tells why",
     "oom": "the device or the machine ran out of memory",

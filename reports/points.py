@@ -77,7 +77,7 @@ class Points:
         columns = dict(zip(_KEY, zip(*firsts, strict=True), strict=False))  # without the machine
         self._varying = {name for name in _ALIKE if len(set(columns.get(name, ()))) > 1}
         self._constant = _constant_parameters(firsts.values())
-        self._keys = sorted(firsts, key=lambda key: tuple(map(_natural, key[:-1])))
+        self._keys = sorted(firsts, key=lambda key: tuple(map(natural, key[:-1])))
         names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(self._keys)}
         self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
         # What there is along each axis, in the order of the records.
@@ -176,7 +176,7 @@ def _key(record: dict) -> tuple:
 
 
 @cache  # a few values, over and over
-def _natural(value) -> tuple:
+def natural(value) -> tuple:
     """Numbers by size, also within texts."""
     if isinstance(value, (int, float)):
         return (0, ((value, ""),))

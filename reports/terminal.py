@@ -11,6 +11,8 @@ from rich.table import Table
 
 from measurement.schema import MEASURED
 from reports import facts
+from reports.content import text_of
+from reports.points import natural
 
 _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes")
 _SHAPE += ("batch_size", "seq_len", "parameters")
@@ -34,7 +36,9 @@ def summary(records: list[dict], console: Console) -> None:
         shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
     columns = _columns(records)
     left_out = max(0, len(shapes) - MOST_SHAPES)
-    shapes = dict(itertools.islice(shapes.items(), MOST_SHAPES))
+    # As on the page; launches side by side are done in another order.
+    in_order = sorted(shapes.items(), key=lambda entry: tuple(map(natural, entry[0])))
+    shapes = dict(itertools.islice(in_order, MOST_SHAPES))
     table = _side_by_side(columns, shapes)
     # Cut to the terminal's width it would lose digits.
     wanted = Measurement.get(console, console.options.update_width(_UNLIMITED), table).maximum
@@ -94,16 +98,16 @@ def _figures(record: dict) -> list[str]:
     """Latency, speedup and interval of a cell as far as it has them, or how it ended."""
     if record["status"] not in MEASURED:
         return [record["status"]]
-    figures = [_digits(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")]
+    figures = [text_of(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")]
     if record["mode"] != "eager" and record.get("speedup_vs_eager") is not None:
-        figures.append(f"{record['speedup_vs_eager']:.2f}x")
+        figures.append(f"{_ratio(record['speedup_vs_eager'])}x")
         if record.get("speedup_ci_low") is not None:
-            figures.append(f"{record['speedup_ci_low']:.2f}-{record['speedup_ci_high']:.2f}")
+            figures.append(f"{_ratio(record['speedup_ci_low'])}-{_ratio(record['speedup_ci_high'])}")
     return figures
 
 
-def _digits(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else text_of(value)  # 1.50 stands under 1.43
 
 
 def counts(records: list[dict]) -> str:

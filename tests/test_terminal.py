@@ -63,6 +63,20 @@ def test_a_missing_cell_is_blank_not_zero(record):
     assert " 0 " not in rows[0]
 
 
+def test_rows_are_in_order_of_size_in_whichever_order_they_were_done(record):
+    rows = printed([record(batch_size=batch) for batch in (16, 4, 128, 1)]).splitlines()
+    sizes = [row.split("batch ")[1].split(",")[0] for row in rows if "batch " in row]
+    assert sizes == ["1", "4", "16", "128"]
+
+
+def test_a_speedup_has_two_decimals_below_ten_and_three_digits_above(record):
+    text = printed(
+        [record(mode="graph", **speedup(9.876, 9.0, 12.345)), record(mode="other", **speedup(583.07, 544.63, 1608.8))]
+    )
+    for part in ("9.88x", "9.00-12.3", "583x", "545-1,609"):
+        assert part in text
+
+
 def test_counts_without_noise_say_nothing_of_it(record):
     assert counts([record()]) == "1 cells: 1 ok"
 
