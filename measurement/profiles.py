@@ -28,7 +28,7 @@ class Profile:
     stop_early: bool
     warmup_seconds: float  # cap per mode and launch; reaching it unsteady is flagged
     sample_seconds: float = 0.020  # a sample is at least this long, or one call
-    # Where calls are queued, each sample holds what filling and emptying the queue takes, 0.1 to 4 ms on an H200: it
+    # Where calls are queued, each sample holds what filling and emptying the queue takes, 0.1 to 3 ms on an H200: it
     # is made so long that this is a small share of it, between these bounds.
     queued_sample_seconds: float = 0.050
     longest_queued_sample_seconds: float = 0.4

@@ -9,7 +9,7 @@ calls in turn in one process instead, and prints the ratio with its interval. It
 2 %, or 5 % for calls below 5 ms.
 
 `--out FOLDER` keeps what the processes gave: `by-hand-1.json`, `by-hand-2.json` and the suite's run in `suite`, or
-`paired.json`.
+`paired.json`, each with the machine's id, as in the suite's records, and what was asked.
 
 The exit code is 1 where that is not met. No test asserts it: times on a shared machine fail for its neighbours.
 """
@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
 from launchers import local  # noqa: E402
-from measurement.machine import cpu_assignment  # noqa: E402
+from measurement.machine import cpu_assignment, facts  # noqa: E402
 from tests.benchmarks.by_hand import loop  # noqa: E402
 
 BY_HAND = Path(loop.__file__).parent
@@ -100,22 +100,24 @@ def paired(mode: str, figures: dict) -> bool:
 def separately(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
     """Script, suite and script again; whether all is as wanted."""
     file = f"bert_{framework}.py"
-    first = kept(folder, "by-hand-1", by_hand(asked, framework, python, file))
+    first = kept(asked, folder, "by-hand-1", by_hand(asked, framework, python, file))
     suite = by_suite(asked, framework, python, list(first), folder / "suite")
-    second = kept(folder, "by-hand-2", by_hand(asked, framework, python, file))
+    second = kept(asked, folder, "by-hand-2", by_hand(asked, framework, python, file))
     return all([compared(mode, [first[mode], second[mode]], suite[mode]) for mode in first])
 
 
 def in_turn(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
     """Suite's steps and script's calls in one process; whether all is as wanted."""
-    found = kept(folder, "paired", by_hand(asked, framework, python, "paired.py", "--framework", framework))
+    found = kept(asked, folder, "paired", by_hand(asked, framework, python, "paired.py", "--framework", framework))
     return all([paired(mode, figures) for mode, figures in found.items()])
 
 
-def kept(folder: Path, name: str, figures: dict[str, dict]) -> dict[str, dict]:
-    """The figures, written to a file as well."""
+def kept(asked: argparse.Namespace, folder: Path, name: str, figures: dict[str, dict]) -> dict[str, dict]:
+    """The figures by mode, written to a file as well, with the machine's id and what was asked."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
+    told = {key: value for key, value in vars(asked).items() if key not in ("framework", "python", "out")}
+    whole = {"machine_id": facts()["machine_id"], "asked": told, "modes": figures}
+    (folder / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
     return figures
 
 
