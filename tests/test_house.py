@@ -76,7 +76,13 @@ def allowed_to(path: Path) -> set[str] | None:
     if part == "frameworks" and len(rest) == 2:
         own = {f"{module}.*" for module in modules_of(rest[0])}
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
-        boundary |= {"frameworks.profile", "frameworks.xplane", "frameworks.hlo", "frameworks.fatbin"}
+        boundary |= {
+            "frameworks.profile",
+            "frameworks.program",
+            "frameworks.xplane",
+            "frameworks.hlo",
+            "frameworks.fatbin",
+        }
         boundary |= {"frameworks.obstacles"}
         return own | boundary | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
