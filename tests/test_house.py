@@ -95,11 +95,13 @@ def allowed_to(path: Path) -> set[str] | None:
             "frameworks.group",
         }
         boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo", "frameworks.obstacles"}
+        boundary |= {"frameworks.program"}
         return {
             "description.py": set(),
             "canary.py": {"numpy"},
             "obstacles.py": set(),
-            "adapter.py": {"measurement.cells", "workloads.spec"},
+            "program.py": set(),
+            "adapter.py": {"frameworks.program", "measurement.cells", "workloads.spec"},
             "__init__.py": {"frameworks.description", "frameworks."},  # the registry: the rest of the name is formatted
         }.get(rest[0], {"numpy", *boundary, "measurement.*", "workloads.*"})
     if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
