@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from paddle import nn
 
 from frameworks import adapter, canary, fatbin
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, graphs, models, programs, training
+from frameworks.paddle import calls, eager_log, graphs, models, training
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads import bert, gpt
@@ -122,15 +123,12 @@ class Adapter(adapter.Adapter):
         names = OUTPUTS.get(workload.family, ("output",))
         if cell.mode == "inference":
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
-            listed = lambda: programs.of_graph(exported.program, cell)  # noqa: E731
-            return Step(calls.named(exported, names), tensors, lambda: exported.captured, program=listed)
+            return Step(calls.named(exported, names), tensors, lambda: exported.captured, program=exported.operators)
         if cell.mode == "eager":
             call = calls.without_gradients(model)
-            listed = lambda: eager_log.dispatched(lambda: call(*tensors[0]), cell)  # noqa: E731
-            return Step(calls.named(call, names), tensors, program=listed)
-        static, capture = graphs.to_static(model, workload, cell, tensors[0])
-        listed = lambda: programs.of_graph(graphs.traced(static), cell)  # noqa: E731
-        return Step(calls.named(calls.without_gradients(static), names), tensors, capture, program=listed)
+            return Step(calls.named(call, names), tensors, program=partial(eager_log.listed, call, tensors[0], cell))
+        static, capture, operators = graphs.to_static(model, workload, cell, tensors[0])
+        return Step(calls.named(calls.without_gradients(static), names), tensors, capture, program=operators)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""
@@ -142,12 +140,11 @@ class Adapter(adapter.Adapter):
         micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
         if cell.mode == "eager":
             trainer = training.Trainer(objective, objective, accumulate, bf16)
-            listed = lambda: eager_log.dispatched(lambda: trainer.loss(*micro), cell)  # noqa: E731
-            return Step(calls.named(trainer, ("loss",)), tensors, restore=trainer.restore, program=listed)
-        static, capture = graphs.to_static(objective, workload, cell, micro)
+            operators = partial(eager_log.listed, trainer.loss, micro, cell)
+            return Step(calls.named(trainer, ("loss",)), tensors, restore=trainer.restore, program=operators)
+        static, capture, operators = graphs.to_static(objective, workload, cell, micro)
         trainer = training.Trainer(objective, static, accumulate, bf16)
-        listed = lambda: programs.of_graph(graphs.traced(static), cell)  # noqa: E731
-        return Step(calls.named(trainer, ("loss",)), tensors, capture, trainer.restore, listed)
+        return Step(calls.named(trainer, ("loss",)), tensors, capture, trainer.restore, operators)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # auto_cast casts there

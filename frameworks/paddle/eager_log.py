@@ -21,11 +21,10 @@ from typing import Any
 import paddle
 
 from frameworks.paddle import programs
-from frameworks.program import Operation
+from frameworks.program import Program
 from measurement.cells import Cell
 
 LEVEL = 3  # at 4 and above operands are printed by their address
-QUIET = 2  # glog's severity that the predictor and the suite's environment leave on: errors
 BEGIN, END = "arguments of a call: ", "end of a call"
 _EVENT = re.compile(
     rf"^{BEGIN}(?P<begin>[^\n]*)$|^(?P<end>{END})$|^=+Running_AD_API: (?P<running>\w+)=+$"
@@ -37,19 +36,21 @@ _OPERAND = re.compile(r"^\( (\w+) , ", re.MULTILINE)
 _TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTILINE)
 
 
-def dispatched(call: Callable[[], Any], cell: Cell) -> list[Operation]:
-    """The operators that `call` dispatches in eager mode, in their order.
+def listed(call: Callable[..., Any], inputs: tuple, cell: Cell) -> Program | None:
+    """The operators that a call on `inputs` dispatches in eager mode, in their order.
 
-    Raises ValueError where the log is not as this module knows it, and AttributeError where Paddle has none.
+    None where Paddle's log cannot be turned on for one call, as in 2.6. Raises ValueError where the log is not as this module knows it.
     """
+    if not hasattr(paddle.base.core, "set_vlog_level"):
+        return None
     with _arguments_written(), _logged() as log:
-        call()
+        call(*inputs)
     return programs.normal_form(dispatches(log(), cell))
 
 
 def dispatches(log: str, cell: Cell) -> list[programs.Dispatch]:
     """The operators in a log of eager calls. Raises ValueError where it misses an operator's operands or attributes."""
-    listed, running, calls = [], [], []
+    operators, running, calls = [], [], []
     for event in _EVENT.finditer(log):
         if event["begin"]:
             calls.append(json.loads(event["begin"]))
@@ -68,10 +69,10 @@ def dispatches(log: str, cell: Cell) -> list[programs.Dispatch]:
             parts = _OPERAND.split(event["operands"])
             operands = {key: _tensors(text, cell) for key, text in zip(parts[1::2], parts[2::2], strict=True)}
             attributes = _attributes(name.removesuffix("_"), calls)
-            listed.append(programs.Dispatch(name, operands, _tensors(event["results"], cell), attributes))
-    if running or not listed:
+            operators.append(programs.Dispatch(name, operands, _tensors(event["results"], cell), attributes))
+    if running or not operators:
         raise ValueError(f"Paddle's log has no operands of {running[0] if running else 'any operator'}.")
-    return listed
+    return operators
 
 
 def _tensors(text: str, cell: Cell) -> list[str]:
@@ -140,7 +141,7 @@ def _places(functions: list[Callable]) -> list[tuple[Any, str, Callable]]:
             places.append((holder, "", holder.cell_contents))
             continue
         names = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
-        if isinstance(names, dict):
+        if isinstance(names, dict) and "__module__" not in names:  # a class's, which may not be written to
             places += [(names, name, value) for name, value in list(names.items()) if id(value) in ids]
     return places
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import paddle
+
 from frameworks.program import Operation
 from measurement.cells import Cell
 
@@ -38,6 +40,7 @@ KINDS = {
     "group_norm": "normalisation",
 }  # fmt: skip
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
+MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
 ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
 CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
@@ -77,8 +80,12 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
         arguments["to"] = dispatch.results[0].split()[0]
         kind = "cast" if all("float" in text for text in arguments.values()) else ""
     if before and before.name == "full" and arguments.get("y") == before.results[0]:
-        number = f"{arguments['y'].split()[0]} ()"  # eager mode gives a Python number the shape of what it meets
-        arguments["y"] = number if arguments["y"] == arguments["x"] else arguments["y"]
+        dtype, _, size = arguments["y"].partition(" ")
+        if size in ("()", "rank 0") or arguments["y"] == arguments["x"]:
+            arguments["y"] = f"{dtype} number"  # which eager mode gives the shape of what it meets
+    if kind == "attention":  # told in this order: first what decides most
+        masks = {key: text for key, text in arguments.items() if key in MASKS}
+        arguments = masks | arguments
     for key in ATTRIBUTES.get(name, {}):
         arguments[key] = _text(dispatch.attributes[key])
     return Operation(name, kind, arguments)
@@ -96,13 +103,23 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def of_graph(program: Any, cell: Cell) -> list[Operation]:
+def of_graph(program: Any, cell: Cell) -> list[Operation] | None:
     """The operators of a program that `to_static` captured, before any pass of Paddle's own.
+
+    None where it is none of Paddle 3's programs, whose operators are told with their operands.
 
     Raises ValueError for one that branches or loops, whose operators depend on values.
     """
-    operators = program.global_block().ops
-    return normal_form(_dispatch(op, cell) for op in operators if not op.name().startswith("builtin."))
+    if not hasattr(paddle, "pir") or not isinstance(program, paddle.pir.Program):
+        return None
+    operators = [op for op in program.global_block().ops if not op.name().startswith("builtin.")]
+    return normal_form(_dispatch(operator, cell) for operator in operators if not _of_a_shape(operator))
+
+
+def _of_a_shape(operator: Any) -> bool:
+    """Whether it picks from a tensor's shape: where a dimension is left open, the program does so itself."""
+    sources = [value for value in operator.operands_source() if value is not None and value.initialized()]
+    return bool(sources) and sources[0].get_defining_op().name() in ("pd_op.shape", "pd_op.shape64")
 
 
 def _dispatch(operator: Any, cell: Cell) -> Dispatch:
