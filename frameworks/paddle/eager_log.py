@@ -39,7 +39,8 @@ _TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTIL
 def listed(call: Callable[..., Any], inputs: tuple, cell: Cell) -> Program | None:
     """The operators that a call on `inputs` dispatches in eager mode, in their order.
 
-    None where Paddle's log cannot be turned on for one call, as in 2.6. Raises ValueError where the log is not as this module knows it.
+    None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError where the log is not as
+    this module knows it.
     """
     if not hasattr(paddle.base.core, "set_vlog_level"):
         return None
