@@ -14,7 +14,7 @@ from typing import Any
 
 import paddle
 
-from frameworks.program import Operation
+from frameworks.program import NONE, Operation
 from measurement.cells import Cell
 
 # Attributes that choose a kernel: their names in a captured program, their places among the arguments of the eager
@@ -84,7 +84,7 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
         if size in ("()", "rank 0") or arguments["y"] == arguments["x"]:
             arguments["y"] = f"{dtype} number"  # which eager mode gives the shape of what it meets
     if kind == "attention":  # told in this order: first what decides most
-        masks = {key: text for key, text in arguments.items() if key in MASKS}
+        masks = {key: " ".join(texts) or NONE for key, texts in operands.items() if key in MASKS}
         arguments = masks | arguments
     for key in ATTRIBUTES.get(name, {}):
         arguments[key] = _text(dispatch.attributes[key])
