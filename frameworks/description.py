@@ -37,8 +37,6 @@ class Framework:
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
     dumps: dict[str, str] = field(default_factory=dict)
-    # Runs helper threads beside its pool that no setting stops: workers get exactly as many CPUs as threads.
-    pinned: bool = False
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:
@@ -47,15 +45,10 @@ class Framework:
 
 
 def openmp_environment(threads: int) -> dict[str, str]:
-    """Variables that every OpenMP or MKL based framework reads at start: the thread count, and idle threads that sleep.
-
-    Interleaved modes share the process, so a pool that spins while another one works would steal its cores.
-    """
+    """Variables that every OpenMP or MKL based framework reads at start; what idle threads do, `policies` says."""
     count = str(threads)
     return {
         "OMP_NUM_THREADS": count,
         "MKL_NUM_THREADS": count,
         "OPENBLAS_NUM_THREADS": count,
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "KMP_BLOCKTIME": "0",
     }

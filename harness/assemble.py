@@ -6,6 +6,7 @@ import json
 import math
 from statistics import median
 
+from frameworks import policies
 from harness import judgement
 from harness.outcomes import Context, Outcome
 from harness.runs import parameters_text
@@ -121,7 +122,9 @@ def _settings(outcome: Outcome, context: Context) -> dict:
     """What was set and read back, the compiler's switches too where one was at work, and where the launches ran."""
     compiler = outcome.reports[0].get("compiler", {}) if outcome.reports else {}
     served = {"served_by": context.served_by} if context.served_by else {}
-    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served}
+    cell = outcome.cell
+    followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
+    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served, **followed}
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:

@@ -151,6 +151,7 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
         profile=plan.profile_of(wanted),
         compile_cache=wanted.compile_cache,
         distributions={name: frameworks.describe(name).distributions for name in frameworks.NAMES},
+        policies=wanted.policies,
     )
 
 

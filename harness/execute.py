@@ -11,6 +11,7 @@ import numpy as np
 
 import frameworks
 import workloads
+from frameworks import policies
 from harness import assemble, doubling, yardsticks
 from harness.attempt import Attempt, Display
 from harness.lanes import ALONE, Lane, run_side_by_side
@@ -200,13 +201,15 @@ class Executor:
     def local_launch(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
         description = frameworks.describe(cell.framework)
         additions = description.environment(cell.threads, cell.device_kind)
+        policy = cell.framework, cell.device_kind, self.sweep.policies
+        additions |= policies.variables(*policy)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
         additions |= self.lane.environment
         return local.Launch(
             interpreter=self.interpreters[cell.framework, cell.device_kind],
             folder=folder,
             environment=local.environment(additions),
-            cpus=cpu_assignment(cell.threads, exactly=description.pinned),
+            cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
             timeout_s=self.timeout_s,
         )
 

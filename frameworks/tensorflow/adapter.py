@@ -145,9 +145,8 @@ class Adapter(boundary.Adapter):
         """
         threads = threads or int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
         tf.config.threading.set_intra_op_parallelism_threads(threads)
-        # On the CPU one thread walks the graph and the intra-op pool works inside its nodes. With TensorFlow's default,
-        # one per core, independent nodes run at once and exceed `threads`. A GPU keeps the default, 0: users do.
-        tf.config.threading.set_inter_op_parallelism_threads(1 if device == "cpu" else 0)
+        # 0 is TensorFlow's default, one per core.
+        tf.config.threading.set_inter_op_parallelism_threads(int(os.environ.get("TF_NUM_INTEROP_THREADS", 0)))
         if device == self._device:
             return
         gpu = None

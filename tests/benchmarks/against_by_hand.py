@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
+from frameworks import policies  # noqa: E402
 from launchers import local  # noqa: E402
 from measurement.machine import cpu_assignment, facts  # noqa: E402
 from tests.benchmarks.by_hand import loop  # noqa: E402
@@ -47,8 +48,10 @@ def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *
     command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
     command += ["--workload", asked.workload, "--threads", str(asked.threads), "--seconds", str(asked.seconds)]
     command += ["--inputs", str(asked.inputs), *(["--mode", ",".join(asked.mode)] if asked.mode else [])]
-    environment = local.environment(description.environment(asked.threads, asked.device))
-    cpus = cpu_assignment(asked.threads, exactly=description.pinned)
+    environment = local.environment(
+        description.environment(asked.threads, asked.device) | policies.variables(framework, asked.device, {})
+    )
+    cpus = cpu_assignment(asked.threads, exactly=policies.pinned(framework, asked.device, {}))
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cpus)
     )
