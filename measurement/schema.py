@@ -1,7 +1,7 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side.
+3, launches side by side; 4, whether eager and graph run the same program.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, interval within the profile's target",
@@ -118,6 +118,8 @@ COLUMNS = _columns(
     ("graphs", "int", "", "graphs the mode captured"),
     ("graph_breaks", "int", "", "breaks between them"),
     ("recompilations", "int", "", "compilations or traces in the timed region"),
+    ("program", "str", "", "same, differs or unknown: do eager mode and this graph run the same operators"),
+    ("program_difference", "str", "", "the deciding difference between the two programs, or why it is not known"),
     ("parity_max_abs_err", "float", "", "largest absolute difference from the reference, over all outputs"),
     ("parity_tolerance", "float", "", "what it may be for this dtype"),
     ("parity_reference", "str", "", "numpy, or the framework whose outputs served as reference"),
