@@ -21,7 +21,7 @@ class Mode:
 class Framework:
     """A framework as the command line, the planner and the reports see it.
 
-    `distributions` are the installed packages whose versions go into the run's folder, the framework's own first.
+    `distributions` are the framework's packages, its own first; with what else decides, their versions are recorded.
     `models` maps an implementation to the model families it has. `environment(threads, device_kind)` gives the
     variables that must be set before the worker process starts; `cache_variables` name the directories in which the
     framework keeps compiled code, which the launcher points at a private, empty one.

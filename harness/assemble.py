@@ -114,6 +114,7 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
         "settings": json.dumps(_settings(outcome, context), default=str) if effective else None,
+        "versions": _versions(outcome),
         "git_revision": context.git_revision,
     }
 
@@ -125,6 +126,13 @@ def _settings(outcome: Outcome, context: Context) -> dict:
     cell = outcome.cell
     followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
     return {**outcome.hello["effective"].get("settings", {}), **compiler, **served, **followed}
+
+
+def _versions(outcome: Outcome) -> str | None:
+    """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
+    told = outcome.hello.get("effective", {}).get("libraries", {})
+    versions = {**outcome.hello.get("versions", {}), **told}
+    return json.dumps(versions) if versions else None
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:

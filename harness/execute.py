@@ -19,7 +19,7 @@ from harness.ledger import Ledger
 from harness.materials import Materials
 from harness.outcomes import Context, Failure, Outcome, Parity
 from harness.plan import Bundle, Group, Plan, at_unseen_length
-from harness.runs import Run, utc_now
+from harness.runs import VERSIONS, Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX, Cell
@@ -172,6 +172,12 @@ class Executor:
             self.peaks[yardsticks.key(cell)] = found
             self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
+    def note_versions(self, message: dict, job: dict) -> None:
+        """Keep what is installed beside the framework, once for each environment."""
+        name = f"{job['framework']}-{job['groups'][0]['cells'][0]['device'].split(':')[0]}"
+        if message.get("installed") and (known := self.run.read(VERSIONS)).get(name) != message["installed"]:
+            self.run.write(VERSIONS, known | {name: message["installed"]})
+
     def new_folder(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         launches = self.run.folder / "launches"
@@ -188,6 +194,7 @@ class Executor:
                 if message["type"] == "phase":
                     self.ledger.enter(str(message.get("phase")))
                 attempt.handle(message, self.display)
+                self.note_versions(message, job)
                 while attempt.samples:
                     self.run.append_samples(attempt.samples.pop(0))
                 if settled and message["type"] == "cell":

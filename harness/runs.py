@@ -17,6 +17,7 @@ from measurement import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
+VERSIONS = "versions.json"  # every package installed beside each framework
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 # What `bench`, `reproduce` and `explain` write first of all.
 PLAN, REPRODUCTION, EXPLANATION = "plan.json", "reproduction.json", "explanation.json"
@@ -24,7 +25,7 @@ _BEGUN = (PLAN, REPRODUCTION, "records.jsonl")
 
 
 class Run:
-    """A folder with `plan.json`, `machine.json`, `records.jsonl`, `samples.jsonl`, `results.csv` and `launches/`."""
+    """A folder: plan, machine and versions as JSON, `records.jsonl`, `samples.jsonl`, `results.csv` and `launches/`."""
 
     def __init__(self, folder: Path):
         self.folder = folder

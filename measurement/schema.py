@@ -1,7 +1,8 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side; 4, whether eager and graph run the same program.
+3, launches side by side; 4, whether eager and graph run the same program, versions of all that
+decides.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ COLUMNS = _columns(
     ("gpu_throttles", "str", "", "what held the GPU's clock back during sampling, separated by ';'"),
     ("flags", "str", "", "warnings, separated by ';': docs/methodology.md lists them with their remedies"),
     ("settings", "str", "JSON", "switches of the framework as read back"),
+    ("versions", "str", "JSON", "versions of the installed packages that decide, and of CUDA and cuDNN as told"),
     ("git_revision", "str", "", "revision of the suite, with + where files were changed"),
 )  # fmt: skip
 
