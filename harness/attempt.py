@@ -62,7 +62,8 @@ class Attempt:
             outcome.failure = Failure(status, message["reason"], tail)
             return
         outcome.reports.append({"launch": self.launch, "worker": self.folder.name, **message})
-        self.samples.append({"cell": cell_id, "launch": self.launch, "seconds_per_call": message["samples"]})
+        whose = {"cell": cell_id, "launch": self.launch, "worker": self.folder.name}
+        self.samples.append({**whose, "seconds_per_call": message["samples"]})
 
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.

@@ -179,6 +179,7 @@ def execute(run, planned, wanted, finished, context, interpreters, store, ledger
         again = getattr(arguments, "again", f"make bench RESUME={name}")
         console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
+    run.compress_samples()
     terminal.summary(run.records(), console)
     console.print(ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import sys
@@ -53,10 +54,11 @@ class Loaded:
 
 
 def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
-    """The JSON objects of a JSONL file; other lines are skipped, and their numbers added to `torn`."""
+    """The JSON objects of a JSONL file, compressed or not; other lines are skipped, their numbers added to `torn`."""
     if not path.exists():
         return
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    for number, line in enumerate(content.splitlines(), 1):
         try:
             entry = json.loads(line)
         except ValueError:

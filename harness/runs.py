@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import gzip
 import itertools
 import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness import recordfile
@@ -18,6 +20,7 @@ from measurement import schema
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
 VERSIONS = "versions.json"  # every package installed beside each framework
+SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 # What `bench`, `reproduce` and `explain` write first of all.
 PLAN, REPRODUCTION, EXPLANATION = "plan.json", "reproduction.json", "explanation.json"
@@ -25,7 +28,7 @@ _BEGUN = (PLAN, REPRODUCTION, "records.jsonl")
 
 
 class Run:
-    """A folder: plan, machine and versions as JSON, `records.jsonl`, `samples.jsonl`, `results.csv` and `launches/`."""
+    """A folder: plan, machine and versions as JSON, records, samples, `results.csv` and `launches/`."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -82,7 +85,19 @@ class Run:
 
     def append_samples(self, entry: dict) -> None:
         """Add raw samples of one cell and launch."""
-        append_line(self.folder / "samples.jsonl", entry, durable=False)
+        append_line(self.folder / SAMPLES, entry, durable=False)
+
+    def samples(self) -> list[dict]:
+        """Raw samples, an entry for each cell and launch; those of a finished run are compressed."""
+        files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
+        # What a run that was stopped amid compressing left in both is one entry.
+        return list({json.dumps(entry): entry for file in files for entry in recordfile.json_lines(file)}.values())
+
+    def compress_samples(self) -> None:
+        """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
+        if (self.folder / SAMPLES).exists():
+            write_compressed(self.folder / COMPRESSED_SAMPLES, self.samples())
+            (self.folder / SAMPLES).unlink()
 
     def records(self) -> list[dict]:
         """All records, in the order in which they were written."""
@@ -118,6 +133,14 @@ def new_folder(parent: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             (parent / (stamp + suffix)).mkdir()
             return parent / (stamp + suffix)
+
+
+def write_compressed(path: Path, entries: Iterable[dict]) -> None:
+    """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
+    temporary = path.with_suffix(path.suffix + ".new")
+    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+    temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
+    os.replace(temporary, path)
 
 
 def _replace(path: Path, text: str) -> None:

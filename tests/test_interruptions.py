@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from doubles.suite import SILENCE, TINY, Finished, processes_naming
 
+from harness.runs import Run
 from measurement.schema import MEASURED
 
 
@@ -36,6 +37,11 @@ def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
     records = [json.loads(line) for line in (*again.lines[:2], *again.lines[3:])]
     assert sorted(record["cell"] for record in records) == sorted(again.planned)
     assert len(again.rows()) == 4
+    measured = [record["cell"] for record in records if record["status"] in MEASURED]
+    samples = [entry["cell"] for entry in Run(first.folder).samples()]
+    assert not (first.folder / "samples.jsonl").exists()
+    assert set(samples) >= set(measured)  # and the yardsticks'
+    assert samples.count(measured[0]) == 2  # eager's of both workers: what was lost is compared with its own eager
 
     nothing = suite.bench(first.folder, *words)
     assert nothing.code == 0

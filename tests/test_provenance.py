@@ -48,10 +48,8 @@ def test_a_record_has_the_versions_and_the_libraries_as_told(cell):
     assert json.loads(row["versions"]) == {"torch": "9.9", "cuDNN": "91900"}
 
 
-def test_a_run_keeps_every_package_of_each_environment(suite, tmp_path):
-    finished = suite.bench(
-        tmp_path / "run", *TINY, "--framework", "fake", "--mode", "eager", "--out", f"{tmp_path}/run"
-    )
+def test_a_run_keeps_every_package_of_each_environment(run):
+    finished = run("--framework", "fake", "--mode", "eager")
     kept = json.loads((finished.folder / "versions.json").read_text())
     assert kept["fake-cpu"]["pytest"] == frameworks.installed()["pytest"]
     assert json.loads(finished.record("eager")["versions"])["numpy"] == kept["fake-cpu"]["numpy"]
