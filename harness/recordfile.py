@@ -16,6 +16,9 @@ from pathlib import Path
 from measurement import schema
 
 SCHEMA_SUFFIX = ".schema.json"
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+# Of all tables under results/ but those of results/runs; `python -m reports.columns` writes it.
+PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
 # Without these a row says nothing of what was measured.
 _ESSENTIAL = ("framework", "mode", "workload", "status")
 _ALWAYS = ("schema_version", "status")
@@ -236,7 +239,7 @@ def _value(text: str, kind: str, separator: str):
 
 
 def write_csv(records: Iterable[dict], path: Path) -> None:
-    """Write records as CSV, at once and whole, with the Table Schema file beside it."""
+    """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
     # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
     how = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
     with tempfile.NamedTemporaryFile(**how, dir=path.parent, suffix=".csv", delete=False) as file:
@@ -245,12 +248,15 @@ def write_csv(records: Iterable[dict], path: Path) -> None:
         writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
     os.chmod(file.name, 0o644)
     os.replace(file.name, path)
-    text = json.dumps(schema.table_schema(), indent=1, ensure_ascii=False) + "\n"
-    schema_path(path).write_text(text, encoding="utf-8")
+    if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
+        beside.write_text(schema.table_schema_text(), encoding="utf-8")
 
 
 def schema_path(table: Path) -> Path:
-    """Where the Table Schema file of a CSV lies."""
+    """Where the Table Schema file of a CSV lies: beside it, but once for all tables that are published."""
+    place = table.resolve()
+    if place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs"):
+        return PUBLISHED_SCHEMA
     return table.with_suffix(SCHEMA_SUFFIX)
 
 

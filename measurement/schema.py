@@ -7,6 +7,7 @@ decides.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 
@@ -163,6 +164,11 @@ def table_schema() -> dict:
             field["constraints"] = {"required": True}
         fields.append(field)
     return {"fields": fields, "missingValues": [""], "schema_version": SCHEMA_VERSION}
+
+
+def table_schema_text() -> str:
+    """The same as it stands in a file."""
+    return json.dumps(table_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def problem(record: dict) -> str | None:
