@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import environments, plan, runs, sweep, yardsticks
+from harness import environments, plan, recordfile, runs, sweep, yardsticks
 from harness.execute import Executor
 from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
@@ -58,7 +58,19 @@ def bench(arguments: argparse.Namespace) -> int:
     run = resumed or runs.Run.create(arguments.out)
     context = describe_run(run, wanted, planned, given, arguments)
     console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
+    if why := unfit_to_publish(run.folder, context.git_revision):
+        console.print(why, style="yellow", highlight=False, soft_wrap=True)
     return execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console)
+
+
+def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
+    """Why a run in a folder that is committed should not be, as far as the suite's revision tells; None if it may."""
+    if not recordfile.is_published(folder) or (revision and not revision.endswith("+")):
+        return None
+    what = "tracked files are changed" if revision else "there is no revision"
+    return (
+        f"OUT={folder} is among published results, but {what}: commit first, or nobody can have the code behind them."
+    )
 
 
 def plan_of(run: runs.Run, arguments: argparse.Namespace) -> dict:

@@ -254,10 +254,13 @@ def write_csv(records: Iterable[dict], path: Path) -> None:
 
 def schema_path(table: Path) -> Path:
     """Where the Table Schema file of a CSV lies: beside it, but once for all tables that are published."""
-    place = table.resolve()
-    if place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs"):
-        return PUBLISHED_SCHEMA
-    return table.with_suffix(SCHEMA_SUFFIX)
+    return PUBLISHED_SCHEMA if is_published(table) else table.with_suffix(SCHEMA_SUFFIX)
+
+
+def is_published(path: Path) -> bool:
+    """Whether it lies among what is committed."""
+    place = path.resolve()
+    return place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs")
 
 
 def _cell_text(value) -> str:

@@ -1,4 +1,4 @@
-"""`docs/columns.md`, the flags in `docs/methodology.md`, and `results/results.schema.json`, from where they are defined.
+"""`docs/columns.md`, the flags in `docs/methodology.md`, and `results/results.schema.json`, from their definitions.
 
 `python -m reports.columns` writes all three.
 """

@@ -9,7 +9,7 @@ from doubles.reported import small_set
 
 import frameworks
 import workloads
-from harness import assemble
+from harness import assemble, bench, recordfile
 from harness.outcomes import Context, Outcome
 from measurement.profiles import PROFILES
 from reports import sections
@@ -62,3 +62,12 @@ def test_the_report_names_the_packages():
     (section,) = [section for section in sections.build(material) if section.key == "machines"]
     (panel,) = [panel for panel in section.panels if panel.title == "Packages"]
     assert [row.cells[-1] for row in panel.table.rows] == ["transformers 5.17.0, cuDNN 91900"]
+
+
+def test_a_published_run_from_changed_files_is_warned_of(tmp_path):
+    published = recordfile.RESULTS / "h200" / "new"
+    assert "tracked files are changed" in bench.unfit_to_publish(published, "0123456789+")
+    assert "no revision" in bench.unfit_to_publish(published, None)
+    assert bench.unfit_to_publish(published, "0123456789") is None
+    assert bench.unfit_to_publish(recordfile.RESULTS / "runs" / "today", "0123456789+") is None
+    assert bench.unfit_to_publish(tmp_path, "0123456789+") is None
