@@ -34,6 +34,7 @@ class Run:
         self.folder = folder
         self.records_path = folder / "records.jsonl"
         self.csv_path = folder / "results.csv"
+        self._reports_path = folder / "launches" / "reports.jsonl"
 
     @property
     def id(self) -> str:
@@ -76,6 +77,20 @@ class Run:
         path = self.folder / name
         return json.loads(path.read_text()) if path.exists() else {}
 
+    def note_versions(self, job: dict, installed: dict[str, str] | None) -> None:
+        """Keep what is installed beside the framework of a worker's job, once for each environment."""
+        name = f"{job['framework']}-{job['groups'][0]['cells'][0]['device'].split(':')[0]}"
+        if installed and (known := self.read(VERSIONS)).get(name) != installed:
+            self.write(VERSIONS, known | {name: installed})
+
+    def new_launch(self) -> Path:
+        """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
+        launches = self.folder / "launches"
+        number = 1 + max((int(path.name) for path in launches.glob("[0-9]*")), default=0)
+        folder = launches / f"{number:04d}"
+        (folder / "outputs").mkdir(parents=True)
+        return folder
+
     def append_record(self, record: dict) -> None:
         """Add one record, on disk before this returns. Raises ValueError where it breaks the schema."""
         problem = schema.problem(record)
@@ -98,6 +113,18 @@ class Run:
         if (self.folder / SAMPLES).exists():
             write_compressed(self.folder / COMPRESSED_SAMPLES, self.samples())
             (self.folder / SAMPLES).unlink()
+
+    def keep_report(self, entry: dict) -> None:
+        """Keep what a worker said of one cell in one launch, until the cell has its record."""
+        append_line(self._reports_path, entry, durable=True)
+
+    def kept_reports(self) -> list[dict]:
+        """What workers of an interrupted run said of cells, in order."""
+        return list(recordfile.json_lines(self._reports_path))
+
+    def drop_reports(self) -> None:
+        """Every cell has its record."""
+        self._reports_path.unlink(missing_ok=True)
 
     def records(self) -> list[dict]:
         """All records, in the order in which they were written."""
