@@ -6,6 +6,7 @@ import json
 import math
 from statistics import median
 
+from frameworks import policies
 from harness import judgement
 from harness.outcomes import Context, Outcome
 from harness.runs import parameters_text
@@ -113,6 +114,7 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
         "settings": json.dumps(_settings(outcome, context), default=str) if effective else None,
+        "versions": _versions(outcome),
         "git_revision": context.git_revision,
     }
 
@@ -121,7 +123,16 @@ def _settings(outcome: Outcome, context: Context) -> dict:
     """What was set and read back, the compiler's switches too where one was at work, and where the launches ran."""
     compiler = outcome.reports[0].get("compiler", {}) if outcome.reports else {}
     served = {"served_by": context.served_by} if context.served_by else {}
-    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served}
+    cell = outcome.cell
+    followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
+    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served, **followed}
+
+
+def _versions(outcome: Outcome) -> str | None:
+    """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
+    told = outcome.hello.get("effective", {}).get("libraries", {})
+    versions = {**outcome.hello.get("versions", {}), **told}
+    return json.dumps(versions) if versions else None
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:

@@ -54,7 +54,7 @@ def test_a_good_cell(outcome):
     assert row["framework_version"] == "9.9"
     assert row["threads_effective"] == 2
     assert row["side_by_side"] == 1
-    assert row["settings"] == '{"a": 1}'
+    assert row["settings"] == '{"a": 1, "policies": {"torch-openmp-idle": "spin"}}'
     assert row["items_per_s"] == pytest.approx(4 / 0.002)
     assert row["flops"] == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, 4).flops
     assert row["mfu_pct"] == pytest.approx(100 * row["flops"] / 0.002 / 1e11)

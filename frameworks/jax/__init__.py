@@ -44,6 +44,5 @@ FRAMEWORK = Framework(
     },
     environment=_environment,
     dumps=hlo.DUMPS,
-    pinned=True,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
 )

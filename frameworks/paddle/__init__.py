@@ -16,9 +16,7 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
     }
     if device_kind == "gpu":
         return environment | {"FLAGS_allocator_strategy": "auto_growth"}
-    # On a CPU the graph executor runs independent operators at once on threads of its own, each with a whole team of
-    # OpenMP threads: one thread asked for was more than one core used, and N could be four times N.
-    return environment | {"FLAGS_new_executor_serial_run": "1"}
+    return environment
 
 
 FRAMEWORK = Framework(
@@ -42,6 +40,5 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=_environment,
-    pinned=True,
     cache_variables=("FLAGS_cinn_kernel_cache_save_path",),
 )

@@ -108,6 +108,7 @@ class Adapter(adapter.Adapter):
             device_name=paddle.device.cuda.get_device_name() if on_gpu else None,
             tf32=paddle.base.core.get_cublas_switch() if on_gpu else False,
             settings=settings,
+            libraries={"CUDA": paddle.version.cuda(), "cuDNN": paddle.version.cudnn()} if on_gpu else {},
         )
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:

@@ -57,6 +57,7 @@ class Adapter(adapter.Adapter):
             device_name=torch.cuda.get_device_name(self._device) if on_gpu else None,
             tf32=torch.backends.cuda.matmul.allow_tf32 if on_gpu else False,
             settings=settings(self._device) | (training.SETTINGS if cell.pass_name == "training" else {}),
+            libraries=gpu.libraries() if on_gpu else {},
         )
 
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
