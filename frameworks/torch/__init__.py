@@ -43,9 +43,15 @@ FRAMEWORK = Framework(
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
         ),
         Mode(
+            "cuda-graph",
+            graph=True,
+            summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",
+            devices=("gpu",),
+        ),
+        Mode(
             "cudagraphs",
             graph=True,
-            summary='torch.compile(backend="cudagraphs"): the eager kernels inside a CUDA graph',
+            summary='torch.compile(backend="cudagraphs"), for debugging: decomposed operators, weights copied a call',
             devices=("gpu",),
         ),
     ),

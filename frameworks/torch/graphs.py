@@ -23,6 +23,12 @@ BACKENDS = {
     "inductor-max-autotune": ("inductor", "max-autotune"),
     "cudagraphs": ("cudagraphs", None),
 }
+WITHOUT_CUDA_GRAPHS = ("eager", "inductor")
+
+
+def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
+    """Whether torch.compile puts this mode's kernels into CUDA graphs; max-autotune's, too, on a GPU."""
+    return device.type == "cuda" and mode not in WITHOUT_CUDA_GRAPHS
 
 
 def internal(module: str, name: str) -> Any:
@@ -83,7 +89,7 @@ class CountingBackend:
         self._compile_context = internal("torch._guards", "CompileContext")
         self._counters = internal("torch._dynamo.utils", "counters")["inductor"]
         self._mode, self._device = mode, device
-        self._cuda_graphs = device.type == "cuda" and mode != "inductor"
+        self._cuda_graphs = uses_cuda_graphs(mode, device)
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
         self._compile_ids: list = []
         self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
@@ -127,7 +133,9 @@ class CountingBackend:
 
     def _effective_backend(self, recordings: list) -> str:
         kernels = "Triton" if self._device.type == "cuda" else "C++"
-        parts = [self.__name__, "eager kernels" if self.__name__ == "cudagraphs" else kernels]
+        if self.__name__ == "cudagraphs":
+            kernels = "decomposed operators' kernels"
+        parts = [self.__name__, kernels]
         return " + ".join(parts + ["CUDA graphs"] * bool(recordings))
 
     def _details(self, recordings: list) -> Iterator[str]:
