@@ -6,7 +6,7 @@ from frameworks.description import Framework, Mode, openmp_environment
 
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
-    """Variables a worker needs before it starts: thread counts, no network, and Inductor without constant weights."""
+    """Variables a worker needs before it starts: thread counts, no network, weights that are no constants."""
     return {
         **openmp_environment(threads),
         "HF_HUB_OFFLINE": "1",
@@ -18,7 +18,7 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
         "USE_TORCH": "1",
         "USE_TF": "0",
         "USE_FLAX": "0",
-        # Freezing would make the weights constants of the graph, and a constant may be folded away.
+        # It would make the weights constants of every mode's graph; the mode inductor-freezing asks for it itself.
         "TORCHINDUCTOR_FREEZING": "0",
         "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0",  # no tables on stderr
     }
@@ -41,6 +41,17 @@ FRAMEWORK = Framework(
             "inductor-max-autotune",
             graph=True,
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
+        ),
+        Mode(
+            "inductor-max-autotune-no-cudagraphs",
+            graph=True,
+            summary='torch.compile(mode="max-autotune-no-cudagraphs"): tuned kernels',
+        ),
+        Mode(
+            "inductor-freezing",
+            graph=True,
+            summary="torch.compile with Inductor's freezing: weights are constants, folded and packed ahead",
+            passes=("inference",),
         ),
         Mode(
             "cuda-graph",

@@ -63,7 +63,7 @@ class Adapter(adapter.Adapter):
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse(cell, self._device)
         if cell.mode in graphs.BACKENDS:
-            return graphs.start(graphs.BACKENDS[cell.mode][0], self._device)
+            return graphs.start(cell.mode, self._device)
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:

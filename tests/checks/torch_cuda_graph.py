@@ -7,66 +7,22 @@ needs torch and NumPy alone, prints a line for each check and ends with exit cod
 
 from __future__ import annotations
 
-import argparse
-import sys
-from pathlib import Path
-
-import numpy as np
 import torch
+from prepared import BERT, TRAINED, Prepared, arguments, largest_difference, run_checks
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-import workloads  # noqa: E402
-from frameworks.adapter import Unsupported  # noqa: E402
-from frameworks.torch import cuda_graph  # noqa: E402
-from frameworks.torch.adapter import Adapter  # noqa: E402
-from measurement.cells import Cell  # noqa: E402
-
-BERT = {"batch_size": 2, "seq_len": 16, "mask": "full", "attention": "explicit"}
-TRAINED = {
-    "mlp": {"batch_size": 3, "width": 16, "depth": 2},
-    "bert-tiny": BERT,
-    "gpt-tiny": {"batch_size": 2, "seq_len": 16, "attention": "explicit"},
-}
+from frameworks.adapter import Unsupported
+from frameworks.torch import cuda_graph
 
 
-class Prepared:
-    """A step of one cell on `device`, with what it was made of."""
-
-    def __init__(self, device: str, workload: str, parameters: dict, pass_name: str = "inference", dtype: str = "fp32"):
-        self.workload, self.parameters = workloads.get(workload, pass_name), parameters
-        self.adapter, self.pass_name, self.dtype, self.device = Adapter(), pass_name, dtype, device
-        self.weights = self.workload.seeded_weights(parameters, 0)
-        self.sets = [self.workload.inputs(parameters, seed) for seed in (1, 2, 3)]
-        self.adapter.configure(self.cell("cuda-graph"))
-        self.step = self.of("cuda-graph")
-
-    def cell(self, mode: str) -> Cell:
-        parameters = tuple(self.parameters.items())
-        name = self.workload.name
-        return Cell("torch", name, "plain", self.pass_name, self.device, self.dtype, 1, parameters, mode)
-
-    def of(self, mode: str):
-        """The cell's step in another mode, on the same weights."""
-        return self.adapter.prepare(self.workload, self.cell(mode), self.weights, self.sets)
-
-    def outputs(self, step, calls: int) -> list[dict[str, np.ndarray]]:
-        """What so many calls from the first one on give, each read before the next call."""
-        step.rewind()
-        return [self.read(step()) for _ in range(calls)]
-
-    def read(self, output) -> dict[str, np.ndarray]:
-        """The output's values, copied: on the CPU an array may be the tensor's own memory."""
-        return {name: value.copy() for name, value in self.adapter.to_numpy(output).items()}
-
-
-def largest_difference(ours, theirs) -> float:
-    return max(float(np.abs(a[name] - b[name]).max()) for a, b in zip(ours, theirs, strict=True) for name in b)
+def prepared(device: str, *cell) -> Prepared:
+    """The cell with its step in this mode as `step`."""
+    made = Prepared(device, *cell)
+    made.step = made.of(cuda_graph.MODE)
+    return made
 
 
 def check_outputs_are_those_of_eager(device: str) -> str:
-    bert = Prepared(device, "bert-tiny", BERT)
+    bert = prepared(device, "bert-tiny", BERT)
     difference = largest_difference(bert.outputs(bert.step, 5), bert.outputs(bert.of("eager"), 5))
     assert difference <= 1e-5, difference
     captured = bert.step.capture()
@@ -77,14 +33,14 @@ def check_outputs_are_those_of_eager(device: str) -> str:
 
 
 def check_an_output_is_the_graph_s_memory(device: str) -> str:
-    bert = Prepared(device, "bert-tiny", BERT)
+    bert = prepared(device, "bert-tiny", BERT)
     first, second = bert.step(), bert.step()
     assert [t.data_ptr() for t in first.values()] == [t.data_ptr() for t in second.values()]
     return "each call writes where the one before wrote"
 
 
 def check_weights_are_used_where_they_lie(device: str) -> str:
-    mlp = Prepared(device, "mlp", TRAINED["mlp"])
+    mlp = prepared(device, "mlp", TRAINED["mlp"])
     before = mlp.outputs(mlp.step, 1)
     (model,) = mlp.adapter._models.values()
     with torch.no_grad():
@@ -95,7 +51,7 @@ def check_weights_are_used_where_they_lie(device: str) -> str:
 
 
 def check_another_shape_is_recorded_once(device: str) -> str:
-    bert = Prepared(device, "bert-tiny", BERT)
+    bert = prepared(device, "bert-tiny", BERT)
     bert.step()
     longer = {**BERT, "seq_len": 24}
     inputs = bert.workload.inputs(longer, 1)
@@ -114,7 +70,7 @@ def check_losses_are_the_oracle_s(device: str) -> str:
     for name, parameters in TRAINED.items():
         for accumulate in (1, 2):
             for dtype in ("fp32",) if device == "cpu" else ("fp32", "bf16"):
-                trained = Prepared(device, name, {**parameters, "accumulate": accumulate}, "training", dtype)
+                trained = prepared(device, name, {**parameters, "accumulate": accumulate}, "training", dtype)
                 losses = trained.workload.references(trained.parameters, trained.weights, trained.sets)
                 first = trained.read(trained.step())  # the calls before the capture must have left nothing
                 tolerance = trained.workload.tolerance[dtype]
@@ -142,19 +98,12 @@ def check_what_cannot_be_captured_is_refused(device: str) -> str:
     raise AssertionError("a call that waits for the device was captured")
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--device", default="cpu")
-    arguments.add_argument("--double", default="Recorder", help="on the CPU: which of doubles/recorder.py")
-    asked = arguments.parse_args()
+if __name__ == "__main__":
+    parser = arguments(__doc__)
+    parser.add_argument("--double", default="Recorder", help="on the CPU: which of doubles/recorder.py")
+    asked = parser.parse_args()
     if asked.device == "cpu":
         from doubles import recorder
 
         cuda_graph.Recorder = getattr(recorder, asked.double)
-    for name, check in list(globals().items()):
-        if name.startswith("check_"):
-            print(f"{name.removeprefix('check_').replace('_', ' ')}: {check(asked.device)}")
-
-
-if __name__ == "__main__":
-    main()
+    run_checks(globals(), asked.device)
