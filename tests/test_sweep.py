@@ -148,6 +148,7 @@ def test_groups_differ_in_mode_and_bundles_share_processes():
             assert len({cell.group_id for cell in group.cells}) == 1
             assert group.cells[0].mode == "eager"
     assert {reason for reason in made.impossible.values()} == {
+        "PyTorch's mode inductor-whole-iteration does not run the inference pass.",
         "PyTorch's mode cuda-graph needs a GPU.",
         "PyTorch's mode inductor-reduce-overhead needs a GPU.",
         "PyTorch's mode cudagraphs needs a GPU.",

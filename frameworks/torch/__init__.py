@@ -54,6 +54,12 @@ FRAMEWORK = Framework(
             passes=("inference",),
         ),
         Mode(
+            "inductor-whole-iteration",
+            graph=True,
+            summary="torch.compile over forward, loss, backward and AdamW together, as one graph",
+            passes=("training",),
+        ),
+        Mode(
             "cuda-graph",
             graph=True,
             summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",

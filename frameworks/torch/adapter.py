@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import cuda_graph, graphs, plain, training
+from frameworks.torch import cuda_graph, graphs, plain, training, whole_iteration
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
@@ -63,7 +64,8 @@ class Adapter(adapter.Adapter):
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse(cell, self._device)
         if cell.mode in graphs.BACKENDS:
-            return graphs.start(cell.mode, self._device)
+            extra = whole_iteration.SETTINGS if cell.mode == whole_iteration.MODE else {}
+            return graphs.start(cell.mode, self._device) | extra
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
@@ -92,9 +94,13 @@ class Adapter(adapter.Adapter):
             trainer = training.Trainer(objective, loss, accumulate, keep_gradients=False, capturable=True)
             replayed = cuda_graph.Replayed(trainer, cuda_graph.Recorder(self._device), trainer.restore)
             return Step(replayed, resident, replayed.capture, trainer.restore)
+        compiled = partial(graphs.compile_model, mode=cell.mode, device=self._device, dynamic=cell.shapes == "dynamic")
+        if cell.mode == whole_iteration.MODE:
+            trainer = whole_iteration.Trainer(objective, accumulate, compiled)
+            return Step(trainer, resident, trainer.capture, trainer.restore)
         capture = {}
         if cell.mode != "eager":
-            loss, count = graphs.compile_model(objective, cell.mode, self._device, cell.shapes == "dynamic")
+            loss, count = compiled(objective)
             capture = {"capture": count}
         keep = graphs.uses_cuda_graphs(cell.mode, self._device)
         trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)

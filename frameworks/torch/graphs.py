@@ -23,16 +23,17 @@ BACKENDS = {
     "inductor-max-autotune": ("inductor", "max-autotune"),
     "inductor-max-autotune-no-cudagraphs": ("inductor", "max-autotune-no-cudagraphs"),
     "inductor-freezing": ("inductor", "default"),
+    "inductor-whole-iteration": ("inductor", "default"),
     "cudagraphs": ("cudagraphs", None),
 }
-WITHOUT_CUDA_GRAPHS = ("eager", "inductor", "inductor-max-autotune-no-cudagraphs", "inductor-freezing")
+WITH_CUDA_GRAPHS = ("inductor-reduce-overhead", "inductor-max-autotune", "cudagraphs")
 # Inductor's switches that a mode has besides those of torch.compile's mode.
 OPTIONS = {"inductor-freezing": {"freezing": True}}
 
 
 def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
     """Whether torch.compile puts this mode's kernels into CUDA graphs; max-autotune's, too, on a GPU."""
-    return device.type == "cuda" and mode not in WITHOUT_CUDA_GRAPHS
+    return device.type == "cuda" and mode in WITH_CUDA_GRAPHS
 
 
 def internal(module: str, name: str) -> Any:
@@ -47,9 +48,9 @@ def internal(module: str, name: str) -> Any:
 
 
 def compile_model(
-    model: torch.nn.Module, mode: str, device: torch.device, dynamic: bool
+    model: Callable, mode: str, device: torch.device, dynamic: bool
 ) -> tuple[Callable, Callable[[], Capture]]:
-    """The compiled model, and a function that tells what capture has done so far. Nothing is compiled yet.
+    """The compiled module or function, and what tells what capture has done so far. Nothing is compiled yet.
 
     With `dynamic`, one compilation serves all sizes; else each has its own. A graph break is an error of the first
     call (`fullgraph`), not a slower mode under the same name.
