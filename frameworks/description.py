@@ -22,6 +22,7 @@ class Framework:
     """A framework as the command line, the planner and the reports see it.
 
     `distributions` are the framework's packages, its own first; with what else decides, their versions are recorded.
+    `default_graph` are the graph modes that users of the framework start with, the plainest first.
     `models` maps an implementation to the model families it has. `environment(threads, device_kind)` gives the
     variables that must be set before the worker process starts; `cache_variables` name the directories in which the
     framework keeps compiled code, which the launcher points at a private, empty one.
@@ -31,7 +32,7 @@ class Framework:
     title: str
     distributions: tuple[str, ...]
     modes: tuple[Mode, ...]
-    default_graph: str | None
+    default_graph: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()

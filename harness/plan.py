@@ -121,7 +121,7 @@ def modes_of(framework: str, asked: list[str]) -> list[str]:
     own = [mode.name for mode in description.modes]
     chosen = set()
     for word in asked:
-        chosen |= set(own) if word == "all" else {description.default_graph} if word == "graph" else {word}
+        chosen |= set(own if word == "all" else description.default_graph if word == "graph" else [word])
     return [name for name in own if name in chosen]
 
 

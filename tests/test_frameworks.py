@@ -89,7 +89,7 @@ def test_every_cell_is_measured_or_says_why_not(swept):
                 "attention=fused" in record["parameters"]
             ), record["cell"]  # fmt: skip
     measured = {(r["workload"], r["implementation"], r["mode"]) for r in records if r["status"] in MEASURED}
-    for mode in ("eager", framework.default_graph):
+    for mode in ("eager", *framework.default_graph):
         for workload in ("gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"):
             assert (workload, "plain", mode) in measured
         for implementation in framework.models:

@@ -96,13 +96,16 @@ def test_make_refuses_a_variable_that_it_does_not_know(word):
     assert f"There is no variable {word.partition('=')[0]}" in done.stderr
 
 
+SWEPT = ("torch", "paddle", "tensorflow", "jax")
+
+
 def cells(**given):
     return cells_of(resolve(given))
 
 
 def test_defaults_are_every_framework_eager_and_graph_on_all_cpus():
     found = cells()
-    assert len(found) == 4 * 2 * 2
+    assert len(found) == 2 * sum(1 + len(frameworks.describe(name).default_graph) for name in SWEPT)
     assert {cell.threads for cell in found} == {machine.usable_cpus()}
     assert {cell.workload: cell.implementation for cell in found} == {"bert-base": "library", "mlp": "plain"}
     assert "numpy" not in {cell.framework for cell in found}
@@ -188,3 +191,9 @@ def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
     assert "needs a GPU" in printed
     assert f"{len(frameworks.describe('torch').modes)} cells, about" in printed
     assert not (tmp_path / "run").exists()
+
+
+def test_a_default_graph_may_be_several_modes():
+    cells = cells_of(resolve(dict(framework="tensorflow,torch", workload="mlp")))
+    assert [cell.mode for cell in cells if cell.framework == "tensorflow"] == ["eager", "function", "function-xla"]
+    assert [cell.mode for cell in cells if cell.framework == "torch"] == ["eager", "inductor"]

@@ -37,7 +37,7 @@ FRAMEWORK = Framework(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable"),
         Mode("jit", graph=True, summary="one jax.jit of the whole model"),
     ),
-    default_graph="jit",
+    default_graph=("jit",),
     models={
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),

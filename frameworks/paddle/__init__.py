@@ -34,7 +34,7 @@ FRAMEWORK = Framework(
             passes=("inference",),
         ),
     ),
-    default_graph="to_static",
+    default_graph=("to_static",),
     models={
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),

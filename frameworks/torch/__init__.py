@@ -72,7 +72,7 @@ FRAMEWORK = Framework(
             devices=("gpu",),
         ),
     ),
-    default_graph="inductor",
+    default_graph=("inductor",),
     models={
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
