@@ -38,6 +38,8 @@ class Framework:
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
     dumps: dict[str, str] = field(default_factory=dict)
+    # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
+    fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:

@@ -120,8 +120,10 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
 
 
 def _settings(outcome: Outcome, context: Context) -> dict:
-    """What was set and read back, the compiler's switches too where one was at work, and where the launches ran."""
-    compiler = outcome.reports[0].get("compiler", {}) if outcome.reports else {}
+    """What was set and read back, the compiler's switches and what it says of its graph, and where the launches ran."""
+    report = outcome.reports[0] if outcome.reports else {}
+    captured = report.get("capture", {}).get("detail")
+    compiler = report.get("compiler", {}) | ({"captured": captured} if captured else {})
     served = {"served_by": context.served_by} if context.served_by else {}
     cell = outcome.cell
     followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}

@@ -36,6 +36,11 @@ def made(outcome, baseline=None, peaks=PEAKS) -> dict:
     return row
 
 
+def test_settings_hold_what_capture_said(outcome):
+    capture = dict(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
+    assert made(outcome(capture=capture))["settings"] == '{"a": 1, "captured": "7 kernels"}'
+
+
 @pytest.mark.parametrize(
     ("calls", "synchronized", "flagged"),
     [(10, 0.0024, True), (10, 0.0023, False), (10, 0.0019, False), (10, None, False), (4, 0.009, False)],

@@ -193,6 +193,29 @@ def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("framework", "device", "dtype", "attention"),
+    [
+        ("torch", "cpu", "fp32", "fused"),
+        ("torch", "gpu:1", "bf16", "fused"),
+        ("jax", "cpu", "fp32", "fused"),
+        ("jax", "cpu", "fp16", "explicit"),
+        ("paddle", "cpu", "fp32", "explicit"),
+        ("paddle", "gpu", "fp32", "explicit"),
+        ("paddle", "gpu", "bf16", "fused"),
+        ("tensorflow", "gpu", "bf16", "explicit"),
+        ("numpy", "cpu", "fp32", "explicit"),
+    ],
+)
+def test_attention_is_fused_where_the_framework_has_it(framework, device, dtype, attention):
+    words = dict(framework=framework, workload="gpt-tiny", device=device, dtype=dtype, mode="eager")
+    (cell,) = cells_of(resolve(words))
+    assert cell.parameter("attention") == attention
+    assert f"attention={attention}/" in cell.id
+    asked = cells_of(resolve({**words, "attention": "explicit,fused"}))
+    assert [cell.parameter("attention") for cell in asked] == ["explicit", "fused"]
+
+
 def test_a_default_graph_may_be_several_modes():
     cells = cells_of(resolve(dict(framework="tensorflow,torch", workload="mlp")))
     assert [cell.mode for cell in cells if cell.framework == "tensorflow"] == ["eager", "function", "function-xla"]

@@ -78,5 +78,6 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=environment,
+    fused_attention=lambda device_kind, dtype: True,
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
 )
