@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 # What decides about time comes first when several differences are found: the classes of operators, then the rest.
@@ -28,7 +28,8 @@ class Operation:
 
     `kind` is one of `DECIDING` where it is such an operator (`attention` only where it is the fused one), else empty.
     `arguments` are those that choose a kernel, as text by name; a mask is `bool (64,1,512,512) stride (0,512,1,0)`.
-    Names are the framework's own, in lower case, the same in eager mode and in graphs.
+    Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference tells arguments in
+    the order in which they stand here: first what decides most.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Operation:
 
 
 Program = Sequence[Operation]
+Pair = tuple[Operation | None, Operation | None]  # what eager executes and what the graph holds in its place
 
 
 def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, str | None]:
@@ -62,54 +64,79 @@ def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, s
 def difference(eager: Program, graph: Program) -> str | None:
     """One line that names the deciding difference between what eager mode executes and what the graph holds.
 
-    None where the two are the same. Operators are aligned in the order of execution; among several differences the
-    one whose operator comes first in `DECIDING` is named.
+    None where the two are the same. Operators are aligned by their names in the order of execution; among several
+    differences the first of those is named whose operator comes first in `DECIDING`.
     """
-    eager_keys, graph_keys = [operation.key for operation in eager], [operation.key for operation in graph]
-    if eager_keys == graph_keys:
+    if [operation.key for operation in eager] == [operation.key for operation in graph]:
         return None
-    matcher = difflib.SequenceMatcher(a=eager_keys, b=graph_keys, autojunk=False)
-    differences: list[tuple[int, str]] = []
-    for tag, a_start, a_end, b_start, b_end in matcher.get_opcodes():
-        if tag != "equal":
-            differences += _of_stretch(eager[a_start:a_end], graph[b_start:b_end])
-    if not differences:  # the same operators in another order
+    pairs = _paired(_without_moved(list(_aligned(eager, graph))))
+    if not pairs:
         return "the same operators in another order"
-    rank = min(rank for rank, _ in differences)
-    lines = [line for found, line in differences if found == rank]
-    line, count = lines[0], Counter(lines)[lines[0]]
-    return f"{line} ({count} times)" if count > 1 else line
+    rank = min(map(_rank, pairs))
+    lines = [_line(*pair) for pair in pairs if _rank(pair) == rank]
+    count = lines.count(lines[0])
+    return f"{lines[0]} ({count} times)" if count > 1 else lines[0]
 
 
-def _of_stretch(eager: Program, graph: Program) -> list[tuple[int, str]]:
-    """The differences between two stretches that replace each other, each with its rank."""
-    left, right = list(eager), list(graph)
-    differences = []
-    for operation in eager:
-        partner = next((other for other in right if other.name == operation.name), None)
-        if partner is None:
-            continue
-        left.remove(operation)
-        right.remove(partner)
-        if partner.key != operation.key:
-            differences.append((_rank(operation), _of_arguments(operation, partner)))
-    differences += [(_rank(operation), f"{operation.name}: in eager, not in the graph") for operation in left]
-    differences += [(_rank(operation), f"{operation.name}: in the graph, not in eager") for operation in right]
-    return differences
+def _aligned(eager: Program, graph: Program) -> Iterator[Pair]:
+    """Operators that are not the same at the same place, with a partner of the same name where there is one."""
+    names = [operation.name for operation in eager], [operation.name for operation in graph]
+    matcher = difflib.SequenceMatcher(a=names[0], b=names[1], autojunk=False)
+    for tag, a_start, a_end, b_start, b_end in matcher.get_opcodes():
+        left, right = eager[a_start:a_end], graph[b_start:b_end]
+        if tag == "equal":
+            yield from ((a, b) for a, b in zip(left, right, strict=True) if a.key != b.key)
+        else:
+            yield from _paired([*((a, None) for a in left), *((None, b) for b in right)])
 
 
-def _of_arguments(eager: Operation, graph: Operation) -> str:
-    names = sorted(
-        name
-        for name in eager.arguments.keys() | graph.arguments.keys()
-        if eager.arguments.get(name, NONE) != graph.arguments.get(name, NONE)
-    )
-    parts = [
-        f"{name} {eager.arguments.get(name, NONE)} in eager, {graph.arguments.get(name, NONE)} in the graph"
-        for name in names
-    ]
+def _without_moved(pairs: list[Pair]) -> list[Pair]:
+    """Leave out what both programs have, though at different places."""
+    moved = Counter(a.key for a, _ in pairs if a) & Counter(b.key for _, b in pairs if b)
+    to_leave = (Counter(moved), Counter(moved))
+    kept = []
+    for pair in pairs:
+        sides = []
+        for operation, leave in zip(pair, to_leave, strict=True):
+            leaves = operation is not None and leave[operation.key] > 0
+            if leaves:
+                leave[operation.key] -= 1
+            sides.append(None if leaves else operation)
+        if any(sides):
+            kept.append(tuple(sides))
+    return kept
+
+
+def _paired(pairs: list[Pair]) -> list[Pair]:
+    """Give operators that stand alone a partner of the same name from those that stand alone on the other side."""
+    partners: dict[str, list[int]] = {}
+    for index, (a, b) in enumerate(pairs):
+        if a is None:
+            partners.setdefault(b.name, []).append(index)
+    joined, taken = [], set()
+    for a, b in pairs:
+        if b is None and partners.get(a.name):
+            partner = partners[a.name].pop(0)
+            taken.add(partner)
+            b = pairs[partner][1]
+        joined.append((a, b))
+    return [pair for index, pair in enumerate(joined) if index not in taken]
+
+
+def _line(eager: Operation | None, graph: Operation | None) -> str:
+    if eager is None or graph is None:
+        only, where = (eager, "in eager, not in the graph") if eager else (graph, "in the graph, not in eager")
+        arguments = ", ".join(f"{name} {value}" for name, value in only.arguments.items())
+        return f"{only.name}: {where}" + (f" ({arguments})" if arguments else "")
+    both = [eager.arguments, graph.arguments]
+    parts = []
+    for name in dict.fromkeys([*eager.arguments, *graph.arguments]):
+        ours, theirs = (arguments.get(name, NONE) for arguments in both)
+        if ours != theirs:
+            parts.append(f"{name} {ours} in eager, {theirs} in the graph")
     return f"{eager.name}: {'; '.join(parts)}"
 
 
-def _rank(operation: Operation) -> int:
-    return DECIDING.index(operation.kind) if operation.kind in DECIDING else len(DECIDING)
+def _rank(pair: Pair) -> int:
+    kinds = [operation.kind for operation in pair if operation]
+    return min(DECIDING.index(kind) if kind in DECIDING else len(DECIDING) for kind in kinds)

@@ -92,6 +92,7 @@ def allowed_to(path: Path) -> set[str] | None:
             "frameworks.contest",
             "frameworks.channel",
             "frameworks.gpu_figures",
+            "frameworks.program",
             "frameworks.group",
         }
         boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo", "frameworks.obstacles"}

@@ -12,7 +12,7 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import cuda_graph, graphs, plain, training, whole_iteration
+from frameworks.torch import cuda_graph, graphs, plain, program, training, whole_iteration
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
@@ -77,12 +77,13 @@ class Adapter(adapter.Adapter):
         model = self._models[cell.group_id]
         resident = [self.place(cell, arrays) for arrays in inputs]
         if cell.mode == "eager":
-            return Step(_inference(model), resident)
+            call = _inference(model)
+            return Step(call, resident, program=lambda: program.operations(call, resident[0]))
         if cell.mode == cuda_graph.MODE:
             replayed = cuda_graph.Replayed(_inference(model), cuda_graph.Recorder(self._device))
-            return Step(replayed, resident, replayed.capture)
-        compiled, capture = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
-        return Step(_inference(compiled), resident, capture)
+            return Step(replayed, resident, replayed.capture, program=lambda: replayed.operations(program.operations))
+        compiled, capture, listed = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
+        return Step(_inference(compiled), resident, capture, program=lambda: listed(_inference))
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Every mode has parameters of its own, for each changes them; they stay in float32."""
@@ -90,21 +91,23 @@ class Adapter(adapter.Adapter):
         model = plain.build(workload.model, dict(cell.parameters), tensors).train()
         objective = loss = training.Objective(model, workload.family, self._device, cell.dtype == "bf16")
         accumulate, resident = int(cell.parameter("accumulate")), [self.place(cell, arrays) for arrays in inputs]
+        first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
         if cell.mode == cuda_graph.MODE:
             trainer = training.Trainer(objective, loss, accumulate, keep_gradients=False, capturable=True)
             replayed = cuda_graph.Replayed(trainer, cuda_graph.Recorder(self._device), trainer.restore)
-            return Step(replayed, resident, replayed.capture, trainer.restore)
+            forward = partial(replayed.operations, program.operations, objective, first)
+            return Step(replayed, resident, replayed.capture, trainer.restore, forward)
         compiled = partial(graphs.compile_model, mode=cell.mode, device=self._device, dynamic=cell.shapes == "dynamic")
         if cell.mode == whole_iteration.MODE:
             trainer = whole_iteration.Trainer(objective, accumulate, compiled)
-            return Step(trainer, resident, trainer.capture, trainer.restore)
-        capture = {}
+            return Step(trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM)
+        told = {"program": lambda: program.operations(objective, first)}  # gradients and update follow from it
         if cell.mode != "eager":
-            loss, count = compiled(objective)
-            capture = {"capture": count}
+            loss, count, listed = compiled(objective)
+            told = {"capture": count, "program": listed}
         keep = graphs.uses_cuda_graphs(cell.mode, self._device)
         trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)
-        return Step(trainer, resident, restore=trainer.restore, **capture)
+        return Step(trainer, resident, restore=trainer.restore, **told)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # autocast casts there

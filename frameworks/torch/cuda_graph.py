@@ -65,6 +65,11 @@ class Recorder:
             raise Unsupported(f"a CUDA graph cannot hold this call: {str(cause).strip().splitlines()[0]}.") from error
         return Recording(graph.replay, output, _kernel_nodes(graph))
 
+    def listed(self, listing: Callable[[], Any]) -> Any:
+        """What `listing` gives while a capture is under way whose graph is thrown away: libraries branch on that."""
+        with torch.cuda.graph(_new_graph(), stream=torch.cuda.Stream(self._device)):
+            return listing()
+
 
 class Replayed:
     """`call`, recorded at its first call at each shape; from then on inputs are copied into the recording's buffers.
@@ -106,6 +111,11 @@ class Replayed:
             backend="eager kernels + CUDA graph" if recordings else None,
             detail=detail,
         )
+
+    def operations(self, lister: Callable[..., Any], call: Callable | None = None, inputs: Any = None) -> Any:
+        """The operators that `lister` sees of the recorded call (or of `call` on `inputs`) while it is captured."""
+        given = self._latest.inputs if inputs is None else inputs
+        return self._recorder.listed(lambda: lister(call or self._call, given))
 
     def _recording_for(self, inputs: tuple[torch.Tensor, ...]) -> Recording:
         for recording in self._recordings:

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 
 from frameworks.adapter import Capture, Unsupported
+from frameworks.program import Program
+from frameworks.torch.program import CapturedGraph
 
 # Our graph modes: the backend each runs, and what torch.compile calls the mode.
 BACKENDS = {
@@ -49,15 +51,19 @@ def internal(module: str, name: str) -> Any:
 
 def compile_model(
     model: Callable, mode: str, device: torch.device, dynamic: bool
-) -> tuple[Callable, Callable[[], Capture]]:
-    """The compiled module or function, and what tells what capture has done so far. Nothing is compiled yet.
+) -> tuple[Callable, Callable[[], Capture], Callable[..., Program]]:
+    """The compiled module or function; what tells what capture has done so far; and what lists the graph's operators.
+
+    Nothing is compiled yet.
 
     With `dynamic`, one compilation serves all sizes; else each has its own. A graph break is an error of the first
     call (`fullgraph`), not a slower mode under the same name.
     """
     backend = CountingBackend(mode, device)
     compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
-    return _under_options(compiled, OPTIONS[mode]) if mode in OPTIONS else compiled, backend.capture
+    if mode in OPTIONS:
+        compiled = _under_options(compiled, OPTIONS[mode])
+    return compiled, backend.capture, backend.captured.operations
 
 
 def _under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
@@ -125,6 +131,7 @@ class CountingBackend:
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
         self._compile_ids: list = []
         self._constants = 0  # weights that the latest graph holds itself
+        self.captured = CapturedGraph()
         self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
@@ -132,6 +139,7 @@ class CountingBackend:
         self._frames.add(compile_id.frame_id)
         self._compile_ids.append(compile_id)
         self._constants = len(list(graph.parameters()))
+        self.captured.keep(graph, inputs)
         counters = self._counters
         before = dict(counters)
         with _own_caches(self._mode):

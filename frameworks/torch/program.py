@@ -1,0 +1,205 @@
+"""The operators of one call as torch itself dispatches them: ATen's, and the attention kernel that SDPA chose.
+
+Eager mode's list comes from calling the model, a graph's from running what Dynamo captured with eager kernels. So both
+are in one form: what composite operators consist of, eager's dispatcher decides in both.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from frameworks.program import NONE, Operation, Program
+
+ATTENTION = "scaled_dot_product_attention"
+_FUSED = re.compile(r"_scaled_dot_product_(\w+?)_attention")  # the kernel that SDPA chose; its math path has none
+_KINDS = {
+    "attention": r"attention|multi_head|transformer_encoder",
+    "convolution": r"conv",
+    "matmul": r"^_?(\w*_)?(mm|bmm|addmm|baddbmm|addbmm|matmul|mv|addmv|dot|einsum|addmm_activation|grouped_mm)$",
+    "linear": r"linear",
+    "recurrent": r"lstm|gru|rnn",
+    "softmax": r"softmax",
+    "normalisation": r"(layer|batch|group|instance|rms)_norm",
+}
+# They rename memory, as views do, though their schemas do not say so.
+_RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
+
+
+def operations(call: Callable[..., Any], inputs: Sequence[Any] = ()) -> Program:
+    """The operators of `call(*inputs)`, in order, which it runs once.
+
+    Nothing here waits for a device or reads a value, so the call may be under stream capture.
+    """
+    listed: list[Operation] = []
+    recorder = _Recorder(listed)
+    with recorder, _AttentionCalls(recorder):
+        call(*inputs)
+    return tuple(listed)
+
+
+class CapturedGraph:
+    """The graph that Dynamo handed to a backend, with what is needed to run it again.
+
+    It holds no memory of its own: inputs are the model's weights and the tensors that the first call was given.
+    """
+
+    def __init__(self) -> None:
+        self._graph: torch.fx.GraphModule | None = None
+        self._inputs: list[Any] = []
+
+    def keep(self, graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
+        """Keep a graph before its backend rewrites it; of several for one shape the latest, which is the one in use."""
+        inputs = [_hint(value) for value in inputs]
+        if self._graph is None or list(map(_signature, inputs)) == list(map(_signature, self._inputs)):
+            self._graph, self._inputs = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph)), inputs
+
+    def operations(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
+        """The operators of the graph; `context` puts the call under what the captured one ran under."""
+        if self._graph is None:
+            raise RuntimeError("torch.compile has captured nothing")
+        return operations(context(self._graph), [_real(value) for value in self._inputs])
+
+
+class _AttentionCalls(TorchFunctionMode):
+    """Sees `scaled_dot_product_attention` where autograd takes it apart before it is dispatched."""
+
+    def __init__(self, recorder: _Recorder):
+        super().__init__()
+        self._recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", "") == ATTENTION:
+            return self._recorder.attention(func, args, kwargs or {})
+        return func(*args, **(kwargs or {}))
+
+
+class _Recorder(TorchDispatchMode):
+    """Appends each dispatched operator that computes something to `listed`."""
+
+    def __init__(self, listed: list[Operation]):
+        super().__init__()
+        self._listed = listed
+        self._in_attention = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if _name(func) == ATTENTION and not self._in_attention:
+            with self:
+                return self.attention(func, args, kwargs)
+        with self:  # without autograd composite operators arrive whole
+            result = func.decompose(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
+        result = func(*args, **kwargs)
+        self._listed += _listed_as(func, args, kwargs, result)
+        return result
+
+    def attention(self, func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
+        """Run fused attention and list it as one operator, with the kernel that was chosen for it."""
+        start, self._in_attention = len(self._listed), True
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self._in_attention = False
+            parts = self._listed[start:]
+            del self._listed[start:]
+        chosen = [match[1] for part in parts if (match := _FUSED.match(part.name))]
+        backend = chosen[0] if chosen else "math"
+        self._listed.append(Operation(ATTENTION, "attention", _attention_arguments(*args, **kwargs, backend=backend)))
+        return result
+
+
+def _attention_arguments(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False, backend
+) -> dict[str, str]:
+    """What chooses the kernel, what decides most first. The default scale is one over the root of the head's size."""
+    mask = NONE if attn_mask is None else _text(attn_mask, always_strides=True)
+    scale = query.size(-1) ** -0.5 if scale is None else scale
+    return {
+        "mask": mask,
+        "backend": backend,
+        "causal": _text(bool(is_causal)),
+        "scale": _text(float(scale)),
+        "dropout": _text(float(dropout_p)),
+        "enable_gqa": _text(bool(enable_gqa)),
+        "query": _text(query),
+        "key": _text(key),
+        "value": _text(value),
+    }
+
+
+def _listed_as(func: Any, args: tuple, kwargs: dict, result: Any) -> Iterator[Operation]:
+    """The operator as it is listed: not at all where it renames memory, makes a constant or reads a number."""
+    name, operands = _name(func), [value for value in _flat([*args, *kwargs.values()]) if _is_tensor(value)]
+    if func.is_view or name in _RENAMING or (name == "_local_scalar_dense" and operands[0].device.type == "cpu"):
+        return
+    if not operands and torch.Tag.nondeterministic_seeded not in func.tags:
+        return
+    results = [value for value in _flat([result]) if _is_tensor(value)]
+    dtypes = [_dtype(operands[0]) if operands else NONE, _dtype(results[0]) if results else NONE]
+    if name == "_to_copy" and dtypes[0] != dtypes[1]:
+        floating = operands[0].is_floating_point() and results[0].is_floating_point()
+        yield Operation("cast", "cast" if floating else "", {"from": dtypes[0], "to": dtypes[1]})
+        return
+    kind = next((kind for kind, pattern in _KINDS.items() if re.search(pattern, name)), "")
+    arguments = _arguments(func, args, kwargs) if kind else {}
+    yield Operation(name, kind, {**arguments, "dtype": dtypes[1]})
+
+
+def _arguments(func: Any, args: tuple, kwargs: dict) -> dict[str, str]:
+    """Every argument that was given, by its name in the operator's schema."""
+    named = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | kwargs
+    return {name: _text(value) for name, value in named.items() if value is not None}
+
+
+def _text(value: Any, always_strides: bool = False) -> str:
+    if not _is_tensor(value):
+        return f"{value:.6g}" if isinstance(value, float) else str(value).replace(" ", "").lower()
+    shape, strides = (f"({','.join(map(str, sizes))})" for sizes in (value.shape, value.stride()))
+    dense = value.is_contiguous() and not always_strides
+    return f"{_dtype(value)} {shape}" + ("" if dense else f" stride {strides}")
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _name(func: Any) -> str:
+    return func._schema.name.removeprefix("aten::") if hasattr(func, "_schema") else str(func)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _flat(values: Sequence[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _hint(value: Any) -> Any:
+    """A symbolic size as the number it had when it was traced."""
+    return value.node.hint if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else value
+
+
+def _signature(value: Any) -> Any:
+    return (value.dtype, tuple(map(_hint, value.shape))) if _is_tensor(value) else value
+
+
+def _real(value: Any) -> Any:
+    """A tensor with storage in place of a fake one; ones, which are valid indices as well."""
+    if not isinstance(value, torch._subclasses.FakeTensor):
+        return value
+    shape, strides = [_hint(size) for size in value.shape], [_hint(stride) for stride in value.stride()]
+    made = torch.empty_strided(shape, strides, dtype=value.dtype, device=value.device).fill_(1)
+    return made.requires_grad_(value.requires_grad)
