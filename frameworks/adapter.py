@@ -51,7 +51,9 @@ class Step:
 
     `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture;
     the default is that of an eager mode, which captures nothing. `restore` undoes what calls left behind, where they
-    leave anything: it puts a model under training back to its first weights.
+    leave anything: it puts a model under training back to its first weights. `program` lists the operators that the mode
+    executes or that its graph holds, for which it may run the model; None where the framework does not show them, or a
+    text that says why they cannot be compared.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Step:
         inputs: Sequence[tuple],
         capture: Callable[[], Capture] = lambda: Capture(whole=False, graphs=0),
         restore: Callable[[], None] = lambda: None,
-        program: Callable[[], Program | None] = lambda: None,
+        program: Callable[[], Program | str | None] = lambda: None,
     ):
         self._call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
         self.program = program

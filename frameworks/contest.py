@@ -171,7 +171,9 @@ class Contest(GroupWork):
             member.step.rewind()
         except Exception as error:  # what cannot be listed was measured all the same
             return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        return "the framework does not show its operators" if operations is None else tuple(operations)
+        if operations is None or isinstance(operations, str):
+            return operations or "the framework does not show its operators"
+        return tuple(operations)
 
     def report(self, member: Member, noise: dict) -> dict:
         contender, captured = member.contender, member.step.capture()

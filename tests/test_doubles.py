@@ -33,6 +33,8 @@ EXPECTED = {
     "unsynchronized": (("error",), "synchronize returned while", ""),
     "two-threads": (MEASURED, "", ""),
     "recompiles": (MEASURED, "", ""),
+    "another-program": (MEASURED, "", ""),
+    "unlistable": (MEASURED, "", ""),
     "silent-fallback": (("unsupported",), "silent-fallback did not capture the whole model", ""),
     "unsupported": (("unsupported",), "Fake has no such mode on this machine.", ""),
     "oom": (("oom",), "MemoryError: cannot allocate 1 TiB", "MemoryError: cannot allocate 1 TiB"),

@@ -112,6 +112,25 @@ def test_graph_modes_capture_the_whole_model_once(swept):
             assert record["effective_backend"]
 
 
+# Differences that docs/methodology.md, "The same program", explains: framework, workload, implementation, parameters.
+EXPLAINED = {
+    ("torch", "bert-tiny", "library", "mask=full"): "scaled_dot_product_attention: mask none in eager, bool (2,1,"
+}
+
+
+def test_graph_modes_hold_the_program_of_eager_mode(swept):
+    framework, records = swept
+    graphs = [r for r in records if r["status"] in MEASURED and framework.mode(r["mode"]).graph]
+    if {record["program_difference"] for record in graphs} == {"the framework does not show its operators"}:
+        pytest.skip(f"{framework.title} lists no operators")
+    for record in graphs:
+        cell = tuple(record[name] for name in ("framework", "workload", "implementation", "parameters"))
+        if cell in EXPLAINED:
+            assert record["program_difference"].startswith(EXPLAINED[cell]), record["cell"]
+        else:
+            assert (record["program"], record["program_difference"]) == ("same", None), record["cell"]
+
+
 def test_one_thread_keeps_at_most_one_core_busy(swept):
     for record in (r for r in swept[1] if r["status"] in MEASURED):
         assert record["cpu_per_wall"] <= 1.1, record["cell"]

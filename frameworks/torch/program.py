@@ -30,6 +30,7 @@ _KINDS = {
 }
 # They rename memory, as views do, though their schemas do not say so.
 _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 def operations(call: Callable[..., Any], inputs: Sequence[Any] = ()) -> Program:
@@ -93,10 +94,9 @@ class _Recorder(TorchDispatchMode):
         if _name(func) == ATTENTION and not self._in_attention:
             with self:
                 return self.attention(func, args, kwargs)
-        with self:  # without autograd composite operators arrive whole
-            result = func.decompose(*args, **kwargs)
-        if result is not NotImplemented:
-            return result
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE):
+            with self:  # without autograd such operators arrive whole; their own C++ takes them apart, not the tracers'
+                return func._op_dk(_COMPOSITE, *args, **kwargs)
         result = func(*args, **kwargs)
         self._listed += _listed_as(func, args, kwargs, result)
         return result

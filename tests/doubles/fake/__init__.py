@@ -13,6 +13,8 @@ MODES = {
     "unsynchronized": "it computes on a thread that nothing waits for",
     "two-threads": "it keeps twice as many threads busy as it was told",
     "recompiles": "it compiles again while it is sampled",
+    "another-program": "a graph whose attention has a mask that eager mode's has not; the numbers agree",
+    "unlistable": "its operators cannot be listed",
     "silent-fallback": "a graph that holds only a part of the model",
     "unsupported": "it says that it cannot run here",
     "oom": "it has no memory for the model",

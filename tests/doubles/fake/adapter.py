@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, recompiling
+from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, program, recompiling
 
 from frameworks import adapter, canary
 from frameworks.adapter import Capture, Effective, Step, Unsupported
@@ -83,8 +83,9 @@ class Adapter(adapter.Adapter):
             call = after_some_samples(call, self.poison)
         elif cell.mode in MISBEHAVIOUR:
             call = MISBEHAVIOUR[cell.mode](call)
+        listed = partial(program, cell.mode)
         if cell.mode == "eager":
-            return Step(call, [self.place(cell, arrays) for arrays in inputs])
+            return Step(call, [self.place(cell, arrays) for arrays in inputs], program=listed)
         loaded = (CACHE / cell.mode).exists()
         CACHE.mkdir(parents=True, exist_ok=True)
         (CACHE / cell.mode).touch()  # "compiled code"
@@ -94,7 +95,7 @@ class Adapter(adapter.Adapter):
         captured = Capture(
             whole, graphs=1 if whole else 2, graph_breaks=0 if whole else 1, compilations=1, loaded=loaded
         )
-        return Step(call, [self.place(cell, arrays) for arrays in inputs], lambda: captured)
+        return Step(call, [self.place(cell, arrays) for arrays in inputs], lambda: captured, program=listed)
 
     def poison(self) -> None:
         """Like an illegal access on a GPU: the process can do nothing right from here on."""
