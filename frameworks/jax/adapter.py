@@ -18,7 +18,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import graphs, runtime
+from frameworks.jax import graphs, program, runtime
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -109,9 +109,12 @@ class Adapter(boundary.Adapter):
                 cell, iterate, (trainer.state, *device_inputs[0]), detail, donated=(0,)
             )
             trainer.iterate = call
-            return Step(trainer, device_inputs, capture, trainer.restore)
+            listed = program.listing(cell, call, (trainer.state, *device_inputs[0]), trainer, device_inputs[0])
+            return Step(trainer, device_inputs, capture, trainer.restore, listed)
         call, capture = self._compilations.callable(cell, forward, (params, *device_inputs[0]), detail)
-        return Step(functools.partial(call, params), device_inputs, capture)
+        step = functools.partial(call, params)
+        listed = program.listing(cell, call, (params, *device_inputs[0]), step, device_inputs[0])
+        return Step(step, device_inputs, capture, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         # Under training everything stays in float32, and the loss casts it.

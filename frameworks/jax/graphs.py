@@ -58,8 +58,7 @@ class Compilations:
         # cache too, so it must be the same in every process.
         whole_model.__name__ = whole_model.__qualname__ = f"{WHOLE_MODEL}{zlib.crc32(cell.id.encode()):08x}"
         graph = jax.jit(whole_model, donate_argnums=donated)
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), arguments)
-        return graph, self._of_graph(graph, shapes, backend, detail)
+        return graph, self._of_graph(graph, runtime.shapes(arguments), backend, detail)
 
     def _of_operators(self, backend: str, detail: str) -> Callable[[], Capture]:
         def operators(counts: Counter[str]) -> int:

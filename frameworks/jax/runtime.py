@@ -9,6 +9,7 @@ import importlib.util
 import re
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -60,6 +61,11 @@ def pool_threads() -> int | None:
         with contextlib.suppress(OSError), open(path) as file:  # the thread may have ended
             names.append(file.read())
     return sum("XLAEigen" in name for name in names) or None
+
+
+def shapes(arguments: Any) -> Any:
+    """Shapes and dtypes of a tree of arrays, without the arrays."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), arguments)
 
 
 def is_whole(module: str) -> bool:
