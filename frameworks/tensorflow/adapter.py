@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +15,7 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
 from frameworks import canary as known
-from frameworks.tensorflow import graphs
+from frameworks.tensorflow import graphs, program
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -98,7 +99,7 @@ class Adapter(boundary.Adapter):
                 model = Trainer(model, workload.family, int(cell.parameter("accumulate")))
                 state = {"restore": model.restore}
         if cell.mode == "eager":
-            return boundary.Step(model, sets, **state)
+            return boundary.Step(model, sets, **state, program=partial(program.executed, model, *sets[0]))
         # Without a signature each shape is traced once; a trace too many moves the counter. A lambda, since
         # `tf.function` holds a bound method's object weakly. Autograph off: no Python control flow in these models
         # depends on a tensor.
@@ -108,7 +109,8 @@ class Adapter(boundary.Adapter):
             autograph=False,
             jit_compile=cell.mode == "function-xla",
         )
-        return boundary.Step(function, sets, capture=graphs.Captured(function, sets[0]), **state)
+        listed = partial(program.captured, function, sets[0], int(cell.parameter("accumulate", 1)))
+        return boundary.Step(function, sets, capture=graphs.Captured(function, sets[0]), **state, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):

@@ -1,0 +1,167 @@
+"""The operators that TensorFlow runs eagerly, and those that a `tf.function`'s graph holds, in one normal form.
+
+The graph is the traced one, before Grappler or XLA take it apart; `function` and `function-xla` share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from frameworks.program import Operation, Program
+
+try:  # no part of TensorFlow's API, and the only place where it shows what it runs eagerly
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import function_def_to_graph, op_callbacks, op_def_registry
+except ImportError:
+    context = function_def_to_graph = op_callbacks = op_def_registry = None
+
+# Values, names of values, and shapes, which Python knows in a graph and TensorFlow computes eagerly.
+LEFT_OUT = {
+    "Const", "Placeholder", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient",
+    "PreventGradient", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "BroadcastGradientArgs", "Fill",
+    "ZerosLike", "OnesLike", "Assert",
+}  # fmt: skip
+# Operators that stand for the functions which these attributes name.
+CALLS = {
+    "PartitionedCall": ("f",), "StatefulPartitionedCall": ("f",),
+    "While": ("cond", "body"), "StatelessWhile": ("cond", "body"),
+    "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
+}  # fmt: skip
+SYNONYMS = {"Tile": "BroadcastTo"}  # the gradient of a mean repeats it with the one in graphs, the other eagerly
+KINDS = {
+    "MatMul": "matmul", "BatchMatMul": "matmul", "BatchMatMulV2": "matmul", "BatchMatMulV3": "matmul",
+    "Einsum": "matmul", "_FusedMatMul": "matmul", "Conv2D": "convolution", "DepthwiseConv2dNative": "convolution",
+    "Softmax": "softmax", "LogSoftmax": "softmax", "FusedBatchNormV3": "normalisation",
+}  # fmt: skip
+KEPT = (
+    "transpose_a", "transpose_b", "adj_x", "adj_y", "equation", "approximate", "keep_dims", "data_format", "padding",
+    "strides", "dilations", "epsilon", "is_training", "num_lower", "num_upper",
+)  # fmt: skip
+REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
+RANK_OF_SCORES = 4
+
+
+def executed(function: Callable, *inputs: Any) -> Program:
+    """What one eager call of `function` runs, operator by operator.
+
+    Raises NotImplementedError where this version of TensorFlow does not show it.
+    """
+    if op_callbacks is None:
+        raise NotImplementedError(f"TensorFlow {tf.__version__} does not show what it runs eagerly")
+    operations: list[Operation] = []
+
+    def keep(called: Any, operands: Any, attributes: Any, results: Any, op_name: Any = None, graph: Any = None) -> None:
+        if graph is not None:  # added to a graph that is being traced, not run
+            return
+        name = tf.compat.as_str(called)  # text or bytes
+        pairs = dict(zip(attributes[::2], attributes[1::2], strict=True)) if attributes else {}
+        if name.startswith("__"):  # a function that was called eagerly goes by its own name
+            operations.extend(_of_graph(_defined(name, [x.shape for x in operands]), 1))
+        else:
+            operations.extend(_normal(name, operands, pairs, results))
+
+    op_callbacks.add_op_callback(keep)
+    try:
+        function(*inputs)
+    finally:
+        op_callbacks.remove_op_callback(keep)
+    return operations
+
+
+def captured(function: Any, inputs: tuple, trips: int = 1) -> Program:
+    """What the graph that `function` traced for `inputs` holds; traces nothing anew. Loops run `trips` times.
+
+    Raises NotImplementedError for a graph that serves every shape, as shapes are most of what is compared.
+    """
+    if function.input_signature is not None:
+        raise NotImplementedError("a graph with open shapes cannot be compared with what ran on one shape")
+    return list(_of_graph(function.get_concrete_function(*inputs).graph, trips))
+
+
+def _of_graph(graph: Any, trips: int) -> Iterator[Operation]:
+    for node in graph.get_operations():
+        called = [_function(node, key) for key in CALLS.get(node.type, ())]
+        for _ in range(trips if "body" in CALLS.get(node.type, ()) else 1):
+            for function in called:
+                yield from _of_graph(function, trips)
+        if not called:
+            attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
+            yield from _normal(node.type, node.inputs, attributes, node.outputs)
+
+
+def _function(node: Any, key: str) -> Any:
+    """The graph of a function that a node calls: as it was traced, or from its definition, which tells less."""
+    traced = getattr(node, f"_{key}_graph", None)
+    return traced or _defined(node.get_attr(key).name, [x.shape for x in node.inputs])
+
+
+def _defined(name: str, shapes: list) -> Any:
+    return function_def_to_graph.function_def_to_graph(context.context().get_function_def(name), shapes)
+
+
+def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) -> Iterator[Operation]:
+    """An operator in normal form: itself or none."""
+    if name not in LEFT_OUT and not _of_shapes(operands, results) and not _of_nothing(name, operands, results):
+        yield _operation(name, operands, attributes, results)
+
+
+def _of_shapes(operands: Sequence, results: Sequence) -> bool:
+    """Whether it computes with single numbers, or lists of whole ones: axes, lengths, indices of micro-batches."""
+    tensors = [tensor for tensor in (*operands, *results) if tensor.dtype != tf.resource]
+    return bool(tensors) and all(
+        tensor.shape.rank == 0 or (tensor.shape.rank == 1 and tensor.dtype.is_integer) for tensor in tensors
+    )
+
+
+def _of_nothing(name: str, operands: Sequence, results: Sequence) -> bool:
+    """A sum over no axes, or over axes of length one: gradients of broadcasting, as eager calls alone have them."""
+    count = operands[0].shape.num_elements() if name in REDUCTIONS else None
+    return count is not None and count == results[0].shape.num_elements()
+
+
+def _operation(name: str, operands: Sequence, attributes: dict, results: Sequence) -> Operation:
+    mask = _mask(name, operands)
+    kind, arguments = KINDS.get(name, ""), {}
+    if mask is not None:
+        kind, arguments = "attention", {"mask": _type(mask)}
+    if name == "Cast":
+        kind = "cast" if operands[0].dtype.is_floating and results[0].dtype.is_floating else ""
+        arguments = {"to": results[0].dtype.name}
+    if name in REDUCTIONS:  # the result tells the axes, whose list may name more of length one
+        operands, arguments = operands[:1], {"result": _type(results[0])}
+    arguments |= {f"operand {index}": _type(x) for index, x in enumerate(operands)}
+    arguments |= {key: _text(name, key, attributes[key]) for key in KEPT if key in attributes}
+    return Operation(SYNONYMS.get(name, name).lower(), kind, arguments)
+
+
+def _mask(name: str, operands: Sequence) -> Any | None:
+    """What masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
+
+    It decides which attention kernels can be used, so it counts as attention.
+    """
+    scores = [x for x in operands if x.shape.rank == RANK_OF_SCORES and x.dtype.is_floating]
+    if not scores:
+        return None
+    if name == "SelectV2":
+        return operands[0]
+    if name == "AddV2" and operands[0].shape != operands[1].shape:
+        return min(operands, key=lambda x: x.shape.num_elements() or 0)
+    return None
+
+
+def _type(tensor: Any) -> str:
+    if tensor.dtype == tf.resource:
+        return "variable"
+    rank, dtype = tensor.shape.rank, tensor.dtype
+    name = "integer" if dtype.is_integer and rank in (0, 1) else dtype.name  # axes, of 32 bits here and 64 there
+    return f"{name} {'of any rank' if rank is None else '(' + ','.join(map(str, tensor.shape)) + ')'}"
+
+
+def _text(name: str, key: str, value: Any) -> str:
+    if value is None:  # eager calls leave it out where it is the operator's default
+        attribute = next(a for a in op_def_registry.get(name).attr if a.name == key)
+        value = getattr(attribute.default_value, attribute.default_value.WhichOneof("value"))
+    return value.decode() if isinstance(value, bytes) else str(value)

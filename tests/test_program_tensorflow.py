@@ -1,0 +1,197 @@
+"""What TensorFlow runs eagerly, and what its graph holds: alike for our models, and planted differences are named."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.environment import MODELS, run_in
+
+pytestmark = pytest.mark.timeout(600)
+HEAD = """
+import tensorflow as tf
+from frameworks import program as compared
+from frameworks.tensorflow import program
+
+def graph_of(model, arguments, trips=1):
+    function = tf.function(model, autograph=False)
+    function(*arguments)
+    held = program.captured(function, arguments, trips)
+    assert function.experimental_get_tracing_count() == 1
+    return held
+
+def difference(model, *arguments, trips=1):
+    return compared.difference(program.executed(model, *arguments), graph_of(model, arguments, trips))
+
+def attention(q, k, v, mask=None):
+    scores = tf.matmul(q, k, transpose_b=True)
+    if mask is not None:
+        scores = tf.where(mask, scores, float("-inf"))
+    return tf.matmul(tf.nn.softmax(scores), v)
+
+traced = lambda: not tf.executing_eagerly()
+q = tf.ones((2, 3, 4, 8))
+w = tf.Variable(tf.ones((4, 4)))
+"""
+
+
+def run(*pieces: str) -> None:
+    run_in("tensorflow", *pieces)
+
+
+def test_one_model_is_the_same_program_with_gradients_and_functions_inside():
+    run(
+        HEAD,
+        """
+        inner = tf.function(lambda x: tf.nn.relu(tf.matmul(x, w) + 1.0), autograph=False)
+
+        def gradient(x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.nn.log_softmax(tf.nn.gelu(tf.matmul(x, w) + 1.0)))
+            return tape.gradient(loss, [w])
+
+        x = tf.ones((4, 4))
+        assert difference(gradient, x) is None, difference(gradient, x)
+        held = [operation.name for operation in program.executed(inner, x)]
+        assert held == ["matmul", "addv2", "relu"], held  # though the call traced it first
+        forward = lambda x: tf.nn.gelu(inner(x)) * tf.reduce_mean(x, axis=0)
+        assert difference(forward, x) is None, difference(forward, x)
+        """,
+    )
+
+
+def test_a_python_loop_is_the_same_program_as_a_while_of_as_many_trips():
+    run(
+        HEAD,
+        """
+        def model(xs):
+            add = lambda index, total: (index + 1, total + tf.matmul(xs[index], w))
+            return tf.while_loop(lambda index, _: index < 3, add, (tf.constant(0), tf.zeros((4, 4))))[1]
+
+        xs = tf.ones((3, 4, 4))
+        assert difference(model, xs, trips=3) is None, difference(model, xs, trips=3)
+        line = difference(model, xs, trips=2)
+        assert line.startswith("matmul: in eager, not in the graph"), line
+        """,
+    )
+
+
+def test_a_mask_that_only_the_graph_makes_is_named():
+    run(
+        HEAD,
+        """
+        def model(q):
+            return tf.tanh(attention(q, q, q, tf.ones((2, 1, 4, 4), tf.bool) if traced() else None))
+
+        line = difference(model, q)
+        assert line.startswith("selectv2: in the graph, not in eager"), line
+        (held,) = (x for x in graph_of(model, (q,)) if x.name == "selectv2")
+        assert held.arguments["mask"] == "bool (2,1,4,4)", held
+
+        def biased(q):
+            scores = tf.matmul(q, q, transpose_b=True)
+            return tf.nn.softmax(scores + tf.zeros((2, 1, 1, 4)) if traced() else scores)
+
+        line = difference(biased, q)
+        assert line.startswith("addv2: in the graph, not in eager"), line
+        (held,) = (x for x in graph_of(biased, (q,)) if x.name == "addv2")
+        assert held.arguments["mask"] == "float32 (2,1,1,4)", held
+        """,
+    )
+
+
+def test_a_cast_that_only_the_graph_makes_is_named():
+    run(
+        HEAD,
+        """
+        def rounded(q):
+            return tf.tanh(tf.cast(tf.cast(q, tf.bfloat16), tf.float32) if traced() else q)
+
+        line = difference(rounded, q)
+        assert line.startswith("cast: in the graph, not in eager"), line
+        casts = [x for x in graph_of(rounded, (q,)) if x.kind == "cast"]
+        assert [x.arguments["to"] for x in casts] == ["bfloat16", "float32"], casts
+
+        def transposed(q):
+            return tf.matmul(q, tf.ones((2, 3, 8, 8)), transpose_b=traced())
+
+        line = difference(transposed, q)
+        assert line == "batchmatmulv2: adj_y False in eager, True in the graph", line
+        """,
+    )
+
+
+def test_a_fused_operator_that_only_the_graph_drops_is_named():
+    run(
+        HEAD,
+        """
+        def model(q):
+            if not traced():
+                return tf.nn.softmax(q) + 1.0
+            powers = tf.exp(q - tf.reduce_max(q, axis=-1, keepdims=True))
+            return powers / tf.reduce_sum(powers, axis=-1, keepdims=True) + 1.0
+
+        line = difference(model, q)
+        assert line.startswith("softmax: in eager, not in the graph"), line
+        """,
+    )
+
+
+def test_a_graph_for_every_shape_cannot_be_compared_and_says_so():
+    run(
+        HEAD,
+        """
+        signature = [tf.TensorSpec((None, 4), tf.float32)]
+        function = tf.function(lambda x: tf.matmul(x, w), input_signature=signature, autograph=False)
+        try:
+            program.captured(function, (tf.ones((2, 4)),))
+        except NotImplementedError as error:
+            assert "open shapes" in str(error)
+        else:
+            raise AssertionError("listed without shapes")
+        """,
+    )
+
+
+def test_a_version_of_tensorflow_without_callbacks_says_so():
+    run(
+        HEAD,
+        """
+        program.op_callbacks = None
+        try:
+            program.executed(tf.tanh, q)
+        except NotImplementedError as error:
+            assert "does not show" in str(error)
+        else:
+            raise AssertionError("listed without callbacks")
+        """,
+    )
+
+
+def test_our_models_are_the_same_program_in_every_mode_and_pass():
+    run(
+        MODELS,
+        """
+        for name, implementation, pass_name, changes in CELLS:
+            cell = (name, implementation, pass_name, changes)
+            eager = program_of("tensorflow", "eager", *cell)
+            for mode in ("function", "function-xla"):
+                graph = program_of("tensorflow", mode, *cell)
+                line = compared.difference(eager, graph)
+                assert line is None, (cell, mode, line)
+            assert sum(operation.kind == "matmul" for operation in eager) > 1
+        """,
+    )
+
+
+def test_listing_leaves_the_state_of_a_training_as_it_was_once_it_is_rewound():
+    run(
+        MODELS,
+        """
+        for mode in ("eager", "function"):
+            step = step_of("tensorflow", mode, "mlp", "plain", "training", {})
+            losses = [float(adapter.to_numpy(step())["loss"].item()) for _ in range(2)]
+            assert losses[1] < losses[0]
+            step.program()
+            step.rewind()
+            assert [float(adapter.to_numpy(step())["loss"].item()) for _ in range(2)] == losses, mode
+        """,
+    )
