@@ -49,9 +49,9 @@ class Capture:
 class Step:
     """One mode of one cell, ready to be called: `step()` runs the model on the next of its device-resident inputs.
 
-        `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture;
-        the default is that of an eager mode, which captures nothing. `restore` undoes what calls left behind, where they
-        leave anything: it puts a model under training back to its first weights. `program` lists the operators that the
+    `call` takes one input set's tensors and returns the framework's own output. `capture` reports on graph capture;
+    the default is that of an eager mode, which captures nothing. `restore` undoes what calls left behind, where they
+    leave anything: it puts a model under training back to its first weights. `program` lists the operators that the
     mode executes or that its graph holds, for which it may run the model; None where the framework does not show them,
     or a text that says why they cannot be compared.
     """
