@@ -13,6 +13,8 @@ _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = .*?[\])}] ([a-z][\w\-]*
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
 _CALLED = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
+# A product with batch dimensions, in XLA's own words and in those of a call to a library.
+_BATCHED = re.compile(r'lhs_batch_dim(?:s=\{\d|ensions":\["?\d)')
 _MODULE = re.compile(r"^HloModule ([\w.\-]+)")
 # They name values and compute nothing.
 _SILENT = {"parameter", "constant", "get-tuple-element", "tuple", "bitcast", "iota"}
@@ -24,7 +26,10 @@ def read(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def parse(text: str) -> tuple[str, dict[str, str]]:
-    """The module's name, and for every instruction its operations in order, those of what it calls included."""
+    """The module's name, and for every instruction its operations in order, those of what it calls included.
+
+    A matrix product with batch dimensions, as of attention's scores, is `batched-dot`.
+    """
     module = _MODULE.match(text)
     bodies: dict[str, list[tuple[str, str, list[str]]]] = {}
     body: list[tuple[str, str, list[str]]] = []
@@ -34,7 +39,8 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
         elif instruction := _INSTRUCTION.match(line):
             name, operation = instruction.groups()
             target = _TARGET.search(line)
-            body.append((name, target[1] if target else operation, _CALLED.findall(line)))
+            kind = ("batched-" if _BATCHED.search(line) else "") + (target[1] if target else operation)
+            body.append((name, kind, _CALLED.findall(line)))
 
     def inside(operation: str, called: list[str]) -> list[str]:
         parts = [part for name in called for _, o, further in bodies.get(name, []) for part in inside(o, further)]

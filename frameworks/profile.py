@@ -8,17 +8,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from frameworks import attribution
 from frameworks.adapter import Step
 
 
 @dataclass(frozen=True)
 class Event:
-    """A kernel or operator at work: seconds from the trace's own zero. `lane` is a thread or a stream."""
+    """A kernel or operator at work: seconds from the trace's own zero. `lane` is a thread or a stream.
+
+    `operators` are those that the host launched it from, the outermost first, where the profiler tells.
+    """
 
     name: str
     start_s: float
     duration_s: float
     lane: Any = 0
+    operators: tuple[str, ...] = ()
 
     @property
     def end_s(self) -> float:
@@ -27,13 +32,15 @@ class Event:
 
 @dataclass(frozen=True)
 class Profile:
-    """Seconds and counts per call, by kernel.
+    """Seconds and counts per call, by kernel and by the operator that it is a part of (`attribution.operators`).
 
     `busy_s` is the time in which at least one kernel was at work, `wall_s` the time from the first call's start to the
     last one's end, both under the profiler. `trace` is the file the framework wrote for a trace viewer.
     """
 
-    kernels: tuple[tuple[str, float, float], ...]  # name, seconds and occurrences per call; the longest first
+    kernels: tuple[
+        tuple[str, float, float, str], ...
+    ]  # name, seconds and occurrences per call, operator; longest first
     wall_s: float
     busy_s: float
     trace: str | None = None
@@ -56,14 +63,14 @@ class Profiler(Protocol):
 def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | None = None) -> Profile:
     """The profile of `calls` calls that took `wall_s` seconds together."""
     events = [event for event in events if event.duration_s > 0]
-    seconds: dict[str, float] = defaultdict(float)
-    counts: dict[str, int] = defaultdict(int)
-    for event, own in own_times(events):
-        seconds[event.name] += own
-        counts[event.name] += 1
-    kernels = sorted(seconds, key=lambda name: -seconds[name])
+    seconds: dict[tuple[str, str], float] = defaultdict(float)
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for (event, own), operator in zip(own_times(events), attribution.operators(events), strict=True):
+        seconds[event.name, operator] += own
+        counts[event.name, operator] += 1
+    keys = sorted(seconds, key=lambda key: -seconds[key])
     return Profile(
-        kernels=tuple((name, seconds[name] / calls, counts[name] / calls) for name in kernels),
+        kernels=tuple((key[0], seconds[key] / calls, counts[key] / calls, key[1]) for key in keys),
         wall_s=wall_s / calls,
         busy_s=union_s(events) / calls,
         trace=str(trace) if trace else None,
@@ -72,20 +79,11 @@ def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | Non
 
 def own_times(events: Sequence[Event]) -> list[tuple[Event, float]]:
     """Each event with its duration less that of the events inside it on the same lane."""
-    own = {}
-    lanes = defaultdict(list)
-    for index, event in enumerate(events):
-        own[index] = event.duration_s
-        lanes[event.lane].append(index)
-    for members in lanes.values():
-        around: list[int] = []  # the events that are open, the outermost first
-        for index in sorted(members, key=lambda i: (events[i].start_s, -events[i].duration_s)):
-            while around and events[around[-1]].end_s <= events[index].start_s:
-                around.pop()
-            if around:
-                own[around[-1]] -= events[index].duration_s
-            around.append(index)
-    return [(event, max(own[index], 0.0)) for index, event in enumerate(events)]
+    own = [event.duration_s for event in events]
+    for index, around in enumerate(attribution.enclosing(events)):
+        if around:
+            own[around[-1]] -= events[index].duration_s
+    return [(event, max(seconds, 0.0)) for event, seconds in zip(events, own, strict=True)]
 
 
 def union_s(events: Iterable[Event]) -> float:

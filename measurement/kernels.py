@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # In the order in which they are printed. Idle is the time in which no kernel was at work.
 CLASSES = ("matmul", "attention", "normalisation", "pointwise", "copy", "other", "idle")
@@ -47,15 +47,65 @@ _TABLE = (
 )
 PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _TABLE)
 
+# What a kernel is a part of where the softmax of scores and the products around it were found one by one.
+UNFUSED_ATTENTION = "unfused attention"
+_ATTENTION = re.compile(r"scaled_dot_product|flash_att|multihead|fused_attention|unfused attention")
+# `_safe_softmax` is made by the decomposition of torch's attention alone. Where softmax is spelled out, the maximum
+# over the scores tells it; a loss has a log_softmax, which is none of attention's.
+_SOFTMAX = re.compile(
+    r"(?<!log_)softmax|reduce_max|reduce,maximum|\{[^}]*exponential[^}]*reduce|\{[^}]*reduce[^}]*exponential"
+)
+# Products with a batch on both sides. oneDNN's product in Paddle is one where transpositions or a scale went into it.
+_BATCHED = re.compile(r"bmm|batch_?matmul|batched|onednn_op\.fused_matmul")
+_OF_A_WEIGHT = re.compile(
+    r"addmm|(?<![a-z])mm(?![a-z])|linear|(?<![a-z])fc(?![a-z])|_mklmatmul|fusedmatmul|\{[^}]*\bdot\b"
+)
+_FUSED = re.compile(
+    r"fmha|flash|sdpa_sm|efficient_attention|cudnn_attention|multihead|triton_tem\w*attention|fused_attention"
+)
 
-def classify(name: str) -> str:
-    """The class of a kernel; `other` for a name that the table does not know."""
-    return next((kind for kind, pattern in PATTERNS if pattern.search(name.lower())), "other")
+
+def classify(name: str, operator: str = "") -> str:
+    """The class of a kernel that is a part of `operator`; `other` where the table knows neither.
+
+    Whatever attention is made of is attention. Otherwise the kernel's own name decides.
+    """
+    if is_attention(operator):
+        return "attention"
+    texts = (name.lower(), operator.lower())
+    return next((kind for text in texts if text for kind, pattern in PATTERNS if pattern.search(text)), "other")
 
 
-def by_class(kernels: Iterable[tuple[str, float, float]], idle_s: float) -> dict[str, float]:
-    """Seconds per call by class, in the order of `CLASSES`; `kernels` are (name, seconds, occurrences) per call."""
+def is_attention(operator: str) -> bool:
+    """Whether it is an operator that computes attention, fused or not."""
+    return bool(_ATTENTION.search(operator.lower()))
+
+
+def is_fused_attention(name: str) -> bool:
+    """Whether a kernel is the whole of attention and not a part of it."""
+    return bool(_FUSED.search(name.lower())) and classify(name) == "attention"
+
+
+def is_softmax(name: str) -> bool:
+    """Whether a kernel computes a softmax, or the maximum that one begins with."""
+    return bool(_SOFTMAX.search(name.lower()))
+
+
+def is_batched(name: str) -> bool | None:
+    """Whether a product of matrices is one of two activations, as in attention; None where its name does not tell."""
+    text = name.lower()
+    # TensorFlow's product of matrices is its capitalised name; Paddle's small one has any number of axes.
+    return True if _BATCHED.search(text) else False if _OF_A_WEIGHT.search(text) or name == "MatMul" else None
+
+
+def rows(kernels: Iterable[Sequence]) -> list[tuple[str, float, float, str]]:
+    """Kernels as (name, seconds, occurrences, operator); profiles of before have no operator."""
+    return [(name, took, count, *(rest or [""])) for name, took, count, *rest in kernels]
+
+
+def by_class(kernels: Iterable[Sequence], idle_s: float) -> dict[str, float]:
+    """Seconds per call by class, in the order of `CLASSES`; kernels as `rows` takes them, per call."""
     seconds = dict.fromkeys(CLASSES, 0.0)
-    for name, took, _ in kernels:
-        seconds[classify(name)] += took
+    for name, took, _, operator in rows(kernels):
+        seconds[classify(name, operator)] += took
     return seconds | {"idle": idle_s}

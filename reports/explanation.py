@@ -7,7 +7,8 @@ from collections import defaultdict
 from rich.console import Console
 from rich.table import Table
 
-from measurement.kernels import CLASSES, classify
+from measurement import kernels
+from measurement.kernels import CLASSES, classify, is_fused_attention
 
 TOP_KERNELS = 8
 # A class is said to differ when it does by this share of eager's time.
@@ -51,10 +52,15 @@ def rows(group: list[dict]) -> list[tuple[str, ...]]:
             found.append((name, _flops(group[0].get("flops", {}), name), *times))
     found.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
     found.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
-    unknown = [sum(classify(name) == "other" for name, *_ in entry["kernels"]) for entry in group]
+    unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
     if any(unknown):
         found.append(("unknown kernels, in number", "", *map(str, unknown)))
     return found
+
+
+def of_class(entry: dict, kind: str) -> list[tuple[str, float, float, str]]:
+    """The kernels of a class: name, seconds and occurrences per call, and the operator that each is a part of."""
+    return [row for row in kernels.rows(entry["kernels"]) if classify(row[0], row[3]) == kind]
 
 
 def _flops(flops: dict[str, int], name: str) -> str:
@@ -68,10 +74,10 @@ def _milliseconds(seconds: float, whole: float) -> str:
 
 
 def top_kernels(entry: dict) -> list[tuple[str, ...]]:
-    """The longest kernels: milliseconds a call, occurrences, class and name."""
+    """The longest kernels: milliseconds a call, occurrences, class, name, and the operator that each is a part of."""
     return [
-        (f"{seconds * 1e3:.3g}", f"{count:.3g}", classify(name), shortened(name))
-        for name, seconds, count in entry["kernels"][:TOP_KERNELS]
+        (f"{seconds * 1e3:.3g}", f"{count:.3g}", classify(name, operator), shortened(name), operator)
+        for name, seconds, count, operator in kernels.rows(entry["kernels"])[:TOP_KERNELS]
     ]
 
 
@@ -99,15 +105,50 @@ def _difference(kind: str, gain_s: float, eager: dict, graph: dict) -> str:
     sentence = f"{graph['mode']}: {kind} {before:.3g} → {after:.3g} ms ({gain_s * 1e3:+.3g})"
     parts = []
     for entry, other in ((eager, graph), (graph, eager)):
-        theirs = {name for name, *_ in other["kernels"]}
-        own = [k for k in entry["kernels"] if classify(k[0]) == kind and k[0] not in theirs]
+        theirs = {name for name, *_ in of_class(other, kind)}
+        own = [row for row in of_class(entry, kind) if row[0] not in theirs]
         if own:
-            names = ", ".join(f"{shortened(name)} ({seconds * 1e3:.3g} ms)" for name, seconds, _ in own[:2])
+            names = ", ".join(f"{shortened(name)} ({seconds * 1e3:.3g} ms)" for name, seconds, *_ in own[:2])
             parts.append(f"only in {entry['mode']}: {names}")
-    counts = [sum(count for name, _, count in e["kernels"] if classify(name) == kind) for e in (eager, graph)]
+    counts = [sum(count for _, _, count, _ in of_class(entry, kind)) for entry in (eager, graph)]
     if counts[0] != counts[1]:
         parts.append(f"{counts[0]:.3g} → {counts[1]:.3g} kernels")
     return "; ".join([sentence, *parts]) + "."
+
+
+def attention(group: list[dict]) -> list[str]:
+    """A sentence where attention is one fused kernel in one mode and several in another."""
+    forms = {entry["mode"]: attention_form(entry) for entry in group}
+    if len({form for form in forms.values() if form}) < 2:
+        return []
+    return ["Attention is " + ", ".join(f"{form} in {mode}" for mode, form in forms.items() if form) + "."]
+
+
+def attention_form(entry: dict) -> str:
+    """`fused`, or `matrix products and a softmax`; empty where the profile shows no attention or does not tell."""
+    parts = of_class(entry, "attention")
+    if any(is_fused_attention(name) for name, *_ in parts):
+        return "fused"
+    products = any(classify(name) == "matmul" for name, *_ in parts)
+    return "matrix products and a softmax" if products else ""
+
+
+def not_known(group: list[dict]) -> list[str]:
+    """What a profile leaves open: the share of each mode's time in kernels that no rule knows, with the longest."""
+    found = []
+    for entry in group:
+        unknown = of_class(entry, "other")
+        if unknown:
+            names = ", ".join(shortened(name) for name, *_ in unknown[:3])
+            spent = sum(seconds for _, seconds, *_ in unknown)
+            share = f"{spent * 1e3:.3g} ms ({spent / total_s(entry):.1%})"
+            found.append(f"Not known: what {share} of {entry['mode']} are for, in kernels such as {names}.")
+    return found
+
+
+def sentences(group: list[dict]) -> list[str]:
+    """All that is said of a shape, in words."""
+    return [*differences(group), *attention(group), *not_known(group)]
 
 
 def show(entries: list[dict], console: Console) -> None:
@@ -120,11 +161,11 @@ def show(entries: list[dict], console: Console) -> None:
             table.add_row(*row)
         console.print(table)
         for entry in group:
-            kernels = Table("ms", "times", "class", f"longest kernels of {entry['mode']}")
+            longest = Table("ms", "times", "class", f"longest kernels of {entry['mode']}", "a part of")
             for row in top_kernels(entry):
-                kernels.add_row(*row)
-            console.print(kernels)
-        for sentence in differences(group):
+                longest.add_row(*row)
+            console.print(longest)
+        for sentence in sentences(group):
             console.print(sentence, highlight=False, markup=False)
     for entry in entries:
         if entry["status"] != "explained":
@@ -137,11 +178,11 @@ def markdown(entries: list[dict]) -> str:
     for name, group in by_shape(entries).items():
         parts.append(f"## {name}")
         parts.append(_table(("ms per call", "FLOPs", *(entry["mode"] for entry in group)), rows(group)))
-        parts.append("\n".join(f"- {sentence}" for sentence in differences(group)))
+        parts.append("\n".join(f"- {sentence}" for sentence in sentences(group)))
         for entry in group:
             trace = f" (trace: `{entry['trace']}`)" if entry["trace"] else ""
             parts.append(f"Longest kernels of {entry['mode']}{trace}:")
-            parts.append(_table(("ms", "times", "class", "kernel"), top_kernels(entry)))
+            parts.append(_table(("ms", "times", "class", "kernel", "a part of"), top_kernels(entry)))
     parts += [f"- {line(entry)}" for entry in entries if entry["status"] != "explained"]
     return "\n\n".join(part for part in parts if part) + "\n"
 

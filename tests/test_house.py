@@ -97,6 +97,7 @@ def allowed_to(path: Path) -> set[str] | None:
         }
         boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo", "frameworks.obstacles"}
         boundary |= {"frameworks.program"}
+        boundary |= {"frameworks.attribution"}
         return {
             "description.py": set(),
             "policies.py": set(),

@@ -10,7 +10,7 @@ from frameworks.xplane import Row
 
 
 def seconds(profile) -> dict[str, float]:
-    return {name: took for name, took, _ in profile.kernels}
+    return {name: took for name, took, *_ in profile.kernels}
 
 
 def test_an_operator_s_time_is_what_those_inside_it_leave():
@@ -32,7 +32,7 @@ def test_lanes_do_not_nest_and_busy_time_is_not_counted_twice():
     events = [Event("a", 0.0, 4.0, lane=1), Event("b", 1.0, 2.0, lane=2), Event("b", 6.0, 2.0, lane=2)]
     profile = reduce(events, wall_s=10.0, calls=2)
     assert seconds(profile) == {"a": 2.0, "b": 2.0}  # per call
-    assert dict((name, count) for name, _, count in profile.kernels) == {"a": 0.5, "b": 1.0}
+    assert dict((name, count) for name, _, count, _ in profile.kernels) == {"a": 0.5, "b": 1.0}
     assert profile.busy_s == 3.0
     assert profile.wall_s == 5.0
 
@@ -76,6 +76,17 @@ def test_what_is_inside_xla_s_kernels():
     assert operations["ynn_fusion.3"] == "dot,broadcast,multiply"
     assert operations["reduce.9"] == "reduce,add"
     assert operations["cublas.1"] == "__cublas$gemm"
+
+
+def test_a_product_with_a_batch_says_so():
+    batched = "dot(%p, %q), lhs_batch_dims={0}, lhs_contracting_dims={1}"
+    _, operations = hlo.parse(MODULE.replace("dot(%p, %q), lhs_contracting_dims={1}", batched))
+    assert operations["ynn_fusion.3"] == "batched-dot,broadcast,multiply"
+    config = 'backend_config={"dot_dimension_numbers":{"lhs_batch_dimensions":["0"]}}, custom_call_target'
+    _, operations = hlo.parse(MODULE.replace("custom_call_target", config))
+    assert operations["cublas.1"] == "batched-__cublas$gemm"
+    config = config.replace('["0"]', "[]")
+    assert hlo.parse(MODULE.replace("custom_call_target", config))[1]["cublas.1"] == "__cublas$gemm"
 
 
 def test_a_kernel_s_name_says_what_it_holds(tmp_path):

@@ -36,21 +36,42 @@ class Profiler:
         recorded.export_chrome_trace(str(trace))
         events = recorded.events()
         (whole,) = (e for e in events if e.name == CALLS and e.device_type == DeviceType.CPU)
-        kernels = _kernels(events) if on_gpu else _operators(events)
+        kernels = _kernels(events, _links(recorded)) if on_gpu else _operators(events)
         return reduce(kernels, whole.time_range.elapsed_us() * MICROSECONDS, calls, trace)
 
 
-def _event(event: Any) -> Event:
+def _event(event: Any, operators: tuple[str, ...] = ()) -> Event:
     times = event.time_range
     lane = event.device_resource_id if event.device_type == DeviceType.CUDA else event.thread
     name = re.sub(r"^graph_\d+_", "", event.name)  # Inductor numbers the graphs of a process
-    return Event(name, times.start * MICROSECONDS, times.elapsed_us() * MICROSECONDS, lane)
+    return Event(name, times.start * MICROSECONDS, times.elapsed_us() * MICROSECONDS, lane, operators)
 
 
-def _kernels(events: Any) -> list[Event]:
+def _kernels(events: Any, links: dict[int, int]) -> list[Event]:
+    """Kernels of a GPU with the operators that launched them; `links` leads from a launch to the operator's number."""
+    launchers = {e.id: e for e in events if e.device_type == DeviceType.CPU and OPERATORS in e.name}
     found = (e for e in events if e.device_type == DeviceType.CUDA and not e.is_user_annotation)
     # Annotations of the host appear again as ranges of the device.
-    return [_event(e) for e in found if e.name != CALLS and not e.name.startswith(("##", "Torch-Compiled"))]
+    kernels = [e for e in found if e.name != CALLS and not e.name.startswith(("##", "Torch-Compiled"))]
+    return [_event(e, _path(launchers.get(links.get(e.id, 0)))) for e in kernels]
+
+
+def _links(recorded: Any) -> dict[int, int]:
+    """By the number of a launch, that of the operator on the host; empty where torch, whose API it is not, has none."""
+    try:
+        events = recorded.profiler.kineto_results.events()
+        return {e.correlation_id(): e.linked_correlation_id() for e in events if e.device_type() == DeviceType.CUDA}
+    except AttributeError:
+        return {}
+
+
+def _path(event: Any) -> tuple[str, ...]:
+    """The operators around an operator and itself, the outermost first."""
+    names: list[str] = []
+    while event is not None:
+        names += [event.name] if OPERATORS in event.name else []
+        event = event.cpu_parent
+    return tuple(reversed(names))
 
 
 def _operators(events: Any) -> list[Event]:
