@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import shutil
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import frameworks
 from frameworks.adapter import Unsupported
-from frameworks.group import GroupWork, load_inputs
+from frameworks.group import GroupWork, Member, load_inputs
 from frameworks.profile import Profiler
 from measurement.cells import Cell
 from measurement.sampling import time_calls
@@ -53,10 +54,22 @@ class Explanation(GroupWork):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         profile = self.profiler.profile(member.step, self.adapter.synchronize, calls, folder)
+        attention = self.attention(member)
         self.channel.send(
             "cell", cell=cell.id, status="explained", latency_s=latency, calls=calls, profile=profile.to_json(),
-            backend=captured.backend, detail=captured.detail,
+            backend=captured.backend, detail=captured.detail, attention=attention,
         )  # fmt: skip
+
+    def attention(self, member: Member) -> list[dict]:
+        """How the mode calls the attention operator; what cannot be told is in the worker's log."""
+        self.channel.phase(member.cell, "attention")
+        try:
+            calls = self.profiler.attention(member.step, eager=member.cell.mode == "eager")
+            member.step.rewind()
+        except Exception:  # the profile stands all the same
+            traceback.print_exc()
+            return []
+        return calls
 
 
 def load_profiler(framework: str, dumps: str) -> Profiler | None:

@@ -59,6 +59,14 @@ class Profiler(Protocol):
     def profile(self, step: Step, synchronize: Callable[[Any], None], calls: int, folder: Path) -> Profile:
         """Profile `calls` calls of a warm step; files for a trace viewer go into `folder`."""
 
+    def attention(self, step: Step, eager: bool) -> list[dict]:
+        """How a warm step calls the framework's attention operator, each way with the framework's own choice.
+
+        Keys: `call` and `mask` (its arguments as text), `count` (a call of the step), `chosen` (the kernel), `refused`
+        (the fused kernels that it does not use, with its reasons). Empty where the framework does not tell.
+        """
+        return []
+
 
 def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | None = None) -> Profile:
     """The profile of `calls` calls that took `wall_s` seconds together."""

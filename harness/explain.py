@@ -146,4 +146,5 @@ def entry_of(cell: Cell, message: dict) -> dict:
         "classes": kernels.by_class(profile["kernels"], idle),
         "kernels": profile["kernels"],
         "trace": profile["trace"],
+        "attention": message.get("attention", []),
     }

@@ -133,6 +133,28 @@ def attention_form(entry: dict) -> str:
     return "matrix products and a softmax" if products else ""
 
 
+def refusals(group: list[dict]) -> list[str]:
+    """Where a framework's attention operator did not use a fused kernel: its own choice and its own reasons."""
+    calls = [(entry, call) for entry in group for call in entry.get("attention", [])]
+    found = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
+    masks = {entry["mode"]: ", ".join(sorted({call["mask"] for call in entry.get("attention", [])})) for entry in group}
+    eager = masks.get("eager")
+    others = [f"{mask} in {mode}" for mode, mask in masks.items() if mask and mask != eager]
+    if eager and others:
+        found.append(f"Attention mask: {eager} in eager, {', '.join(others)}.")
+    return found
+
+
+def _refusal(entry: dict, call: dict) -> str:
+    times = f"{call['count']} times a call" if call["count"] > 1 else "once a call"
+    reasons = [f"{kernel}: {reason.rstrip('.')}" for kernel, reason in call["refused"].items()]
+    why = ". Refused: " + "; ".join(reasons) if reasons else ", and does not say why"
+    return (
+        f"{entry['mode']}: the attention operator is called {times} with {call['call']}; {entry['framework']} chooses "
+        f"its composed path (math), no fused kernel{why}."
+    )
+
+
 def not_known(group: list[dict]) -> list[str]:
     """What a profile leaves open: the share of each mode's time in kernels that no rule knows, with the longest."""
     found = []
@@ -148,7 +170,7 @@ def not_known(group: list[dict]) -> list[str]:
 
 def sentences(group: list[dict]) -> list[str]:
     """All that is said of a shape, in words."""
-    return [*differences(group), *attention(group), *not_known(group)]
+    return [*differences(group), *attention(group), *refusals(group), *not_known(group)]
 
 
 def show(entries: list[dict], console: Console) -> None:

@@ -76,6 +76,27 @@ def test_unfused_attention_is_attention_and_said_to_be():
     assert explanation.attention([EAGER, {**EAGER, "mode": "graph"}]) == []
 
 
+MASKED = {
+    "call": "query bfloat16 (64,12,512,64); mask bool (64,1,512,512) stride (0,512,1,0)", "count": 12,
+    "mask": "bool (64,1,512,512) stride (0,512,1,0)", "chosen": "math",
+    "refused": {"flash": "Flash Attention does not support a mask.", "cuDNN": "torch gives no reason"},
+}  # fmt: skip
+
+
+def test_a_framework_s_own_refusal_is_printed():
+    eager = EAGER | {"framework": "alpha", "attention": [MASKED | {"mask": "none", "chosen": "flash", "refused": {}}]}
+    graph = GRAPH | {"framework": "alpha", "attention": [MASKED]}
+    refusal, mask = explanation.refusals([eager, graph])
+    assert refusal.startswith("graph: the attention operator is called 12 times a call with query bfloat16")
+    assert refusal.endswith(
+        "alpha chooses its composed path (math), no fused kernel. "
+        "Refused: flash: Flash Attention does not support a mask; cuDNN: torch gives no reason."
+    )
+    assert mask == "Attention mask: none in eager, bool (64,1,512,512) stride (0,512,1,0) in graph."
+    assert explanation.refusals([eager, eager | {"mode": "graph"}]) == []
+    assert explanation.refusals([EAGER, GRAPH]) == []  # frameworks that do not tell
+
+
 def test_what_no_rule_knows_is_said():
     odd = entry("graph", [("nvjet_a", 3.0, 1), ("spectre_7", 1.0, 1)])
     assert explanation.not_known([EAGER, odd]) == [

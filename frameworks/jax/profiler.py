@@ -9,11 +9,12 @@ from typing import Any
 import jax
 
 from frameworks import hlo, xplane
+from frameworks import profile as boundary
 from frameworks.adapter import Step
 from frameworks.profile import Profile, reduce
 
 
-class Profiler:
+class Profiler(boundary.Profiler):
     """Reads the profile that JAX writes. `dumps` is where XLA writes the modules it compiles."""
 
     def __init__(self, dumps: Path) -> None:

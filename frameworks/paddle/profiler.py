@@ -12,6 +12,7 @@ from typing import Any
 import paddle
 from paddle import profiler
 
+from frameworks import profile as boundary
 from frameworks.adapter import Step
 from frameworks.profile import Event, Profile, reduce
 
@@ -20,7 +21,7 @@ OPERATORS, KERNELS = ("Operator",), ("Kernel", "Memcpy", "Memset")
 MICROSECONDS = 1e-6
 
 
-class Profiler:
+class Profiler(boundary.Profiler):
     """Reads the Chrome trace that Paddle writes; its own summary is text."""
 
     def __init__(self, dumps: Path) -> None:

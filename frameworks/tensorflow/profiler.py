@@ -10,11 +10,12 @@ import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from frameworks import hlo, xplane
+from frameworks import profile as boundary
 from frameworks.adapter import Step
 from frameworks.profile import Profile, reduce
 
 
-class Profiler:
+class Profiler(boundary.Profiler):
     """Reads the profile that TensorFlow writes. `dumps` is where XLA writes the modules it compiles."""
 
     def __init__(self, dumps: Path) -> None:

@@ -11,8 +11,10 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
+from frameworks import profile as boundary
 from frameworks.adapter import Step
 from frameworks.profile import Event, Profile, reduce
+from frameworks.torch import attention
 
 CALLS = "calls"
 # On the CPU: operators (aten::addmm, mkldnn::...) and generated kernels. The rest are wrappers, whose time is overhead.
@@ -20,7 +22,7 @@ OPERATORS, GENERATED = "::", "cpp_fused"
 MICROSECONDS = 1e-6
 
 
-class Profiler:
+class Profiler(boundary.Profiler):
     """Made before anything is compiled: Inductor must write its CPU kernels' names into the code it generates."""
 
     def __init__(self, dumps: Path) -> None:
@@ -38,6 +40,9 @@ class Profiler:
         (whole,) = (e for e in events if e.name == CALLS and e.device_type == DeviceType.CPU)
         kernels = _kernels(events, _links(recorded)) if on_gpu else _operators(events)
         return reduce(kernels, whole.time_range.elapsed_us() * MICROSECONDS, calls, trace)
+
+    def attention(self, step: Step, eager: bool) -> list[dict]:
+        return attention.described(step, eager)
 
 
 def _event(event: Any, operators: tuple[str, ...] = ()) -> Event:
