@@ -1,11 +1,13 @@
-"""One group under the profiler in a worker: prepare each mode, warm it up, time it, and profile a few calls."""
+"""One group under the profiler in a worker: prepare its modes, time them in turn, and profile a few calls of each."""
 
 from __future__ import annotations
 
 import math
+import random
 import shutil
 import traceback
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import frameworks
@@ -13,12 +15,13 @@ from frameworks.adapter import Unsupported
 from frameworks.group import GroupWork, Member, load_inputs
 from frameworks.profile import Profiler
 from measurement.cells import Cell
-from measurement.sampling import time_calls
+from measurement.profiles import EXPLAINED
+from measurement.sampling import take_rounds
+from measurement.warm_up import warm_up
 
 if TYPE_CHECKING:
     from frameworks.worker import Worker
 
-WARM_CALLS = 5
 # Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
 
@@ -31,33 +34,54 @@ class Explanation(GroupWork):
         self.profiler = profiler
 
     def run(self) -> None:
-        """Profile every cell; each ends in one message. Frees what the group held."""
-        cells = self.startable()
+        """Time the modes alternately and profile each; every cell ends in one message. Frees what the group held."""
+        cells, members = self.startable(), []
         weights, inputs = self.weights(), load_inputs(self.group["inputs"])
         for cell in cells:
             with self.worker.reporting([cell]):
-                self.explain(cell, weights, inputs)
+                members.append(self.warm(cell, weights, inputs))
+        self.sample(members)
+        for member in members:
+            with self.worker.reporting([member.cell]):
+                self.explain(member)
+        members.clear()
         self.adapter.release()
 
-    def explain(self, cell: Cell, weights, inputs) -> None:
-        """Profile one mode and report it. Raises Unsupported where the framework has no profiler here."""
+    def warm(self, cell: Cell, weights, inputs) -> Member:
+        """One mode, built and warm. Raises Unsupported where the framework has no profiler here."""
         if self.profiler is None:
             raise Unsupported(f"{self.worker.description.title} has no profiler here.")
         member = self.first_called(cell, weights, inputs)
-        contender, captured = member.contender, member.captured
         self.channel.phase(cell, "warm-up")
-        time_calls(contender, WARM_CALLS, self.worker.clocks)
-        latency = time_calls(contender, WARM_CALLS, self.worker.clocks)
+        warm_up(member.contender, EXPLAINED, self.worker.clocks)
+        return member
+
+    def sample(self, members: list[Member]) -> None:
+        """Time the modes in turn, before the profiler, which some frameworks do not take away without a trace."""
+        job, cells = self.worker.job, [member.cell for member in members]
+        if not members:
+            return
+        self.channel.phase(cells[0], "sampling")
+        order = random.Random(f"{job['seed']}/{cells[0].group_id}")
+        with self.worker.reporting(cells) as trouble:
+            take_rounds([member.contender for member in members], EXPLAINED, self.worker.clocks, order)
+        if trouble:
+            members.clear()
+
+    def explain(self, member: Member) -> None:
+        """Profile one mode and report it."""
+        cell, captured, samples = member.cell, member.captured, member.contender.samples
+        latency = median(samples)
         calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
         self.channel.phase(cell, "profile")
         folder = Path(self.group["traces"]) / cell.mode
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         profile = self.profiler.profile(member.step, self.adapter.synchronize, calls, folder)
-        attention = self.attention(member)
         self.channel.send(
-            "cell", cell=cell.id, status="explained", latency_s=latency, calls=calls, profile=profile.to_json(),
-            backend=captured.backend, detail=captured.detail, attention=attention,
+            "cell", cell=cell.id, status="explained", latency_s=latency, samples_s=samples, calls=calls,
+            profile=profile.to_json(), backend=captured.backend, detail=captured.detail,
+            attention=self.attention(member),
         )  # fmt: skip
 
     def attention(self, member: Member) -> list[dict]:

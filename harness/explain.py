@@ -6,8 +6,10 @@ import argparse
 import os
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+
+from rich.console import Console
 
 import frameworks
 import workloads
@@ -21,7 +23,7 @@ from harness.sweep import UsageError
 from launchers import local
 from measurement import kernels
 from measurement.cells import Cell
-from reports import explanation, terminal
+from reports import causes, explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
 INTERRUPTED = 130
@@ -36,14 +38,9 @@ def explain(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)
     folder = folder_for(arguments)
-    done = {entry["cell"] for entry in entries_in(folder)}
     interpreters = bench.prepare_environments(planned, arguments.python, console)
     store = Store(wanted.weights, wanted.seed)
-    try:
-        groups = [group for bundle in planned.bundles for group in bundle.groups]
-        store.prepare(groups, lambda text: console.print(text, highlight=False))
-    except MaterialsError as error:
-        raise UsageError(str(error)) from None
+    prepare(store, planned, console)
     run = runs.Run(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
     run.write(FILE, {"given": given, "command": sys.argv, "started_at": runs.utc_now()})
@@ -51,13 +48,13 @@ def explain(arguments: argparse.Namespace) -> int:
         run=run, sweep=wanted, profile=plan.profile_of(wanted), context=None, display=None, interpreters=interpreters,
         materials=store, timeout_s=arguments.timeout, with_peaks=False,
     )  # fmt: skip
-    for cell_id, reason in planned.impossible.items():
-        console.print(f"{cell_id}: unsupported: {reason}", highlight=False, markup=False, soft_wrap=True)
     try:
-        for bundle in planned.bundles:
-            for entry in profiled(executor, bundle, done):
-                runs.append_line(folder / ENTRIES, entry)
-                console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
+        take(planned, executor, console)
+        controls = plan.arranged(control_cells(entries_in(folder)), wanted, frozenset(done_in(folder)))
+        if controls.bundles:
+            console.print("A graph mode loses to eager mode: controls follow.", highlight=False)
+            prepare(store, controls, console)
+        take(controls, executor, console, control=True)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is profiled is kept in {folder}.", soft_wrap=True)
         return INTERRUPTED
@@ -66,6 +63,52 @@ def explain(arguments: argparse.Namespace) -> int:
     (folder / "explanation.md").write_text(explanation.markdown(entries))
     console.print(f"Written: {folder / 'explanation.md'}", highlight=False, soft_wrap=True)
     return 0
+
+
+def prepare(store: Store, planned: plan.Plan, console: Console) -> None:
+    """Make the weights and inputs of a plan. Raises UsageError."""
+    try:
+        groups = [group for bundle in planned.bundles for group in bundle.groups]
+        store.prepare(groups, lambda text: console.print(text, highlight=False))
+    except MaterialsError as error:
+        raise UsageError(str(error)) from None
+
+
+def take(planned: plan.Plan, executor: Executor, console: Console, control: bool = False) -> None:
+    """Profile what a plan holds and the folder lacks; each cell's entry is on disk before the next begins."""
+    folder = executor.run.folder
+    done = done_in(folder)
+    for cell in planned.cells:
+        if reason := planned.impossible.get(cell.id):
+            console.print(f"{cell.id}: unsupported: {reason}", highlight=False, markup=False, soft_wrap=True)
+            if control and cell.id not in done:  # that a control cannot be had is a part of the answer
+                entry = entry_of(cell, {"status": "unsupported", "reason": reason})
+                runs.append_line(folder / ENTRIES, entry | {"control": True})
+    for bundle in planned.bundles:
+        for entry in profiled(executor, bundle, done):
+            runs.append_line(folder / ENTRIES, entry | {"control": True} if control else entry)
+            console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
+
+
+def control_cells(entries: list[dict]) -> list[Cell]:
+    """Where a graph mode loses, the cells in which causes are apart (`reports.causes`), eager mode's with each."""
+    shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
+    losers = [graph for group in shapes.values() for graph in causes.losing(group)]
+    identities = [graph | changes for graph in losers for changes in causes.controls(graph).values()]
+    cells = (varied(identity, mode) for identity in identities for mode in ("eager", identity["mode"]))
+    return list({cell.id: cell for cell in cells if cell}.values())
+
+
+def varied(identity: dict, mode: str) -> Cell | None:
+    """The cell of an identity as entries have it; None where the workload has no such implementation or parameter."""
+    workload = workloads.get(identity["workload"], identity["pass_name"])
+    values, implementation = identity["parameters"], identity["implementation"]
+    known = [p for p in workload.parameters if implementation in p.implementations]
+    if implementation not in workload.implementations or values.keys() - {parameter.name for parameter in known}:
+        return None
+    parameters = {parameter.name: values.get(parameter.name, parameter.default) for parameter in known}
+    own = {field.name: identity[field.name] for field in fields(Cell)}
+    return Cell.from_json(own | {"parameters": parameters, "mode": mode})
 
 
 def folder_for(arguments: argparse.Namespace) -> Path:
@@ -83,6 +126,11 @@ def entries_in(folder: Path) -> list[dict]:
     return list(recordfile.json_lines(folder / ENTRIES))
 
 
+def done_in(folder: Path) -> set[str]:
+    """The cells that have been profiled, or found impossible to profile."""
+    return {entry["cell"] for entry in entries_in(folder)}
+
+
 def profiled(executor: Executor, bundle: Bundle, done: set[str]):
     """One entry for every cell of a bundle that has none: its profile by class, or why there is none."""
     groups = [group for group in bundle.groups if any(cell.id not in done for cell in group.cells)]
@@ -97,7 +145,7 @@ def profiled(executor: Executor, bundle: Bundle, done: set[str]):
         try:
             for message in local.run(launch, job_for(executor, groups, folder)):
                 if message["type"] == "cell" and message["cell"] in left:
-                    yield entry_of(left.pop(message["cell"]), message)
+                    yield entry_of(left.pop(message["cell"]), message, folder.name)
         except local.WorkerFailure as error:
             failure = Failure(error.status, str(error), local.log_tail(launch.log))
         finally:
@@ -124,8 +172,11 @@ def job_for(executor: Executor, groups: list, folder: Path) -> dict:
     return job
 
 
-def entry_of(cell: Cell, message: dict) -> dict:
-    """The cell with its profile reduced to classes, or with the reason why it has none."""
+def entry_of(cell: Cell, message: dict, launch: str = "") -> dict:
+    """The cell with its profile reduced to classes, or with the reason why it has none.
+
+    Cells of one `launch` were timed in turn.
+    """
     entry = {**cell.to_json(), "cell": cell.id, "status": message["status"], "reason": message.get("reason")}
     if message["status"] != "explained":
         return entry
@@ -138,6 +189,8 @@ def entry_of(cell: Cell, message: dict) -> dict:
     return entry | {
         "flops": {operator.operator_class: operator.flops for operator in cost.operators},
         "latency_s": message["latency_s"],
+        "samples_s": message["samples_s"],
+        "launch": launch,
         "profiled_s": profile["wall_s"],
         "busy_s": profile["busy_s"],
         "calls": message["calls"],

@@ -161,7 +161,11 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
     A group that is partly finished is measured with its eager cell again, since a ratio needs both; only the missing
     cells get records.
     """
-    cells = cells_of(sweep)
+    return arranged(cells_of(sweep), sweep, finished)
+
+
+def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
+    """The launches for those of `cells` that have no record yet."""
     impossible = {cell.id: reason for cell in cells if (reason := known_obstacle(cell))}
     groups: dict[str, list[Cell]] = {}
     for cell in cells:

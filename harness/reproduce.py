@@ -180,7 +180,8 @@ def measure(part: Sweep, folder: Path | None, arguments: argparse.Namespace, con
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """What the sweeps of a reproduction have left in its folder."""
     records = [record for part in chosen for record in recordfile.json_lines(folder / part.name / "records.jsonl")]
-    profiles = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
+    entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
+    profiles = [entry for entry in entries if not entry.get("control")]
     return Evidence(Records(records), tuple(explanation.explained(profiles)))
 
 

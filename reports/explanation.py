@@ -9,6 +9,7 @@ from rich.table import Table
 
 from measurement import kernels
 from measurement.kernels import CLASSES, classify, is_fused_attention
+from reports import causes
 
 TOP_KERNELS = 8
 # A class is said to differ when it does by this share of eager's time.
@@ -52,6 +53,9 @@ def rows(group: list[dict]) -> list[tuple[str, ...]]:
             found.append((name, _flops(group[0].get("flops", {}), name), *times))
     found.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
     found.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
+    speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if group[0]["mode"] == "eager" else []
+    if any(speedups):
+        found.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
     if any(unknown):
         found.append(("unknown kernels, in number", "", *map(str, unknown)))
@@ -168,16 +172,22 @@ def not_known(group: list[dict]) -> list[str]:
     return found
 
 
-def sentences(group: list[dict]) -> list[str]:
-    """All that is said of a shape, in words."""
-    return [*differences(group), *attention(group), *refusals(group), *not_known(group)]
+def sentences(group: list[dict], entries: list[dict]) -> list[str]:
+    """All that is said of a shape, in words; `entries` are all cells, among which its controls are."""
+    reasons = [] if group[0].get("control") else causes.why(group, entries)
+    return [*reasons, *differences(group), *attention(group), *refusals(group), *not_known(group)]
+
+
+def title(name: str, group: list[dict]) -> str:
+    """A shape's name; controls are told from what was asked for."""
+    return f"{name} (control)" if group[0].get("control") else name
 
 
 def show(entries: list[dict], console: Console) -> None:
     """Print every shape's table, its longest kernels and what differs."""
     for name, group in by_shape(entries).items():
         modes = [entry["mode"] for entry in group]
-        console.print(f"\n{name}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"\n{title(name, group)}", highlight=False, markup=False, soft_wrap=True)
         table = Table("ms per call", "FLOPs", *modes)
         for row in rows(group):
             table.add_row(*row)
@@ -187,7 +197,7 @@ def show(entries: list[dict], console: Console) -> None:
             for row in top_kernels(entry):
                 longest.add_row(*row)
             console.print(longest)
-        for sentence in sentences(group):
+        for sentence in sentences(group, entries):
             console.print(sentence, highlight=False, markup=False)
     for entry in entries:
         if entry["status"] != "explained":
@@ -198,9 +208,9 @@ def markdown(entries: list[dict]) -> str:
     """The same as Markdown."""
     parts = ["# Where the time goes"]
     for name, group in by_shape(entries).items():
-        parts.append(f"## {name}")
+        parts.append(f"## {title(name, group)}")
         parts.append(_table(("ms per call", "FLOPs", *(entry["mode"] for entry in group)), rows(group)))
-        parts.append("\n".join(f"- {sentence}" for sentence in sentences(group)))
+        parts.append("\n".join(f"- {sentence}" for sentence in sentences(group, entries)))
         for entry in group:
             trace = f" (trace: `{entry['trace']}`)" if entry["trace"] else ""
             parts.append(f"Longest kernels of {entry['mode']}{trace}:")

@@ -70,7 +70,7 @@ def test_unfused_attention_is_attention_and_said_to_be():
     graph = entry("graph", [("nvjet_a", 9.0, 72), *parts])
     assert graph["classes"]["attention"] == pytest.approx(0.0221)
     assert explanation.differences([EAGER, graph])[0].startswith("graph: attention 3 → 22.1 ms (+19.1)")
-    assert "Attention is fused in eager, matrix products and a softmax in graph." in explanation.sentences(
+    assert "Attention is fused in eager, matrix products and a softmax in graph." in explanation.attention(
         [EAGER, graph]
     )
     assert explanation.attention([EAGER, {**EAGER, "mode": "graph"}]) == []
@@ -152,6 +152,7 @@ def test_every_framework_is_explained(name, tmp_path):
         assert shared >= found["busy_s"] * (1 - 1e-6)
         assert found["classes"]["idle"] == pytest.approx(found["profiled_s"] - found["busy_s"])
         assert Path(found["trace"]).stat().st_size > 0
+        assert len(found["samples_s"]) > 1
     page = (tmp_path / "run/explanation.md").read_text()
     assert "| ms per call | FLOPs | eager |" in page
     assert not list((tmp_path / "run/launches").glob("*/dumps"))
@@ -167,6 +168,7 @@ def test_attention_is_found_however_it_is_computed(name, tmp_path):
     done = explain(tmp_path / "run", *words, "--attention", "explicit")
     assert done.returncode == 0, done.stdout
     entries = explanation.explained(entries_in(tmp_path / "run"))
+    entries = [found for found in entries if not found.get("control")]  # on a busy machine a graph may lose
     assert len(entries) == 2, done.stdout
     for found in entries:
         parts = explanation.of_class(found, "attention")

@@ -1,0 +1,131 @@
+"""Why a graph mode loses to eager mode, as far as a control separates causes; else that it is not known.
+
+A control is the same cell with one thing changed. Where the loss stays, that thing is not its cause; where it goes, the
+cause is in what the control changed, and no closer than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from measurement.statistics import Interval, independent_ratio, log_ratios, median_interval, ratio
+
+MASK, PLAIN = "mask", "plain"
+OTHER_MASK = {"none": "full", "full": "none"}
+IDENTITY = (
+    "framework",
+    "workload",
+    "implementation",
+    "pass_name",
+    "device",
+    "dtype",
+    "threads",
+    "parameters",
+    "shapes",
+)
+
+
+def speedup(eager: dict, graph: dict) -> Interval | None:
+    """Eager's time over the graph's with its 95 % interval; None from fewer than six samples.
+
+    Samples of one launch were taken in turn and are compared round by round.
+    """
+    samples = [entry.get("samples_s") or [] for entry in (eager, graph)]
+    if eager.get("launch") == graph.get("launch") and len(samples[0]) == len(samples[1]):
+        return ratio([log_ratios(*samples)])
+    intervals = [median_interval(times) for times in samples]
+    return independent_ratio(*intervals) if all(intervals) else None
+
+
+def loses(interval: Interval | None) -> bool:
+    """Whether graph mode is slower by more than the interval."""
+    return interval is not None and interval.high < 1
+
+
+def losing(group: Sequence[dict]) -> list[dict]:
+    """The graph modes of a shape that lose to its eager mode, which comes first."""
+    if not group or group[0]["mode"] != "eager":
+        return []
+    return [entry for entry in group[1:] if loses(speedup(group[0], entry))]
+
+
+def controls(cell: dict) -> dict[str, dict]:
+    """What of a cell's identity each control changes, by its name; whether a workload knows of it, the planner says.
+
+    `cell` has the keys of a profiled cell. The mask is given where it was not, and left out where it was. The suite's
+    own model with the framework's fused attention operator takes the place of the library's, and of attention that is
+    written out.
+    """
+    parameters, found = cell["parameters"], {}
+    if parameters.get("mask") in OTHER_MASK:
+        found[MASK] = {"parameters": parameters | {"mask": OTHER_MASK[parameters["mask"]]}}
+    if cell["implementation"] != "plain" or parameters.get("attention") == "explicit":
+        found[PLAIN] = {"implementation": "plain", "parameters": parameters | {"attention": "fused"}}
+    return found
+
+
+def identity(cell: dict) -> tuple:
+    """What cells that differ in their mode alone have in common."""
+    return tuple(tuple(sorted(v.items())) if isinstance(v := cell.get(name), dict) else v for name in IDENTITY)
+
+
+def why(group: Sequence[dict], entries: Sequence[dict]) -> list[str]:
+    """Sentences on every graph mode of a shape that loses: what each control shows, and whether a cause is left open.
+
+    `entries` are all cells that were profiled, with those that could not be.
+    """
+    return [sentence for graph in losing(group) for sentence in _why(group[0], graph, entries)]
+
+
+def _why(eager: dict, graph: dict, entries: Sequence[dict]) -> list[str]:
+    mode, loss = graph["mode"], speedup(eager, graph)
+    shows = [f"{mode} loses to eager: {shown(loss)}."]
+    known = False
+    for name, changes in controls(graph).items():
+        pair = {entry["mode"]: entry for entry in entries if identity(entry) == identity(graph | changes)}
+        if mode in pair:
+            circumstances, part = _words(name, graph, changes)
+            sentence, separates = _shows(mode, loss, pair.get("eager"), pair[mode], circumstances, part)
+            shows.append(sentence)
+            known |= separates
+    if not known:
+        shows.append(
+            f"Not known: why {mode} loses here; {'no control separates it' if shows[1:] else 'no control ran'}."
+        )
+    return shows
+
+
+def _words(name: str, graph: dict, changes: dict) -> tuple[str, str]:
+    """How a control differs, and what of the losing cell it leaves out."""
+    if name == MASK and changes["parameters"]["mask"] == "full":
+        return "with the mask given in both modes", "what is done where no mask is given"
+    if name == MASK:
+        return "with no mask given in either mode", "the mask that is given"
+    part = "attention that is written out" if graph["implementation"] == "plain" else "the library's model"
+    return "in the suite's own model with the framework's fused attention", part
+
+
+def _shows(
+    mode: str, loss: Interval, eager: dict | None, graph: dict, circumstances: str, part: str
+) -> tuple[str, bool]:
+    """What a control shows, in a sentence, and whether it tells where the loss comes from."""
+    failed = [entry for entry in (graph, eager) if entry is None or entry["status"] != "explained"]
+    if failed:
+        reason = failed[0]["reason"] if failed[0] else "eager mode was not measured."
+        return f"Not known: how {mode} does {circumstances}: {reason.rstrip('.')}.", False
+    interval = speedup(eager, graph)
+    if interval is None:
+        return f"Not known: how {mode} does {circumstances}: too few samples for an interval.", False
+    beginning = f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(interval)}"
+    if interval.low > loss.high:
+        if loses(interval):
+            return f"{beginning}: a part of the loss comes with {part}; the rest is not known.", False
+        return f"{beginning}: the loss comes with {part}.", True
+    if loses(interval):
+        return f"{beginning}: the loss is there too, so {part} does not explain it.", False
+    return f"{beginning}: cannot tell whether the loss comes with {part}.", False
+
+
+def shown(interval: Interval) -> str:
+    """A speedup with its interval."""
+    return f"{interval.value:.3g}x ({interval.low:.3g} to {interval.high:.3g})"

@@ -1,0 +1,172 @@
+"""What `make explain` says of a graph mode that loses: rules on synthetic samples, and the controls that it plans."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from harness import bench, explain, sweep
+from measurement.kernels import CLASSES
+from reports import causes, explanation
+
+SCATTER = (0.99, 0.995, 1.0, 1.0, 1.005, 1.01, 0.99, 1.01, 1.0, 0.995)
+
+
+def entry(mode: str, seconds: float, launch: str = "0001", scatter=SCATTER, **changes) -> dict:
+    """A profiled cell of BERT-tiny in torch whose calls take about `seconds`."""
+    cell = {
+        "framework": "torch", "workload": "bert-tiny", "implementation": "library", "pass_name": "inference",
+        "device": "cpu", "dtype": "fp32", "threads": 1, "parameters": {"batch_size": 2, "seq_len": 16, "mask": "none"},
+        "shapes": "static", "mode": mode,
+    } | changes  # fmt: skip
+    samples = [seconds * share for share in scatter]
+    name = f"{cell['implementation']}/{json.dumps(cell['parameters'])}/{mode}"
+    return cell | {
+        "cell": name, "status": "explained", "launch": launch, "samples_s": samples, "latency_s": seconds,
+        "classes": dict.fromkeys(CLASSES, 0.0) | {"matmul": seconds}, "kernels": [], "trace": None,
+    }  # fmt: skip
+
+
+def pair(eager_s: float, graph_s: float, **changes) -> list[dict]:
+    return [entry("eager", eager_s, **changes), entry("inductor", graph_s, **changes)]
+
+
+def masked(eager_s: float, graph_s: float, **changes) -> list[dict]:
+    return pair(eager_s, graph_s, parameters={"batch_size": 2, "seq_len": 16, "mask": "full"}, **changes)
+
+
+def plain(eager_s: float, graph_s: float, **changes) -> list[dict]:
+    parameters = {"batch_size": 2, "seq_len": 16, "mask": "none", "attention": "fused"}
+    return pair(eager_s, graph_s, parameters=parameters, implementation="plain", **changes)
+
+
+LOSS = pair(1.0, 2.4)
+
+
+def said(*controls: list[dict]) -> list[str]:
+    return causes.why(LOSS, [*LOSS, *(entry for control in controls for entry in control)])
+
+
+def test_a_loss_that_goes_with_the_mask_comes_with_it():
+    loss, mask = said(masked(1.0, 0.9))
+    assert loss.startswith("inductor loses to eager: 0.417x (0.4")
+    assert mask.startswith("With the mask given in both modes, inductor is 1.11x (1.1")
+    assert mask.endswith(": the loss comes with what is done where no mask is given.")
+
+
+def test_a_loss_that_the_suite_s_own_model_has_not_comes_with_the_library_s():
+    *_, model = said(plain(1.0, 0.9))
+    assert model.startswith("In the suite's own model with the framework's fused attention, inductor is 1.11x")
+    assert model.endswith(": the loss comes with the library's model.")
+
+
+def test_a_loss_that_stays_is_not_explained():
+    _, mask, model, left = said(masked(1.0, 2.4), plain(1.0, 2.5))
+    assert "inductor is 0.417x (0.417 to 0.417): the loss is there too" in mask
+    assert mask.endswith(", so what is done where no mask is given does not explain it.")
+    assert "the library's model does not explain it" in model
+    assert left == "Not known: why inductor loses here; no control separates it."
+
+
+def test_a_part_of_a_loss_leaves_the_rest_unknown():
+    _, mask, left = said(masked(1.0, 1.2))
+    assert mask.endswith(": a part of the loss comes with what is done where no mask is given; the rest is not known.")
+    assert left.startswith("Not known")
+
+
+def test_a_control_that_scatters_cannot_tell():
+    noisy = masked(1.0, 2.0)
+    noisy[1]["samples_s"] = [0.4, 4.0, 0.5, 3.0, 2.0, 0.6, 5.0, 2.5, 0.4, 2.2]
+    _, mask, left = said(noisy)
+    assert mask.endswith(": cannot tell whether the loss comes with what is done where no mask is given.")
+    assert left.startswith("Not known")
+
+
+def test_a_control_without_an_interval_cannot_tell():
+    few = masked(1.0, 0.9, scatter=SCATTER[:3])
+    _, mask, left = said(few)
+    assert mask == "Not known: how inductor does with the mask given in both modes: too few samples for an interval."
+    assert left.startswith("Not known")
+
+
+def test_a_control_that_could_not_run_says_why():
+    eager, graph = plain(1.0, 1.0)
+    refused = {"status": "unsupported", "reason": "It refuses this shape.", "samples_s": []}
+    _, model, left = said([eager, graph | refused])
+    assert model.endswith("the framework's fused attention: It refuses this shape.")
+    assert left.startswith("Not known")
+    assert said([graph])[1].endswith(": eager mode was not measured.")
+
+
+def test_without_a_control_nothing_is_known():
+    assert said()[1:] == ["Not known: why inductor loses here; no control ran."]
+
+
+def test_no_loss_no_reason():
+    for others in (pair(1.0, 1.0), pair(1.0, 0.5), pair(1.0, 2.4, scatter=SCATTER[:5]), LOSS[1:]):
+        assert causes.why(others, others) == []
+    scattered = [entry("eager", 1.0), entry("inductor", 1.05)]
+    scattered[1]["samples_s"] = [0.5, 2.0, 0.6, 1.8, 1.05, 0.7, 2.2, 1.3, 0.5, 1.2]
+    assert causes.why(scattered, scattered) == []  # slower, and not by more than its interval
+
+
+def test_samples_of_two_launches_are_not_paired():
+    assert causes.speedup(entry("eager", 1.0), entry("inductor", 2.0)).relative_half_width < 1e-9  # round by round
+    apart = causes.speedup(entry("eager", 1.0), entry("inductor", 2.0, launch="0002"))
+    assert 0.48 < apart.low < 0.499 < 0.501 < apart.high < 0.52
+    assert causes.speedup({}, {}) is None  # profiles of before
+
+
+def test_reasons_are_printed_with_the_shape_and_controls_named():
+    controls = [entry | {"control": True} for entry in masked(1.0, 0.9)]
+    page = explanation.markdown([*LOSS, *controls])
+    assert "- inductor loses to eager: 0.417x" in page
+    assert "(control)" in page
+    assert page.count("loses to eager") == 1
+
+
+def test_controls_are_planned_where_a_mode_loses():
+    cells = explain.control_cells(LOSS)
+    assert [(cell.implementation, cell.mode, dict(cell.parameters)) for cell in cells] == [
+        ("library", "eager", {"batch_size": 2, "seq_len": 16, "mask": "full"}),
+        ("library", "inductor", {"batch_size": 2, "seq_len": 16, "mask": "full"}),
+        ("plain", "eager", {"batch_size": 2, "seq_len": 16, "mask": "none", "attention": "fused"}),
+        ("plain", "inductor", {"batch_size": 2, "seq_len": 16, "mask": "none", "attention": "fused"}),
+    ]
+    assert explain.control_cells(pair(1.0, 0.9)) == []
+    assert explain.control_cells([entry | {"control": True} for entry in LOSS]) == []  # no control of a control
+
+
+def test_what_a_workload_has_not_is_no_control():
+    mlp = {"workload": "mlp", "implementation": "plain", "parameters": {"batch_size": 1, "width": 64, "depth": 2}}
+    assert explain.control_cells(pair(1.0, 2.4, **mlp)) == []
+    fused = {
+        "implementation": "plain",
+        "parameters": {"batch_size": 2, "seq_len": 16, "mask": "full", "attention": "fused"},
+    }
+    assert {dict(cell.parameters)["mask"] for cell in explain.control_cells(pair(1.0, 2.4, **fused))} == {"none"}
+
+
+@pytest.mark.parametrize(("graph_s", "controls"), [(2.4, True), (0.9, False)])
+def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monkeypatch):
+    def profiled(executor, bundle, done):
+        for cell in (cell for group in bundle.groups for cell in group.cells if cell.id not in done):
+            seconds = {"eager": 1.0, "inductor": graph_s}[cell.mode]
+            yield entry(cell.mode, seconds) | cell.to_json() | {"cell": cell.id}
+
+    monkeypatch.setattr(explain, "profiled", profiled)
+    monkeypatch.setattr(bench, "prepare_environments", lambda *_: {})
+    monkeypatch.setattr(explain, "Store", lambda *_: SimpleNamespace(prepare=lambda *_: None))
+    flags = dict.fromkeys([axis.flag for axis in sweep.AXES.values()] + [*sweep.OPTIONS, *sweep.parameter_flags()])
+    flags |= {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
+    words = {name.replace("-", "_"): value for name, value in flags.items()}
+    out = tmp_path / "run"
+    words |= {"sweep": None, "out": str(out), "resume": None, "timeout": 9.0, "python": None, "dry_run": False}
+    assert explain.explain(argparse.Namespace(**words)) == 0
+    entries = explain.entries_in(out)
+    assert [found.get("control", False) for found in entries] == [False, False] + [True] * 4 * controls
+    page = (out / "explanation.md").read_text()
+    assert ("no control separates it" in page) is controls
