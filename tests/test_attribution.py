@@ -94,7 +94,8 @@ def test_the_projection_of_the_values_between_the_scores_and_the_softmax_is_not_
 @pytest.mark.parametrize(
     "names",
     [
-        ("aten::bmm", "aten::addmm", "aten::addmm", "aten::addmm", "aten::_softmax", "aten::addmm"),  # a classifier's
+        # A classifier's, between the attention of one call and of the next.
+        ("aten::bmm", *["aten::addmm"] * 3, "aten::_softmax", *["aten::addmm"] * 3, "aten::bmm"),
         ("aten::bmm", "aten::_log_softmax", "aten::bmm"),  # a loss's
         ("aten::bmm", "aten::gelu", "aten::bmm"),  # batched products without a softmax
         ("aten::_softmax", "aten::bmm"),
