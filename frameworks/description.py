@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`."""
+    """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`.
+
+    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do.
+    """
 
     name: str
     graph: bool
     summary: str
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training")
+    fuses: bool = False  # pointwise operators into others, whose results then never reach memory
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Framework:
     dumps: dict[str, str] = field(default_factory=dict)
     # Runs helper threads beside its pool that no setting stops: workers get exactly as many CPUs as threads.
     pinned: bool = False
+    # Whether the attention of (implementation, kind of device, dtype) is one kernel, unless written out is asked for.
+    fused_attention: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:

@@ -11,7 +11,7 @@ import numpy as np
 
 import frameworks
 import workloads
-from harness import assemble, doubling, yardsticks
+from harness import assemble, yardsticks
 from harness.attempt import Attempt, Display
 from harness.lanes import ALONE, Lane, run_side_by_side
 from harness.ledger import Ledger
@@ -45,7 +45,6 @@ class Executor:
     references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
-    latencies: dict[str, float] = field(default_factory=dict)  # median milliseconds of every cell measured so far
     lane: Lane = ALONE  # where this one runs its launches; those of other lanes share all of the above but the ledger
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
@@ -56,7 +55,6 @@ class Executor:
             if cell.id in plan.impossible and cell.id not in finished:
                 outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
                 self.write([outcome], {}, weights)
-        self.latencies = {r["cell"]: r["latency_ms_median"] for r in self.run.records() if r.get("latency_ms_median")}
         self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
@@ -277,8 +275,6 @@ class Executor:
                 baseline = None
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
             peaks = self.peaks.get(yardsticks.key(outcome.cell))
-            self.latencies |= assemble.latency_of(outcome)
-            growth = doubling.growth(outcome.cell, self.latencies)
-            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context, growth)
+            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
             self.run.append_record(row)
             self.display.record(row)

@@ -126,7 +126,7 @@ def _make(request: dict) -> dict:
     _save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
     reference = CACHE / f"{workload.name}-reference-{_digest(key, weights.name)}.npz"
-    if workload.cost(parameters, 4).flops * workload.parity_calls > ORACLE_FLOPS:
+    if workload.cost(parameters, "fp32").flops * workload.parity_calls > ORACLE_FLOPS:
         reference = None
     elif not reference.exists():
         loaded = {path.stem: np.load(path, mmap_mode="r") for path in weights.glob("*.npy")}

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from harness import recordfile
+from harness import recordfile, rooflines
 from harness.sweep import UsageError
 from measurement import schema
 
@@ -92,8 +92,13 @@ class Run:
         return frozenset(record["cell"] for record in self.records())
 
     def write_csv(self) -> None:
-        """Make the CSV anew from the records."""
-        recordfile.write_csv(self.records(), self.csv_path)
+        """Complete the records with what they say together, in their own file too, and make the CSV anew from them."""
+        records = self.records()
+        together = rooflines.completed(records)
+        if together != records:
+            lines = (json.dumps({name: record.get(name) for name in schema.NAMES}) for record in together)
+            _replace(self.records_path, "".join(line + "\n" for line in lines))
+        recordfile.write_csv(together, self.csv_path)
 
 
 def check_free(out: str | None) -> None:

@@ -1,7 +1,8 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side; 4, whether eager and graph run the same program.
+3, launches side by side; 4, whether eager and graph run the same program, peaks of the machine beside the framework's,
+explained share.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ COLUMNS = _columns(
     ("latency_ms_p95", "float", "ms", "95th percentile of samples"),
     ("latency_ms_min", "float", "ms", "fastest sample"),
     ("latency_sync_ms_median", "float", "ms", "median time of single calls, each synchronized (GPU)"),
-    ("device_ms_median", "float", "ms", "time per call in which the device was busy (GPU)"),
+    ("host_ms_median", "float", "ms", "median time in which a single call returns, its work going on (GPU)"),
+    ("device_ms_median", "float", "ms", "time per call by the device's clock, gaps between kernels included (GPU)"),
     ("items_per_s", "float", "1/s", "items per second at the median latency"),
     ("tokens_per_s", "float", "1/s", "tokens per second at the median latency"),
     ("speedup_vs_eager", "float", "", "eager time over this mode's time, from pairs measured alternately; eager is 1"),
@@ -103,17 +105,27 @@ COLUMNS = _columns(
     ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
     ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),
     ("unfused_bytes", "int", "B", "bytes per call when every operator reads and writes memory, analytic"),
+    ("moved_bytes", "int", "B", "what the mode moves: unfused_bytes, or bytes where it fuses operators"),
+    ("transcendentals", "int", "", "exponentials, error functions, tangents and cosines among flops"),
     ("bytes_by_class", "str", "B", "the same by operator class, class=bytes, separated by ';'"),
     ("achieved_tflops", "float", "TFLOP/s", "flops over the median latency"),
-    ("mfu_pct", "float", "%", "achieved_tflops over peak_tflops"),
-    ("peak_tflops", "float", "TFLOP/s", "peak for this dtype, device and thread count"),
-    ("peak_gb_per_s", "float", "GB/s", "bandwidth of a large vector added to itself, bytes read plus written"),
-    ("peak_source", "str", "", "measured (and with what) or datasheet"),
+    ("mfu_pct", "float", "%", "achieved_tflops over peak_tflops, the machine's"),
+    ("peak_tflops", "float", "TFLOP/s", "the machine's: the best of any framework of the run, same dtype and threads"),
+    ("peak_gb_per_s", "float", "GB/s", "the same of bandwidth: a large vector added to itself, read plus written"),
+    ("peak_cached_gb_per_s", "float", "GB/s", "the same with a vector that the caches hold"),
+    ("peak_gtranscendentals_per_s", "float", "1e9/s", "the same of cosines, where they take visibly longer than sums"),
+    ("peak_source", "str", "", "which framework reached each of the four, and with what"),
+    ("framework_peak_tflops", "float", "TFLOP/s", "the framework's own, in eager mode"),
+    ("framework_peak_gb_per_s", "float", "GB/s", "likewise"),
+    ("framework_peak_cached_gb_per_s", "float", "GB/s", "likewise"),
+    ("framework_peak_gtranscendentals_per_s", "float", "1e9/s", "likewise"),
+    ("framework_peak_source", "str", "", "what the framework's own were measured with"),
     ("datasheet_tflops", "float", "TFLOP/s", "the vendor's dense peak for this dtype; empty where the table has none"),
     ("datasheet_source", "str", "", "where the vendor says so"),
-    ("intensity", "float", "FLOP/B", "flops over the mode's bytes: unfused_bytes in eager mode, bytes in a graph"),
+    ("intensity", "float", "FLOP/B", "flops over moved_bytes"),
     ("batch_doubling_growth", "float", "", "time at twice the batch over this time, less 1, where the run holds both"),
-    ("regime", "str", "", "overhead, bandwidth, compute or mixed"),
+    ("explained_share", "float", "", "share of the time that the roofline's larger term takes at the machine's peaks"),
+    ("regime", "str", "", "compute, bandwidth, latency or overhead (before version 4 also mixed)"),
     ("peak_memory_mb", "float", "MB", "peak device memory (GPU); empty on the CPU"),
     ("graphs", "int", "", "graphs the mode captured"),
     ("graph_breaks", "int", "", "breaks between them"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -76,16 +76,19 @@ class Training(Workload):
                 variable.gradient = None
         return losses
 
-    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         """Forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.
 
         An AdamW step takes 14 operations a weight, reads weight, gradient and two moments and writes all but the
-        gradient, in float32. Whatever is fused, that traffic is there once.
+        gradient, in float32. Whatever is fused, that traffic is there once. Transcendentals are the forward pass's.
         """
-        forward = self.model.training_forward_cost(parameters, bytes_per_value)
+        forward = self.model.training_forward_cost(parameters, dtype, fused_attention)
         count = int(parameters["accumulate"])
         weights = sum(int(np.prod(shape)) for shape in self.weight_shapes(parameters).values())
-        operators = [replace(o, flops=3 * count * o.flops, bytes=3 * count * o.bytes) for o in forward.operators]
+        operators = [
+            OperatorCost(o.operator_class, 3 * count * o.flops, 3 * count * o.bytes, count * o.transcendentals)
+            for o in forward.operators
+        ]
         update = OperatorCost("pointwise", 14 * weights, 7 * 4 * weights)
         return Cost(tuple(operators), count * forward.compulsory_bytes + update.bytes).plus(update)
 

@@ -30,16 +30,18 @@ FRAMEWORK = Framework(
     distributions=("torch", "transformers", "numpy", "triton", "safetensors"),
     modes=(
         Mode("eager", graph=False, summary="operator by operator"),
-        Mode("inductor", graph=True, summary='torch.compile(mode="default")'),
+        Mode("inductor", graph=True, summary='torch.compile(mode="default")', fuses=True),
         Mode(
             "inductor-reduce-overhead",
             graph=True,
             summary='torch.compile(mode="reduce-overhead"): Inductor\'s kernels inside CUDA graphs',
             devices=("gpu",),
+            fuses=True,
         ),
         Mode(
             "inductor-max-autotune",
             graph=True,
+            fuses=True,
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
         ),
         Mode(
@@ -55,5 +57,6 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=environment,
+    fused_attention=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
 )
