@@ -120,7 +120,8 @@ def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None
         )
         row["mfu_pct"] = 100 * record["flops"] / seconds / machine.flops_per_s
         row["explained_share"] = share
-        row["regime"] = regime.classify(seconds, roof, own and _terms(record, own), host_s, flat)
+        one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
+        row["regime"] = regime.classify(seconds, roof, own and _terms(record, own), host_s, flat, one_operator)
     row["flags"] = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
     return row
 

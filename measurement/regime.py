@@ -65,7 +65,14 @@ def is_flat(growth_at_most: float | None, expected_growth: float | None) -> bool
     return growth_at_most < DOUBLING_GROWTH and expected_growth >= EXPECTED_GROWTH
 
 
-def classify(seconds: float, roof: Terms, own: Terms | None, host_s: float | None = None, flat: bool = False) -> str:
+def classify(
+    seconds: float,
+    roof: Terms,
+    own: Terms | None,
+    host_s: float | None = None,
+    flat: bool = False,
+    one_operator: bool = False,
+) -> str:
     """`compute`, `bandwidth`, `latency` or `overhead`; the same rule for every framework and device.
 
     `roof` has the terms at the machine's peaks, `own` those at the peaks that this framework's operators reach.
@@ -74,8 +81,8 @@ def classify(seconds: float, roof: Terms, own: Terms | None, host_s: float | Non
     1. compute or bandwidth, by the larger term, if it explains at least 40 % of the time, and the cell is not flat;
     2. overhead, if it explains less than 1 %;
     3. where `host_s` is known, overhead if it is at least 60 % of the time, else latency;
-    4. elsewhere latency, if what is computed takes the framework's own operators at least 40 % of the time, one term
-       after the other, and the cell is not flat; else overhead.
+    4. elsewhere latency, if the call is one operator, or what is computed takes the framework's own operators at least
+       40 % of the time, one term after the other, and the cell is not flat; else overhead.
 
     So latency is time that the device spends in operators far from any roof, and overhead is time spent around them.
     """
@@ -86,5 +93,5 @@ def classify(seconds: float, roof: Terms, own: Terms | None, host_s: float | Non
         return "overhead"
     if host_s is not None:
         return "overhead" if host_s >= HOST_SHARE * seconds else "latency"
-    slow_operators = own is not None and own.in_turn_s >= EXPLAINED_SHARE * seconds
+    slow_operators = one_operator or (own is not None and own.in_turn_s >= EXPLAINED_SHARE * seconds)
     return "latency" if slow_operators and not flat else "overhead"
