@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -23,7 +24,7 @@ from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.machine import cpu_assignment
-from measurement.parity import largest_error
+from measurement.parity import Difference, are_numbers, difference
 from measurement.peaks import Peaks
 from measurement.profiles import Profile
 
@@ -240,22 +241,27 @@ class Executor:
     def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:
         """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
 
-        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's.
+        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
+        compared with nothing itself, unless its outputs are no numbers.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
         oracle = self.materials(group).reference
-        if oracle:
-            self.references[key] = ("numpy", dict(np.load(oracle)))
         for cell in group.cells:
             outcome = outcomes[cell.id]
             if outcome.failure or not outcome.reports:
                 continue
             outputs = [dict(np.load(report["outputs"])) for report in outcome.reports]
-            standing_in = (f"{cell.framework} {cell.mode}", outputs[0])
-            name, reference = self.references.get(key) or self.references.setdefault((*key, cell.dtype), standing_in)
-            error = max(largest_error(values, reference) for values in outputs)
-            outcome.parity = Parity(error, workload.tolerance[cell.dtype], name)
+            standing_in = (*key, cell.dtype)
+            if oracle:
+                name, reference = "numpy", dict(np.load(oracle))
+            elif standing_in in self.references or not all(map(are_numbers, outputs)):
+                name, reference = self.references.get(standing_in, ("any other framework", {}))
+            else:
+                self.references[standing_in] = (f"{cell.framework} {cell.mode}", outputs[0])
+                continue
+            worst = functools.reduce(Difference.worst, (difference(values, reference) for values in outputs))
+            outcome.parity = Parity(worst, workload.tolerance[cell.dtype], name)
             self.check_unseen(group, outcome)
 
     def check_unseen(self, group: Group, outcome: Outcome) -> None:
@@ -264,9 +270,9 @@ class Executor:
         oracle = self.materials(other).reference if other else None
         seen = [report["unseen"] for report in outcome.reports if "outputs" in (report.get("unseen") or {})]
         for entry in seen if oracle else ():
-            error = largest_error(dict(np.load(entry["outputs"])), dict(np.load(oracle)))
-            if error > outcome.parity.tolerance:
-                entry["problem"] = f"its outputs differ from numpy's by up to {error:.3g}"
+            found = difference(dict(np.load(entry["outputs"])), dict(np.load(oracle)))
+            if not found.within(outcome.parity.tolerance):
+                entry["problem"] = f"its outputs differ from numpy's by up to {found.largest:.3g}"
 
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in wanted:

@@ -36,6 +36,7 @@ class Observation:
     noise: Noise | None = None
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
+    compared: bool = True  # with outputs that are not its own
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,13 @@ FLAGS = (
         "The cost is counted too high for what this mode does, or the peak was measured too low.",
         "Do not use `mfu_pct`, `explained_share` and `regime` of the cell; measure its peaks again on a quiet machine.",
         lambda o: exceeds_roofline(o.explained_share),
+    ),
+    Flag(
+        "not_compared",
+        "the NumPy reference would take too long (above 2 TFLOP), and no other cell was there before to compare with",
+        "Nothing shows that the outputs are right; other cells of this shape are compared with them.",
+        "Measure a smaller shape as well, whose outputs are compared with the reference.",
+        lambda o: not o.compared,
     ),
 )
 

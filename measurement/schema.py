@@ -2,7 +2,7 @@
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
 3, launches side by side; 4, whether eager and graph run the same program, peaks of the machine beside the framework's,
-explained share.
+explained share, parity relative to the reference's scale.
 """
 
 from __future__ import annotations
@@ -133,8 +133,10 @@ COLUMNS = _columns(
     ("program", "str", "", "same, differs or unknown: do eager mode and this graph run the same operators"),
     ("program_difference", "str", "", "the deciding difference between the two programs, or why it is not known"),
     ("parity_max_abs_err", "float", "", "largest absolute difference from the reference, over all outputs"),
-    ("parity_tolerance", "float", "", "what it may be for this dtype"),
-    ("parity_reference", "str", "", "numpy, or the framework whose outputs served as reference"),
+    ("parity_rel_rms_err", "float", "", "root mean square of the differences over the reference's; worst output"),
+    ("parity_repeated_err", "float", "", "the part of it that two calls have in common, beyond chance: no rounding"),
+    ("parity_tolerance", "float", "", "what parity_rel_rms_err may be (before version 4: parity_max_abs_err)"),
+    ("parity_reference", "str", "", "numpy (in float64), or the cell whose outputs stood in for it; empty if none did"),
     ("load_average", "float", "", "one-minute load average at the end of sampling"),
     ("other_load_cores", "float", "cores", "cores kept busy by other processes during sampling"),
     ("steal_share", "float", "cores", "time taken by the hypervisor during sampling"),

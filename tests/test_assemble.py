@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 import workloads
@@ -11,6 +9,7 @@ from harness.assemble import record, speedup
 from harness.outcomes import Context, Failure, Outcome, Parity
 from harness.rooflines import completed
 from measurement import schema
+from measurement.parity import INCOMPARABLE, Difference
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
 
@@ -24,7 +23,7 @@ CONTEXT = Context(
     {"torch": ("torch-lite", "torch"), "tensorflow": ()},
 )
 HELLO = {"versions": {"torch": "9.9"}, "effective": {"threads": 2, "tf32": None, "settings": {"a": 1}}}
-GOOD = Parity(1e-6, 1e-4, "numpy")
+GOOD = Parity(Difference(1e-6, 1e-6), 1e-4, "numpy")
 PEAKS = Peaks(1e11, 1e10, "measured here")
 
 
@@ -93,10 +92,12 @@ def test_a_wide_interval_is_noisy(outcome):
 
 
 def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):
-    row = made(outcome(parity=Parity(0.5, 1e-4, "numpy")))
+    row = made(outcome(parity=Parity(Difference(0.5, 0.25), 1e-4, "numpy")))
     assert row["status"] == "mismatch"
-    assert row["reason"] == "Outputs differ from numpy's by up to 0.5, where 0.0001 is allowed."
-    row = made(outcome(parity=Parity(math.inf, 1e-4, "numpy")))
+    assert row["reason"] == (
+        "Outputs differ from numpy's by up to 0.5, a relative 0.25 (root mean square), where 0.0001 is allowed."
+    )
+    row = made(outcome(parity=Parity(INCOMPARABLE, 1e-4, "numpy")))
     assert row["status"] == "mismatch"
     assert row["parity_max_abs_err"] is None
 

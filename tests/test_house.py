@@ -115,7 +115,16 @@ def allowed_to(path: Path) -> set[str] | None:
         "runner.py": {"harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"},
         "harness": {
             *("experiments", "experiments.*", "harness.*", "measurement.*", "launchers.*", "reports.*", "workloads"),
-            *("workloads.spec", "frameworks", "numpy", "pandas.*", "rich.*", "safetensors.*", "huggingface_hub.*"),
+            *(
+                "workloads.spec",
+                "workloads.rounding",
+                "frameworks",
+                "numpy",
+                "pandas.*",
+                "rich.*",
+                "safetensors.*",
+                "huggingface_hub.*",
+            ),
         },
     }.get(part)
 

@@ -50,6 +50,6 @@ WORKLOADS = {
         implementations=("plain",),
         input_sets=1,
         parameters=(Parameter("size", "size", 2048, "rows and columns", implementations=("plain",)),),
-        tolerance={"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2},
+        tolerance={"fp32": 5e-6, "tf32": 3e-3, "bf16": 1e-2, "fp16": 2e-3},
     )
 }

@@ -103,7 +103,8 @@ class Workload(ABC):
     """A computation that every framework runs from the same weights on the same inputs.
 
     `family` names the model code that adapters select (several workloads may be sizes of one family). `tolerance`
-    maps a dtype to the largest absolute error allowed between a framework's outputs and the oracle's.
+    maps a dtype to the root mean square that the errors of a framework's outputs may have, relative to that of the
+    oracle's outputs (`measurement.parity`).
     """
 
     name: str
@@ -129,7 +130,7 @@ class Workload(ABC):
 
     @abstractmethod
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
-        """The oracle: the outputs by name, computed with NumPy in float32 with float64 where it is cheap."""
+        """The oracle: the outputs by name, in the precision of weights and inputs: float64 for a reference."""
 
     @abstractmethod
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
@@ -199,8 +200,8 @@ class Workload(ABC):
         return dict(parameters)
 
 
-def sampled(values: np.ndarray) -> np.ndarray:
-    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; float32, 1-D."""
+def sampled(values: np.ndarray, dtype: type = np.float32) -> np.ndarray:
+    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; 1-D."""
     flat = np.asarray(values).reshape(-1)
     if flat.size > SAMPLED_VALUES:
         # Steps of a golden section spread evenly over every axis; a step coprime to the size meets no value twice.
@@ -208,7 +209,7 @@ def sampled(values: np.ndarray) -> np.ndarray:
         while math.gcd(step, flat.size) > 1:
             step += 1
         flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * step) % flat.size]
-    return flat.astype(np.float32)
+    return flat.astype(dtype)
 
 
 def linear_cost(rows: int, inputs: int, outputs: int, width: int) -> tuple[int, int]:
