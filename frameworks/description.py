@@ -43,8 +43,8 @@ class Framework:
     dumps: dict[str, str] = field(default_factory=dict)
     # Runs helper threads beside its pool that no setting stops: workers get exactly as many CPUs as threads.
     pinned: bool = False
-    # Whether the attention of (implementation, kind of device, dtype) is one kernel, unless written out is asked for.
-    fused_attention: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
+    # Whether the fused attention of (implementation, kind of device, dtype) is one kernel, which writes no scores.
+    attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:

@@ -23,5 +23,5 @@ def fuses_attention(cell: Cell) -> bool:
     """Whether the scores of a cell's attention stay within one kernel."""
     if cell.implementation == "plain" and cell.parameter("attention", "explicit") == "explicit":
         return False
-    kernel = frameworks.describe(cell.framework).fused_attention
+    kernel = frameworks.describe(cell.framework).attention_kernel
     return kernel(cell.implementation, cell.device_kind, cell.dtype)

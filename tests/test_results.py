@@ -10,6 +10,7 @@ import pytest
 from conftest import ROOT
 
 from harness import recordfile
+from measurement.flags import ROUNDING
 from measurement.schema import COLUMNS, SCHEMA_VERSION
 
 # What runs on this machine have left is not committed, and may be of any version.
@@ -35,6 +36,25 @@ def test_a_committed_run_has_columns_of_the_schema_and_all_its_records(path: Pat
     assert [row[header.index("cell")] for row in rows] == cells
     assert len(set(cells)) == len(cells)
     assert (path.parent / "results.schema.json").exists()
+
+
+def beyond_the_roofline(records) -> list[str]:
+    """Cells with a term of the roofline above their time; records before version 4 know no peak of the machine."""
+    return [record["cell"] for record in records if (record.get("explained_share") or 0) > 1 + ROUNDING]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.parent.relative_to(ROOT)))
+def test_no_committed_cell_is_faster_than_its_roofline(path: Path):
+    records = list(recordfile.json_lines(path))
+    assert beyond_the_roofline(records) == []
+    for record in records:
+        assert record["schema_version"] < 4 or record.get("latency_ms_median") is None or record["moved_bytes"]
+
+
+def test_a_cell_faster_than_its_roofline_would_be_found():
+    """As 24 of the first runs were: 38.6 ms of traffic in a call of 14.66 ms."""
+    record = {"cell": "torch/bert-base", "explained_share": 38.6 / 14.66}
+    assert beyond_the_roofline([record, {**record, "explained_share": 1.0}, {"cell": "old"}]) == ["torch/bert-base"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

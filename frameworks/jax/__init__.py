@@ -44,7 +44,7 @@ FRAMEWORK = Framework(
     },
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
-    fused_attention=lambda implementation, device_kind, dtype: (
+    attention_kernel=lambda implementation, device_kind, dtype: (
         implementation == "plain" and device_kind == "gpu" and dtype in ("bf16", "fp16")
     ),
     dumps=hlo.DUMPS,

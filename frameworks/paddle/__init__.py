@@ -44,7 +44,7 @@ FRAMEWORK = Framework(
     },
     environment=_environment,
     # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.
-    fused_attention=lambda implementation, device_kind, dtype: (
+    attention_kernel=lambda implementation, device_kind, dtype: (
         implementation == "plain" and device_kind == "gpu" and dtype in ("bf16", "fp16")
     ),
     pinned=True,

@@ -57,6 +57,6 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=environment,
-    fused_attention=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
+    attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
 )

@@ -14,6 +14,7 @@ MODES = {
     "two-threads": "it keeps twice as many threads busy as it was told",
     "recompiles": "it compiles again while it is sampled",
     "silent-fallback": "a graph that holds only a part of the model",
+    "disguised": "eager mode that says it captured the whole model",
     "unsupported": "it says that it cannot run here",
     "oom": "it has no memory for the model",
     "raises": "an exception while it is sampled",
@@ -36,7 +37,7 @@ FRAMEWORK = Framework(
         ),
     ),
     default_graph="graph",
-    models={"plain": ("mlp",)},
+    models={"plain": ("mlp", "stream")},  # of which it lacks the second
     environment=lambda threads, device_kind: openmp_environment(threads),
     cache_variables=("FAKE_CACHE_DIR",),
 )
