@@ -31,7 +31,9 @@ class Capture:
     """What graph capture did so far.
 
     `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
-    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged.
+    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged. `loaded`
+    says whether all compiled code came from the compile cache, and so is what an earlier process compiled; None where
+    the framework keeps no such cache or does not report it.
     """
 
     whole: bool
@@ -40,6 +42,7 @@ class Capture:
     compilations: int | None = None
     backend: str | None = None
     detail: str = ""
+    loaded: bool | None = None
 
 
 class Step:

@@ -150,16 +150,18 @@ def _latency(outcome: Outcome) -> dict:
 
 def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
     steady = median(outcome.samples)
-    first = outcome.median_of("first_call_s")
+    compiling, loading = outcome.first_call(loaded=False), outcome.first_call(loaded=True)
+    first = loading if compiling is None else compiling  # every launch loads from a cache that was filled beforehand
     row = {
         "first_call_s": first,
         "compile_s": max(0.0, first - steady),
+        "first_call_loaded_s": loading,
         "prepare_s": outcome.median_of("prepare_s"),
         "launch_position": outcome.reports[0]["position"],
     }
     if baseline and baseline is not outcome:
         gain = median(baseline.samples) - steady
-        extra = first - baseline.median_of("first_call_s")
+        extra = first - (baseline.first_call(loaded=False) or baseline.first_call(loaded=True))
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row
 

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 import frameworks
 import workloads
 from harness import assemble, yardsticks
 from harness.attempt import Attempt, Display
+from harness.comparison import References
 from harness.lanes import ALONE, Lane, run_side_by_side
 from harness.ledger import Ledger
 from harness.materials import Materials
-from harness.outcomes import Context, Failure, Outcome, Parity
+from harness.outcomes import Context, Failure, Outcome
 from harness.plan import Bundle, Group, Plan, at_unseen_length
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.machine import cpu_assignment
-from measurement.parity import Difference, are_numbers, difference
 from measurement.peaks import Peaks
 from measurement.profiles import Profile
 
@@ -43,7 +40,8 @@ class Executor:
     timeout_s: float
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
-    references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
+    references: References = field(default_factory=References)
+    kept: dict[str, list[dict]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
     lane: Lane = ALONE  # where this one runs its launches; those of other lanes share all of the above but the ledger
@@ -59,6 +57,8 @@ class Executor:
         self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
+        for entry in self.run.kept_reports():
+            self.kept.setdefault(entry["cell"], []).append(entry)
         if self.sweep.gpus:
             run_side_by_side(self, plan.bundles)
         else:
@@ -66,10 +66,14 @@ class Executor:
                 self.run_bundle(bundle)
                 self.run.write_csv()
         self.run.write_csv()
+        self.run.drop_reports()
 
     def run_bundle(self, bundle: Bundle) -> None:
         """All launches of a bundle, then its records."""
         outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
+        for outcome in outcomes.values():
+            for entry in self.kept.pop(outcome.cell.id, ()):
+                outcome.take_over(entry)
         broken = self.interpreters[bundle.first.framework, bundle.first.device_kind]
         if isinstance(broken, Failure):
             for outcome in outcomes.values():
@@ -97,12 +101,16 @@ class Executor:
         if group in self.written:
             return
         self.written.add(group)
-        self.check_parity(group, outcomes)
+        self.references.check(group, outcomes, self.materials, self.sweep.unseen_seq)
         wanted = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
         self.write(wanted, outcomes, self.materials(group).weights_name)
 
     def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
-        """As many launches as the profile wants, with compile caches as the sweep wants them."""
+        """As many launches as the profile wants. They share a compile cache, which is empty before the first one.
+
+        So the first launch shows what compiling costs and the others load what it compiled, where the framework keeps
+        compiled code on disk. With the sweep's cache `warm` a launch that measures nothing fills it beforehand.
+        """
         cache = self.run.folder / "launches" / ("cache" if self.lane.alone else f"cache-{self.lane.number}")
         try:
             if self.sweep.compile_cache == "warm":
@@ -118,6 +126,8 @@ class Executor:
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
         """What of a group the next launch has to measure, if anything."""
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
+        if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
+            return None  # before the run was interrupted
         if left is None or launch < self.profile.minimum_launches:
             return left
         baseline = outcomes.get(f"{left.cells[0].group_id}/eager")
@@ -131,9 +141,9 @@ class Executor:
 
     def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int | None) -> None:
         """One launch of `groups`, begun again without the culprit when a worker dies; None is the priming launch."""
+        for cell in [cell for group in groups for cell in group.cells]:
+            outcomes[cell.id].forget(launch)  # half of a group, known from before an interruption
         while groups:
-            if self.sweep.compile_cache == "cold":  # for each process: one that died has left compiled code behind
-                shutil.rmtree(cache, ignore_errors=True)
             folder = self.new_folder()
             self.display.bundle(bundle, launch or 0)
             attempt = Attempt(folder, launch, outcomes)
@@ -148,6 +158,7 @@ class Executor:
             left = [rest for group in groups if (rest := group.without(attempt.done))]
             if not left:
                 return
+            shutil.rmtree(cache, ignore_errors=True)  # a process that died may have left half of a file there
             culprits = attempt.culprits(left)
             for cell_id in culprits:
                 outcomes[cell_id].failure = failure
@@ -188,6 +199,8 @@ class Executor:
                 attempt.handle(message, self.display)
                 while attempt.samples:
                     self.run.append_samples(attempt.samples.pop(0))
+                while attempt.kept:
+                    self.run.keep_report(attempt.kept.pop(0))
                 if settled and message["type"] == "cell":
                     self.finish_settled(settled, attempt.outcomes)
         except local.WorkerFailure as error:
@@ -237,42 +250,6 @@ class Executor:
             "force": self.sweep.force,
             "own_cpus": None if self.lane.alone else list(self.lane.cpus),
         }
-
-    def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:
-        """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
-
-        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
-        compared with nothing itself, unless its outputs are no numbers.
-        """
-        workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
-        key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
-        oracle = self.materials(group).reference
-        for cell in group.cells:
-            outcome = outcomes[cell.id]
-            if outcome.failure or not outcome.reports:
-                continue
-            outputs = [dict(np.load(report["outputs"])) for report in outcome.reports]
-            standing_in = (*key, cell.dtype)
-            if oracle:
-                name, reference = "numpy", dict(np.load(oracle))
-            elif standing_in in self.references or not all(map(are_numbers, outputs)):
-                name, reference = self.references.get(standing_in, ("any other framework", {}))
-            else:
-                self.references[standing_in] = (f"{cell.framework} {cell.mode}", outputs[0])
-                continue
-            worst = functools.reduce(Difference.worst, (difference(values, reference) for values in outputs))
-            outcome.parity = Parity(worst, workload.tolerance[cell.dtype], name)
-            self.check_unseen(group, outcome)
-
-    def check_unseen(self, group: Group, outcome: Outcome) -> None:
-        """What a mode computes at the length of `--unseen-seq` must be right as well, or its figures there are void."""
-        other = at_unseen_length(group, self.sweep.unseen_seq)
-        oracle = self.materials(other).reference if other else None
-        seen = [report["unseen"] for report in outcome.reports if "outputs" in (report.get("unseen") or {})]
-        for entry in seen if oracle else ():
-            found = difference(dict(np.load(entry["outputs"])), dict(np.load(oracle)))
-            if not found.within(outcome.parity.tolerance):
-                entry["problem"] = f"its outputs differ from numpy's by up to {found.largest:.3g}"
 
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in wanted:

@@ -13,7 +13,7 @@ from measurement.profiles import PROFILES, Profile
 from reports import select
 
 # Rough figures for the estimate alone, in seconds on a small machine.
-START_SECONDS, COMPILE_SECONDS = 8.0, 12.0
+START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -218,14 +218,10 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> f
     """About how long a bundle takes, environments apart: starts, compilation, warm-up and sampling."""
     cells = [cell for group in bundle.groups for cell in group.cells]
     graphs = sum(cell.mode != "eager" for cell in cells)
-    starts = START_SECONDS + COMPILE_SECONDS * graphs
-    launches = profile.minimum_launches
-    once_more = starts if compile_cache == "warm" else 0.0
-    return (
-        once_more
-        + launches * (starts + len(cells) * profile.warmup_seconds / 2)
-        + len(cells) * profile.seconds_per_cell
-    )
+    starts = profile.minimum_launches + (compile_cache == "warm")
+    compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later launch
+    warm_up = profile.minimum_launches * len(cells) * profile.warmup_seconds / 2
+    return starts * START_SECONDS + graphs * compiling + warm_up + len(cells) * profile.seconds_per_cell
 
 
 def profile_of(sweep: Sweep) -> Profile:

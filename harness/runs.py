@@ -30,6 +30,7 @@ class Run:
         self.folder = folder
         self.records_path = folder / "records.jsonl"
         self.csv_path = folder / "results.csv"
+        self._reports_path = folder / "launches" / "reports.jsonl"
 
     @property
     def id(self) -> str:
@@ -82,6 +83,18 @@ class Run:
     def append_samples(self, entry: dict) -> None:
         """Add raw samples of one cell and launch."""
         append_line(self.folder / "samples.jsonl", entry, durable=False)
+
+    def keep_report(self, entry: dict) -> None:
+        """Keep what a worker said of one cell in one launch, until the cell has its record."""
+        append_line(self._reports_path, entry, durable=True)
+
+    def kept_reports(self) -> list[dict]:
+        """What workers of an interrupted run said of cells, in order."""
+        return list(recordfile.json_lines(self._reports_path))
+
+    def drop_reports(self) -> None:
+        """Every cell has its record."""
+        self._reports_path.unlink(missing_ok=True)
 
     def records(self) -> list[dict]:
         """All records, in the order in which they were written."""

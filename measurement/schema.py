@@ -1,8 +1,8 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side; 4, whether eager and graph run the same program, peaks of the machine beside the framework's,
-explained share, parity relative to the reference's scale.
+3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
+peaks of the machine beside the framework's, explained share, parity relative to the reference's scale.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ COLUMNS = _columns(
     ("reason", "str", "", "one sentence on why the cell has no figures, or why they are not to be compared"),
     ("stderr_tail", "str", "", "end of the worker's output where the cell failed"),
     ("profile", "str", "", "quick, standard or rigorous"),
-    ("first_call_s", "float", "s", "first call including compilation, median over launches"),
-    ("compile_s", "float", "s", "first call less a steady call, median over launches"),
-    ("compile_cache", "str", "", "cold (a private, empty cache per launch) or warm"),
+    ("first_call_s", "float", "s", "first call including compilation, median over the launches that compiled"),
+    ("first_call_loaded_s", "float", "s", "first call of launches that loaded all compiled code from the cache"),
+    ("compile_s", "float", "s", "first call less a steady call"),
+    ("compile_cache", "str", "", "cold (empty before the first launch; later ones load what it compiled) or warm"),
     ("prepare_s", "float", "s", "building the model and copying weights and inputs, not part of latency"),
     ("launch_position", "int", "", "place of the shape within its worker; later ones find the compiler started"),
     ("unseen_seq_len", "int", "tokens", "a sequence length first met after warm-up, where --unseen-seq asked for it"),

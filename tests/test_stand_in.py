@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 
 from harness import judgement
-from harness.execute import Executor
+from harness.comparison import References
 from harness.materials import Materials
-from harness.outcomes import Context, Outcome
+from harness.outcomes import Outcome
 from harness.plan import Group
-from harness.sweep import resolve
 from measurement.profiles import PROFILES
-
-CONTEXT = Context("run", "machine", "A processor", "abc", PROFILES["quick"], "cold", {})
 
 
 @pytest.fixture
@@ -26,10 +23,7 @@ def parity(cell, report, tmp_path):
     For each whom it was compared with, and whether it holds; None for a cell that was compared with nothing.
     """
     materials = Materials(Path(), Path(), None, "seed:0")
-    executor = Executor(
-        run=None, sweep=resolve({}), profile=PROFILES["quick"], context=CONTEXT, display=None, interpreters={},
-        materials=lambda group: materials, timeout_s=1.0,
-    )  # fmt: skip
+    references = References()
 
     def found(*measured: tuple[str, str, float]) -> list[tuple[str, bool] | None]:
         results = []
@@ -38,7 +32,7 @@ def parity(cell, report, tmp_path):
             np.savez(path, **{"0.output": np.full(4, value, np.float32)})
             one = cell(dtype=dtype, mode=mode)
             outcome = Outcome(one, reports=[report(outputs=str(path))])
-            executor.check_parity(Group((one,), frozenset({one.id})), {one.id: outcome})
+            references.check(Group((one,), frozenset({one.id})), {one.id: outcome}, lambda group: materials)
             results.append((outcome.parity.reference, outcome.parity.holds) if outcome.parity else None)
             flags = judgement.flags_of(outcome, 0.0, PROFILES["quick"])
             assert ("not_compared" in flags) == (outcome.parity is None)

@@ -115,7 +115,15 @@ class CountingBackend:
             compilations=len(self._compile_ids) + len(recordings),
             backend=self._effective_backend(recordings) if graphs else None,
             detail="; ".join(self._details(recordings)),
+            loaded=self._loaded(),
         )
+
+    def _loaded(self) -> bool | None:
+        """Whether Inductor found every graph in its cache on disk; other backends have none."""
+        if self.__name__ != "inductor" or not self._frames:
+            return None
+        missed = self._notes.get("fxgraph_cache_miss", 0) + self._notes.get("fxgraph_cache_bypass", 0)
+        return not missed and self._notes.get("fxgraph_cache_hit", 0) > 0
 
     def _effective_backend(self, recordings: list) -> str:
         kernels = "Triton" if self._device.type == "cuda" else "C++"
