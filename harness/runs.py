@@ -109,9 +109,18 @@ class Run:
         records = self.records()
         together = rooflines.completed(records)
         if together != records:
-            lines = (json.dumps({name: record.get(name) for name in schema.NAMES}) for record in together)
-            _replace(self.records_path, "".join(line + "\n" for line in lines))
+            self._replace_records(together)
         recordfile.write_csv(together, self.csv_path)
+
+    def _replace_records(self, records: list[dict]) -> None:
+        """Put records in the place of those in the file, at once; unchanged and torn lines stay as they are."""
+        content, left = self.records_path.read_bytes(), iter(records)
+        lines = []
+        for line in content.splitlines():
+            before = recordfile.json_object(line)
+            after = before and next(left)
+            lines.append(line if before == after else json.dumps(after).encode())
+        _replace(self.records_path, b"\n".join(lines) + b"\n" * content.endswith(b"\n"))
 
 
 def check_free(out: str | None) -> None:
@@ -137,9 +146,9 @@ def new_folder(parent: Path) -> Path:
             return parent / (stamp + suffix)
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, content: str | bytes) -> None:
     temporary = path.with_suffix(path.suffix + ".new")
-    temporary.write_text(text)
+    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(temporary, path)
 
 

@@ -127,3 +127,18 @@ def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(t
     assert list(lines[0]) == list(schema.NAMES)
     assert recordfile.load(run.csv_path).records == recordfile.load(run.records_path).records
     assert run.finished() == {line["cell"] for line in lines}
+
+
+def test_completing_leaves_torn_and_unchanged_lines_as_they_are(tmp_path):
+    run = Run(tmp_path)
+    run.append_record({**record("numpy"), "status": "oom", "reason": "No memory.", "latency_ms_median": None})
+    with open(run.records_path, "ab") as file:
+        file.write(b'{"cell": "torn", "lat\n[1, 2]\n\n')
+    run.append_record(record("torch"))
+    before = run.records_path.read_bytes().splitlines(keepends=True)
+    run.write_csv()
+    after = run.records_path.read_bytes().splitlines(keepends=True)
+    assert after[:4] == before[:4]
+    assert json.loads(after[4])["regime"] == "overhead"
+    assert json.loads(before[4])["regime"] is None
+    assert len(after) == 5
