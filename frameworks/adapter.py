@@ -24,6 +24,7 @@ class Effective:
     device_name: str | None = None
     tf32: bool | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=dict)  # versions of CUDA and cuDNN as the framework tells them
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,8 @@ class Worker:
                 f"{self.effective.threads}: the cell would not be what its name says."
             )
         self.sound = wrong is None
-        self.channel.send(
-            "hello", versions=frameworks.versions(self.job["framework"]), effective=asdict(self.effective), canary=wrong
-        )
+        facts = {"versions": frameworks.versions(self.job["framework"]), "installed": frameworks.installed()}
+        self.channel.send("hello", **facts, effective=asdict(self.effective), canary=wrong)
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:

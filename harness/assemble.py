@@ -6,6 +6,7 @@ import json
 import math
 from statistics import median
 
+from frameworks import policies
 from harness import judgement
 from harness.costs import cost_of, moved_bytes
 from harness.outcomes import Context, Outcome
@@ -107,15 +108,27 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "transcendentals": cost.transcendentals,
         "intensity": cost.flops / moved,
         "settings": json.dumps(_settings(outcome, context), default=str) if effective else None,
+        "versions": _versions(outcome),
         "git_revision": context.git_revision,
     }
 
 
 def _settings(outcome: Outcome, context: Context) -> dict:
-    """What was set and read back, the compiler's switches too where one was at work, and where the launches ran."""
-    compiler = outcome.reports[0].get("compiler", {}) if outcome.reports else {}
+    """What was set and read back, the compiler's switches and what it says of its graph, and where the launches ran."""
+    report = outcome.reports[0] if outcome.reports else {}
+    captured = report.get("capture", {}).get("detail")
+    compiler = report.get("compiler", {}) | ({"captured": captured} if captured else {})
     served = {"served_by": context.served_by} if context.served_by else {}
-    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served}
+    cell = outcome.cell
+    followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
+    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served, **followed}
+
+
+def _versions(outcome: Outcome) -> str | None:
+    """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
+    told = outcome.hello.get("effective", {}).get("libraries", {})
+    versions = {**outcome.hello.get("versions", {}), **told}
+    return json.dumps(versions) if versions else None
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:

@@ -39,7 +39,7 @@ class Attempt:
         kind = message["type"]
         try:
             if kind == "hello":
-                self.hello = message
+                self.hello = {name: value for name, value in message.items() if name != "installed"}  # the run has it
             elif kind == "phase":
                 self.at_work = None if message["phase"] == "sampling" else message["cell"]
                 display.phase(message["cell"], message["phase"])
@@ -66,7 +66,8 @@ class Attempt:
         outcome.reports.append({"launch": self.launch, "worker": self.folder.name, **message})
         facts = {"cell": cell_id, "started_at": outcome.started_at, "hello": outcome.hello}
         self.kept.append({**facts, "report": outcome.reports[-1]})
-        self.samples.append({"cell": cell_id, "launch": self.launch, "seconds_per_call": message["samples"]})
+        whose = {"cell": cell_id, "launch": self.launch, "worker": self.folder.name}
+        self.samples.append({**whose, "seconds_per_call": message["samples"]})
 
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.

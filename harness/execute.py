@@ -9,6 +9,7 @@ from pathlib import Path
 
 import frameworks
 import workloads
+from frameworks import policies
 from harness import assemble, yardsticks
 from harness.attempt import Attempt, Display
 from harness.comparison import References
@@ -144,7 +145,7 @@ class Executor:
         for cell in [cell for group in groups for cell in group.cells]:
             outcomes[cell.id].forget(launch)  # half of a group, known from before an interruption
         while groups:
-            folder = self.new_folder()
+            folder = self.run.new_launch()
             self.display.bundle(bundle, launch or 0)
             attempt = Attempt(folder, launch, outcomes)
             measures = () if launch is None else self.yardsticks(bundle.first, outcomes)
@@ -181,14 +182,6 @@ class Executor:
             self.peaks[yardsticks.key(cell)] = found
             self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
-    def new_folder(self) -> Path:
-        """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
-        launches = self.run.folder / "launches"
-        number = 1 + max((int(path.name) for path in launches.glob("[0-9]*")), default=0)
-        folder = launches / f"{number:04d}"
-        (folder / "outputs").mkdir(parents=True)
-        return folder
-
     def attempt(self, attempt: Attempt, launch: local.Launch, job: dict, settled: Bundle | None) -> Failure:
         """Run one worker to its end; how it failed the cells it left out. Writes groups of `settled` as they finish."""
         try:
@@ -197,6 +190,8 @@ class Executor:
                 if message["type"] == "phase":
                     self.ledger.enter(str(message.get("phase")))
                 attempt.handle(message, self.display)
+                if message["type"] == "hello":
+                    self.run.note_versions(job, message.get("installed"))
                 while attempt.samples:
                     self.run.append_samples(attempt.samples.pop(0))
                 while attempt.kept:
@@ -212,13 +207,15 @@ class Executor:
     def local_launch(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
         description = frameworks.describe(cell.framework)
         additions = description.environment(cell.threads, cell.device_kind)
+        policy = cell.framework, cell.device_kind, self.sweep.policies
+        additions |= policies.variables(*policy)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
         additions |= self.lane.environment
         return local.Launch(
             interpreter=self.interpreters[cell.framework, cell.device_kind],
             folder=folder,
             environment=local.environment(additions),
-            cpus=cpu_assignment(cell.threads, exactly=description.pinned),
+            cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
             timeout_s=self.timeout_s,
         )
 

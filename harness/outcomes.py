@@ -93,4 +93,5 @@ class Context:
     compile_cache: str
     distributions: dict[str, tuple[str, ...]]  # framework -> its packages, the framework's own first
     side_by_side: int = 1  # launches that go on at the same time
+    policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     served_by: dict = field(default_factory=dict)  # which GPU and CPUs, where that is not the same for the whole run

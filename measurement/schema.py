@@ -2,11 +2,13 @@
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
 3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
-peaks of the machine beside the framework's, explained share, parity relative to the reference's scale.
+versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
+reference's scale.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 
@@ -149,6 +151,7 @@ COLUMNS = _columns(
     ("gpu_throttles", "str", "", "what held the GPU's clock back during sampling, separated by ';'"),
     ("flags", "str", "", "warnings, separated by ';': docs/methodology.md lists them with their remedies"),
     ("settings", "str", "JSON", "switches of the framework as read back"),
+    ("versions", "str", "JSON", "versions of the installed packages that decide, and of CUDA and cuDNN as told"),
     ("git_revision", "str", "", "revision of the suite, with + where files were changed"),
 )  # fmt: skip
 
@@ -176,6 +179,11 @@ def table_schema() -> dict:
             field["constraints"] = {"required": True}
         fields.append(field)
     return {"fields": fields, "missingValues": [""], "schema_version": SCHEMA_VERSION}
+
+
+def table_schema_text() -> str:
+    """The same as it stands in a file."""
+    return json.dumps(table_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def problem(record: dict) -> str | None:

@@ -98,6 +98,7 @@ def allowed_to(path: Path) -> set[str] | None:
         boundary |= {"frameworks.program"}
         return {
             "description.py": set(),
+            "policies.py": set(),
             "canary.py": {"numpy"},
             "obstacles.py": set(),
             "program.py": set(),
@@ -119,6 +120,7 @@ def allowed_to(path: Path) -> set[str] | None:
                 "workloads.spec",
                 "workloads.rounding",
                 "frameworks",
+                "frameworks.policies",
                 "numpy",
                 "pandas.*",
                 "rich.*",

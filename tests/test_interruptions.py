@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from doubles.suite import SILENCE, TINY, Finished, processes_naming
 
+from harness.runs import Run
 from measurement.schema import MEASURED
 
 
@@ -36,6 +37,11 @@ def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
     records = [json.loads(line) for line in (*again.lines[:2], *again.lines[3:])]
     assert sorted(record["cell"] for record in records) == sorted(again.planned)
     assert len(again.rows()) == 4
+    measured = [record["cell"] for record in records if record["status"] in MEASURED]
+    samples = [entry["cell"] for entry in Run(first.folder).samples()]
+    assert not (first.folder / "samples.jsonl").exists()
+    assert set(samples) >= set(measured)  # and the yardsticks'
+    assert samples.count(measured[0]) > records[0]["launches"]  # eager again, for what was lost to be compared with
 
     nothing = suite.bench(first.folder, *words)
     assert nothing.code == 0
@@ -119,13 +125,14 @@ def kept_batches(folder: Path) -> list[int]:
 
 def assert_no_launch_is_measured_twice(suite, folder: Path) -> None:
     """Go on with the run: it completes, and takes over the launches that were done."""
-    before = (folder / "samples.jsonl").read_bytes()
+    before = Run(folder).samples()
     resumed = suite.bench(folder, "--resume", str(folder))
     assert resumed.code == 0, resumed.output
     assert resumed.complete()
-    after = (folder / "samples.jsonl").read_bytes()
-    assert after.startswith(before)
-    launches = [(entry["cell"], entry["launch"]) for entry in map(json.loads, after.splitlines())]
+    after = Run(folder).samples()
+    assert before
+    assert after[: len(before)] == before
+    launches = [(entry["cell"], entry["launch"]) for entry in after]
     assert len(set(launches)) == len(launches)
     assert not (folder / "launches/reports.jsonl").exists()
 

@@ -35,7 +35,7 @@ FRAMEWORK = Framework(
             "function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA", fuses=True
         ),
     ),
-    default_graph="function",
+    default_graph=("function", "function-xla"),
     models={
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),

@@ -36,7 +36,7 @@ FRAMEWORK = Framework(
             for name, wrong in MODES.items()
         ),
     ),
-    default_graph="graph",
+    default_graph=("graph",),
     models={"plain": ("mlp", "stream")},  # of which it lacks the second
     environment=lambda threads, device_kind: openmp_environment(threads),
     cache_variables=("FAKE_CACHE_DIR",),
