@@ -167,5 +167,7 @@ class Adapter(ABC):
         return None
 
     def device_seconds(self, step: Step, calls: int) -> float | None:
-        """Seconds a call keeps the device busy, by the device's clock; None where the framework cannot tell."""
+        """Seconds from a call's first kernel to its last by the device's clock, gaps between them included, where the
+        device never waits for the host; None where the framework cannot tell.
+        """
         return None

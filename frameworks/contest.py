@@ -200,7 +200,7 @@ class Contest(GroupWork):
     def beside(self, member: Member) -> dict:
         """Figures of a GPU that are taken apart from the samples, so that they disturb none."""
         if member.cell.device_kind == "cpu":
-            return {"latency_sync_s": None, "device_s": None}
+            return {"latency_sync_s": None, "host_s": None, "device_s": None}
         self.channel.phase(member.cell, "device time")
         return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.worker.clocks)
 

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`."""
+    """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`.
+
+    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do.
+    """
 
     name: str
     graph: bool
     summary: str
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training")
+    fuses: bool = False  # pointwise operators into others, whose results then never reach memory
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Framework:
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
     dumps: dict[str, str] = field(default_factory=dict)
+    # Whether the fused attention of (implementation, kind of device, dtype) is one kernel, which writes no scores.
+    attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
     # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named

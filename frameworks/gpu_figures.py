@@ -20,15 +20,22 @@ def calls_within(seconds_per_call: float) -> int:
 
 
 def figures(adapter: Adapter, step: Step, seconds_per_call: float, clocks: Clocks) -> dict[str, Any]:
-    """`latency_sync_s` and `device_s` of a warm mode; None where the framework does not tell."""
+    """`latency_sync_s`, `host_s` and `device_s` of a warm mode; None where the framework does not tell.
+
+    `host_s` is how long a call takes to return, the device having nothing else to do: what the host needs to submit it.
+    """
     calls = calls_within(seconds_per_call)
-    waited = []
+    waited, returned = [], []
     for _ in range(calls):
         start = clocks.wall()
-        adapter.synchronize(step())
+        output = step()
+        returned.append(clocks.wall() - start)
+        adapter.synchronize(output)
         waited.append(clocks.wall() - start)
+        del output  # its memory is the next call's
     together = 1 if seconds_per_call > SECONDS else min(calls, 10)
-    return {"latency_sync_s": median(waited), "device_s": adapter.device_seconds(step, together)}
+    device_s = adapter.device_seconds(step, together)
+    return {"latency_sync_s": median(waited), "host_s": median(returned), "device_s": device_s}
 
 
 class MemoryMeter:

@@ -63,7 +63,7 @@ class GroupWork:
         start = time.perf_counter()
         self.channel.phase(cell, "prepare")
         memory = MemoryMeter(self.adapter, self.adapter.shared_bytes(cell))
-        step = self.adapter.prepare(self.workload, cell, weights, inputs)
+        step = self.prepared(cell, weights, inputs)
         contender = Contender(
             name=cell.id,
             step=step,
@@ -81,7 +81,24 @@ class GroupWork:
         captured = step.capture()
         if graph and not captured.whole:
             raise Unsupported(f"{cell.mode} did not capture the whole model: {captured.detail or captured}")
+        if graph and 0 in (captured.graphs, captured.compilations):
+            raise Unsupported(
+                f"{cell.mode} holds the whole model, it says, but captured or compiled nothing: {captured}"
+            )
         return Member(cell, step, contender, captured, prepare_s, memory)
+
+    def prepared(self, cell: Cell, weights, inputs) -> Step:
+        """The adapter's step. Raises Unsupported for a family that the description promises and the code lacks."""
+        try:
+            return self.adapter.prepare(self.workload, cell, weights, inputs)
+        except KeyError as error:
+            if error.args != (self.workload.family,):
+                raise
+            title = self.worker.description.title
+            raise Unsupported(
+                f"{title} has no {cell.implementation} model of the family {self.workload.family}, although its "
+                "description names it."
+            ) from error
 
 
 def load_inputs(path: str) -> list[dict[str, np.ndarray]]:

@@ -78,6 +78,11 @@ class Worker:
             why = self.adapter.misfit(cell.device) or f"this build does not work on {cell.device}"
             raise Unsupported(f"{wrong}: {why.rstrip('.')}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
+        if self.effective.threads not in (None, cell.threads):
+            raise Unsupported(
+                f"{self.description.title} was told to use {cell.threads} intra-op threads and says that it uses "
+                f"{self.effective.threads}: the cell would not be what its name says."
+            )
         self.sound = wrong is None
         facts = {"versions": frameworks.versions(self.job["framework"]), "installed": frameworks.installed()}
         self.channel.send("hello", **facts, effective=asdict(self.effective), canary=wrong)

@@ -8,14 +8,12 @@ from statistics import median
 
 from frameworks import policies
 from harness import judgement
+from harness.costs import cost_of, moved_bytes
 from harness.outcomes import Context, Outcome
 from harness.runs import parameters_text
-from measurement import regime
 from measurement.peaks import Peaks, datasheet
 from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, median_interval, ratio, summarise
-
-BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
 def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
@@ -35,11 +33,6 @@ def _process(report: dict) -> tuple:
     return report["launch"], report.get("worker")
 
 
-def latency_of(outcome: Outcome) -> dict[str, float]:
-    """The median latency in milliseconds under the cell's name; nothing for a cell that was not measured."""
-    return {} if outcome.failure else {outcome.cell.id: median(outcome.samples) * 1e3}
-
-
 def record(
     outcome: Outcome,
     baseline: Outcome | None,
@@ -47,23 +40,20 @@ def record(
     weights: str,
     peaks: Peaks | None,
     context: Context,
-    doubling_growth: float | None = None,
 ) -> dict:
-    """The record of a finished cell.
+    """The record of a finished cell, but for what `rooflines.completed` adds.
 
-    `baseline` is the group's eager outcome where it was measured, `doubling_growth` what twice the batch adds to the
-    cell's time, as a share, where the sweep holds both.
+    `baseline` is the group's eager outcome where it was measured, `peaks` those that the cell's framework reaches.
     """
-    row = _identity(outcome, workload, weights, context)
+    row = _identity(outcome, weights, context)
     failure = outcome.failure
     if failure:
         row |= {"status": failure.status, "reason": failure.reason, "stderr_tail": failure.stderr_tail or None}
         return row
     interval = None if outcome.cell.mode == "eager" else speedup(outcome, baseline)
     row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
-    row |= _rates(outcome, workload, row["latency_ms_median"])
-    row["batch_doubling_growth"] = doubling_growth
-    row |= _explained(outcome, row, peaks)
+    row |= _rates(outcome, workload, row)
+    row |= _peaks(row, peaks)
     row |= _unseen(outcome)
     row |= judgement.noise(outcome)
     if outcome.cell.mode == "eager":
@@ -77,10 +67,11 @@ def record(
     return row | judgement.status(outcome, half_width, context.profile)
 
 
-def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dict:
+def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
     cell, effective = outcome.cell, outcome.hello.get("effective", {})
     shape = dict(cell.parameters)
-    cost = workload.cost(shape, BYTES_PER_VALUE[cell.dtype])
+    cost = cost_of(cell)
+    moved = moved_bytes(cell, cost)
     on_cpu = cell.device_kind == "cpu"
     return {
         "schema_version": SCHEMA_VERSION,
@@ -113,6 +104,9 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
+        "moved_bytes": moved,
+        "transcendentals": cost.transcendentals,
+        "intensity": cost.flops / moved,
         "settings": json.dumps(_settings(outcome, context), default=str) if effective else None,
         "versions": _versions(outcome),
         "git_revision": context.git_revision,
@@ -156,6 +150,7 @@ def _latency(outcome: Outcome) -> dict:
         "latency_ms_min": summary.minimum,
         "latency_sync_ms_median": outcome.median_of("latency_sync_s"),
         "device_ms_median": outcome.median_of("device_s"),
+        "host_ms_median": outcome.median_of("host_s"),
     }
     return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
         "launches": len(outcome.reports),
@@ -210,46 +205,35 @@ def _sum_of(outcome: Outcome, name: str) -> int | None:
     return sum(values) if values else None
 
 
-def _rates(outcome: Outcome, workload, latency_ms: float) -> dict:
+def _rates(outcome: Outcome, workload, row: dict) -> dict:
     shape = dict(outcome.cell.parameters)
-    seconds = latency_ms / 1e3
+    seconds = row["latency_ms_median"] / 1e3
     tokens = workload.tokens_per_call(shape)
     memory = [r["peak_memory_bytes"] for r in outcome.reports if r["peak_memory_bytes"] is not None]
     return {
         "items_per_s": workload.items_per_call(shape) / seconds,
         "tokens_per_s": tokens / seconds if tokens else None,
-        "achieved_tflops": workload.cost(shape, 4).flops / seconds / 1e12,
+        "achieved_tflops": row["flops"] / seconds / 1e12,
         "peak_memory_mb": max(memory) / 1e6 if memory else None,
     }
 
 
-def _explained(outcome: Outcome, row: dict, peaks: Peaks | None) -> dict:
-    """How close the cell comes to the peak, and what its time is spent on."""
+def _peaks(row: dict, peaks: Peaks | None) -> dict:
+    """The vendor's peak, and those that the cell's framework reaches; the machine's hang on all records."""
     sheet = datasheet(row["device_name"])
-    row = {
-        **row,
+    columns = {
         "datasheet_tflops": sheet.tflops.get(row["dtype"]) if sheet else None,
         "datasheet_source": sheet.source if sheet else None,
     }
     if peaks is None:
-        return row
-    moved = row["unfused_bytes"] if outcome.cell.mode == "eager" else row["bytes"]
-    seconds = row["latency_ms_median"] / 1e3
-    return row | {
-        "mfu_pct": 100 * row["flops"] / seconds / peaks.flops_per_s,
-        "peak_tflops": peaks.flops_per_s / 1e12,
-        "peak_gb_per_s": peaks.bytes_per_s / 1e9,
-        "peak_source": peaks.source,
-        "intensity": row["flops"] / moved,
-        "regime": regime.classify(
-            seconds,
-            row["flops"],
-            moved,
-            row["unfused_bytes"],
-            peaks,
-            device_busy_s=outcome.median_of("device_s"),
-            doubling_growth=row["batch_doubling_growth"],
-        ),
+        return columns
+    cached, transcendentals = peaks.cached_bytes_per_s, peaks.transcendentals_per_s
+    return columns | {
+        "framework_peak_tflops": peaks.flops_per_s / 1e12,
+        "framework_peak_gb_per_s": peaks.bytes_per_s / 1e9,
+        "framework_peak_cached_gb_per_s": cached / 1e9 if cached else None,
+        "framework_peak_gtranscendentals_per_s": transcendentals / 1e9 if transcendentals else None,
+        "framework_peak_source": peaks.source,
     }
 
 

@@ -7,24 +7,22 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 import frameworks
 import workloads
 from frameworks import policies
-from harness import assemble, doubling, yardsticks
+from harness import assemble, yardsticks
 from harness.attempt import Attempt, Display
+from harness.comparison import References
 from harness.lanes import ALONE, Lane, run_side_by_side
 from harness.ledger import Ledger
 from harness.materials import Materials
-from harness.outcomes import Context, Failure, Outcome, Parity
+from harness.outcomes import Context, Failure, Outcome
 from harness.plan import Bundle, Group, Plan, at_unseen_length
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.machine import cpu_assignment
-from measurement.parity import largest_error
 from measurement.peaks import Peaks
 from measurement.profiles import Profile
 
@@ -43,11 +41,10 @@ class Executor:
     timeout_s: float
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
-    references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
+    references: References = field(default_factory=References)
     kept: dict[str, list[dict]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
-    latencies: dict[str, float] = field(default_factory=dict)  # median milliseconds of every cell measured so far
     lane: Lane = ALONE  # where this one runs its launches; those of other lanes share all of the above but the ledger
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
@@ -58,7 +55,6 @@ class Executor:
             if cell.id in plan.impossible and cell.id not in finished:
                 outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
                 self.write([outcome], {}, weights)
-        self.latencies = {r["cell"]: r["latency_ms_median"] for r in self.run.records() if r.get("latency_ms_median")}
         self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
@@ -106,7 +102,7 @@ class Executor:
         if group in self.written:
             return
         self.written.add(group)
-        self.check_parity(group, outcomes)
+        self.references.check(group, outcomes, self.materials, self.sweep.unseen_seq)
         wanted = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
         self.write(wanted, outcomes, self.materials(group).weights_name)
 
@@ -252,37 +248,6 @@ class Executor:
             "own_cpus": None if self.lane.alone else list(self.lane.cpus),
         }
 
-    def check_parity(self, group: Group, outcomes: dict[str, Outcome]) -> None:
-        """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
-
-        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's.
-        """
-        workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
-        key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
-        oracle = self.materials(group).reference
-        if oracle:
-            self.references[key] = ("numpy", dict(np.load(oracle)))
-        for cell in group.cells:
-            outcome = outcomes[cell.id]
-            if outcome.failure or not outcome.reports:
-                continue
-            outputs = [dict(np.load(report["outputs"])) for report in outcome.reports]
-            standing_in = (f"{cell.framework} {cell.mode}", outputs[0])
-            name, reference = self.references.get(key) or self.references.setdefault((*key, cell.dtype), standing_in)
-            error = max(largest_error(values, reference) for values in outputs)
-            outcome.parity = Parity(error, workload.tolerance[cell.dtype], name)
-            self.check_unseen(group, outcome)
-
-    def check_unseen(self, group: Group, outcome: Outcome) -> None:
-        """What a mode computes at the length of `--unseen-seq` must be right as well, or its figures there are void."""
-        other = at_unseen_length(group, self.sweep.unseen_seq)
-        oracle = self.materials(other).reference if other else None
-        seen = [report["unseen"] for report in outcome.reports if "outputs" in (report.get("unseen") or {})]
-        for entry in seen if oracle else ():
-            error = largest_error(dict(np.load(entry["outputs"])), dict(np.load(oracle)))
-            if error > outcome.parity.tolerance:
-                entry["problem"] = f"its outputs differ from numpy's by up to {error:.3g}"
-
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in wanted:
             baseline = outcomes.get(f"{outcome.cell.group_id}/eager")
@@ -290,8 +255,6 @@ class Executor:
                 baseline = None
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
             peaks = self.peaks.get(yardsticks.key(outcome.cell))
-            self.latencies |= assemble.latency_of(outcome)
-            growth = doubling.growth(outcome.cell, self.latencies)
-            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context, growth)
+            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
             self.run.append_record(row)
             self.display.record(row)

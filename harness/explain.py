@@ -12,9 +12,8 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-import workloads
 from harness import bench, plan, recordfile, runs, sweep
-from harness.assemble import BYTES_PER_VALUE
+from harness.costs import cost_of
 from harness.execute import Executor
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Failure
@@ -185,7 +184,7 @@ def entry_of(cell: Cell, message: dict, launch: str = "") -> dict:
     # On a CPU it slows both alike.
     whole = message["latency_s"] if cell.device_kind == "gpu" else profile["wall_s"]
     idle = max(whole - profile["busy_s"], 0.0)
-    cost = workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), BYTES_PER_VALUE[cell.dtype])
+    cost = cost_of(cell)
     return entry | {
         "flops": {operator.operator_class: operator.flops for operator in cost.operators},
         "latency_s": message["latency_s"],

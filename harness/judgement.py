@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from statistics import median
 
-from harness.outcomes import Outcome
+from harness.outcomes import Outcome, Parity
 from measurement import flags
 from measurement.noise import Noise
+from measurement.parity import LARGEST, REPEATED
 from measurement.profiles import Profile
 from measurement.warm_up import FEW_CALLS, queue_seconds
 
@@ -74,22 +75,42 @@ def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]
             drift=_drift(report),
             queue_share=_queue_share(report),
             noise=Noise(**report["noise"]),
+            compared=outcome.parity is not None,
             program_differs=report.get("program") == "differs",
         )
         found |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in found]
 
 
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _how_far(parity: Parity) -> str:
+    """What went beyond the tolerance, in words."""
+    found, allowed = parity.difference, parity.tolerance
+    if not math.isfinite(found.largest):
+        return "in shape, or hold no numbers"
+    size = f"by up to {found.largest:.3g}"
+    if found.relative > allowed:
+        return f"{size}, a relative {found.relative:.2g} (root mean square), where {allowed:.2g} is allowed"
+    if found.repeated > REPEATED * allowed:
+        repeats = f"of which a relative {found.repeated:.2g} repeats from call to call"
+        return f"{size}, {repeats}, where {REPEATED * allowed:.2g} is allowed: no rounding, but other mathematics"
+    return f"{size}, a relative {found.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
+
+
 def status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
     """How the cell ended, and what parity says."""
     parity = outcome.parity
     row = {
-        "parity_max_abs_err": parity.error if parity and math.isfinite(parity.error) else None,
+        "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,
+        "parity_rel_rms_err": _finite(parity.difference.relative) if parity else None,
+        "parity_repeated_err": _finite(parity.difference.repeated) if parity else None,
         "parity_tolerance": parity.tolerance if parity else None,
         "parity_reference": parity.reference if parity else None,
     }
     if parity and not parity.holds:
-        size = f"by up to {parity.error:.3g}" if math.isfinite(parity.error) else "in shape, or hold no numbers"
-        reason = f"Outputs differ from {parity.reference}'s {size}, where {parity.tolerance:g} is allowed."
+        reason = f"Outputs differ from {parity.reference}'s {_how_far(parity)}."
         return row | {"status": "mismatch", "reason": reason}
     return row | {"status": "noisy" if half_width > profile.target_half_width else "ok"}

@@ -41,12 +41,14 @@ class Materials:
     weights_name: str
 
 
-def ensure(workload: str, pass_name: str, parameters: dict, source: str | None, seed: int) -> Materials:
+def ensure(workload: str, pass_name: str, parameters: dict, dtype: str, source: str | None, seed: int) -> Materials:
     """The materials of one workload at these parameters, made where they are not in the cache yet.
 
-    `source` is a checkpoint (folder or hub name), or None for seeded weights. Raises MaterialsError.
+    The reference is float64, on weights and inputs as `dtype` holds them. `source` is a checkpoint (folder or hub
+    name), or None for seeded weights. Raises MaterialsError.
     """
     request = {"workload": workload, "pass": pass_name, "parameters": parameters, "source": source, "seed": seed}
+    request["storage"] = storage(dtype, pass_name)
     done = subprocess.run(
         [sys.executable, "-m", "harness.materials"],
         input=json.dumps(request), capture_output=True, text=True, cwd=ROOT,
@@ -81,7 +83,8 @@ class Store:
             workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
             source = None if seeded else self._source
-            self._made[key] = ensure(workload, pass_name, group.parameters, source, self._seed)
+            dtype = group.cells[0].dtype
+            self._made[key] = ensure(workload, pass_name, group.parameters, dtype, source, self._seed)
 
     def __call__(self, group: Group) -> Materials:
         return self._made[self._key(group)]
@@ -89,7 +92,12 @@ class Store:
     @staticmethod
     def _key(group: Group) -> tuple:
         cell = group.cells[0]
-        return cell.workload, cell.pass_name, cell.parameters
+        return cell.workload, cell.pass_name, cell.parameters, storage(cell.dtype, cell.pass_name)
+
+
+def storage(dtype: str, pass_name: str) -> str:
+    """In which dtype a cell's weights lie: training keeps them in float32, and TF32 rounds inside a product only."""
+    return "fp32" if pass_name == "training" or dtype == "tf32" else dtype
 
 
 def _digest(*parts) -> str:
@@ -106,6 +114,7 @@ def _make(request: dict) -> dict:
     import numpy as np
 
     import workloads
+    from workloads.rounding import stored
     from workloads.spec import sampled
 
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
@@ -125,14 +134,18 @@ def _make(request: dict) -> dict:
     sets = [workload.inputs(parameters, request["seed"] + 1 + index) for index in range(workload.input_sets)]
     _save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
-    reference = CACHE / f"{workload.name}-reference-{_digest(key, weights.name)}.npz"
-    if workload.cost(parameters, 4).flops * workload.parity_calls > ORACLE_FLOPS:
+    held = request["storage"]
+    reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
+    if workload.cost(parameters, "fp32").flops * workload.parity_calls > ORACLE_FLOPS:
         reference = None
     elif not reference.exists():
-        loaded = {path.stem: np.load(path, mmap_mode="r") for path in weights.glob("*.npy")}
+        loaded = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
+        calls = [
+            {name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]
+        ]
         outputs = {}
-        for index, values in enumerate(workload.references(parameters, loaded, sets[: workload.parity_calls])):
-            outputs |= {f"{index}.{name}": sampled(value) for name, value in values.items()}
+        for index, values in enumerate(workload.references(parameters, loaded, calls)):
+            outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
         _save(reference, outputs)
     return {"weights": weights, "inputs": inputs, "reference": reference, "weights_name": name}
 

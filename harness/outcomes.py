@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from measurement.cells import Cell
+from measurement.parity import Difference
 from measurement.profiles import Profile
 
 
@@ -21,15 +22,15 @@ class Failure:
 
 @dataclass(frozen=True)
 class Parity:
-    """How far a cell's outputs are from the reference's, and whose the reference is."""
+    """How far a cell's outputs are from the reference's, what is allowed (relative), and whose the reference is."""
 
-    error: float
+    difference: Difference
     tolerance: float
     reference: str
 
     @property
     def holds(self) -> bool:
-        return self.error <= self.tolerance
+        return self.difference.within(self.tolerance)
 
 
 @dataclass

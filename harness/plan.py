@@ -189,8 +189,7 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
 def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
     """The bundle in at most so many bundles of about one size, with shapes that differ in their batch alone together.
 
-    One shape less its batch is divided where there is nothing else to divide: what doubling a batch adds is then known
-    only where the larger batch was done before.
+    One shape less its batch is divided where there is nothing else to divide.
     """
 
     def shape(group: Group) -> str:
@@ -206,7 +205,7 @@ def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
 
 
 def larger_batches_first(groups: list[Group]) -> tuple[Group, ...]:
-    """The groups, twice a batch before the batch itself: what doubling adds belongs into the smaller one's record."""
+    """The groups, the largest batch first: what has no room for it says so before time goes into the others."""
     return tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0))))
 
 

@@ -62,14 +62,19 @@ def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
         return
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     for number, line in enumerate(content.splitlines(), 1):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
-        if isinstance(entry, dict):
+        if (entry := json_object(line)) is not None:
             yield entry
         elif torn is not None and line.strip():
             torn.append(number)
+
+
+def json_object(line: bytes) -> dict | None:
+    """The JSON object of a line; None where it holds none, or a torn one."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
 
 
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness import recordfile
+from harness import recordfile, rooflines
 from harness.sweep import UsageError
 from measurement import schema
 
@@ -135,8 +135,22 @@ class Run:
         return frozenset(record["cell"] for record in self.records())
 
     def write_csv(self) -> None:
-        """Make the CSV anew from the records."""
-        recordfile.write_csv(self.records(), self.csv_path)
+        """Complete the records with what they say together, in their own file too, and make the CSV anew from them."""
+        records = self.records()
+        together = rooflines.completed(records)
+        if together != records:
+            self._replace_records(together)
+        recordfile.write_csv(together, self.csv_path)
+
+    def _replace_records(self, records: list[dict]) -> None:
+        """Put records in the place of those in the file, at once; unchanged and torn lines stay as they are."""
+        content, left = self.records_path.read_bytes(), iter(records)
+        lines = []
+        for line in content.splitlines():
+            before = recordfile.json_object(line)
+            after = before and next(left)
+            lines.append(line if before == after else json.dumps(after).encode())
+        _replace(self.records_path, b"\n".join(lines) + b"\n" * content.endswith(b"\n"))
 
 
 def check_free(out: str | None) -> None:
@@ -170,9 +184,9 @@ def write_compressed(path: Path, entries: Iterable[dict]) -> None:
     os.replace(temporary, path)
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, content: str | bytes) -> None:
     temporary = path.with_suffix(path.suffix + ".new")
-    temporary.write_text(text)
+    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(temporary, path)
 
 

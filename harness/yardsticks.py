@@ -1,20 +1,34 @@
-"""Measured peaks: a large matrix product and a large copy, once per run and kind of launch."""
+"""Measured peaks: a matrix product, vectors in memory and in the caches, cosines; once per run and kind of launch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import workloads
-from harness.assemble import BYTES_PER_VALUE
+from harness.costs import cost_of
 from harness.outcomes import Outcome
 from harness.plan import Group, known_obstacle
 from measurement.cells import Cell
 from measurement.peaks import Peaks
 
-# Large enough to reach the peak and to leave the caches, small enough for a second or so. On the CPU the copy stays
-# under 32 MiB: above that glibc maps new pages for every result, and their faults, not the memory, would be timed.
-SIZES = {"cpu": {"matmul": {"size": 2048}, "stream": {"elements": 7_500_000}}}
-SIZES["gpu"] = {"matmul": {"size": 8192}, "stream": {"elements": 1 << 26}}
+# Large enough to reach the peak and to leave the caches, or for the second vector to stay in them; small enough for a
+# second or so. On the CPU the large vector stays under 32 MiB: above that glibc maps new pages for every result, and
+# their faults, not the memory, would be timed. Cosines are taken of the vector in the caches.
+SIZES = {
+    "cpu": (
+        ("matmul", {"size": 2048}),
+        ("stream", {"elements": 7_500_000}),
+        ("stream", {"elements": 1 << 17}),
+        ("fused-cos", {"elements": 1 << 17, "repeat": 1}),
+    ),
+    "gpu": (
+        ("matmul", {"size": 8192}),
+        ("stream", {"elements": 1 << 26}),
+        ("stream", {"elements": 1 << 22}),
+        ("fused-cos", {"elements": 1 << 22, "repeat": 1}),
+    ),
+}
+# Of an addition's time: what a cosine must take longer to be told from it.
+VISIBLE_SHARE = 0.2
 
 
 def key(cell: Cell) -> str:
@@ -25,29 +39,35 @@ def key(cell: Cell) -> str:
 def groups_for(cell: Cell) -> tuple[Group, ...]:
     """The cells that measure the peaks for `cell`, each in a group of its own, in eager mode."""
     groups = []
-    for name, parameters in SIZES[cell.device_kind].items():
+    for name, parameters in SIZES[cell.device_kind]:
         yardstick = Cell(
             cell.framework, name, "plain", "inference", cell.device, cell.dtype, cell.threads,
             tuple(parameters.items()), "eager",
         )  # fmt: skip
         groups.append(Group((yardstick,), frozenset()))
-    # Both or none: a framework without these models has no peaks of its own.
+    # All or none: a framework without these models has no peaks of its own.
     return () if any(known_obstacle(group.cells[0]) for group in groups) else tuple(groups)
 
 
 def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
-    """The rates of the fastest samples; None unless both yardsticks were measured."""
-    rates, names = {}, []
+    """The rates of the fastest samples; None unless all yardsticks were measured, in the order of `SIZES`."""
+    seconds, costs, names = [], [], []
     for outcome in outcomes:
         if not outcome.reports:
             return None
         cell = outcome.cell
-        cost = workloads.get(cell.workload).cost(dict(cell.parameters), BYTES_PER_VALUE[cell.dtype])
-        seconds = min(outcome.reports[0]["samples"])  # a ceiling: what slowed the others is not the hardware
-        rates[cell.workload] = (cost.flops / seconds, cost.compulsory_bytes / seconds)
+        costs.append(cost_of(cell))
+        seconds.append(min(outcome.reports[0]["samples"]))  # a ceiling: what slowed the others is not the hardware
         names.append(f"{cell.workload} {cell.parameters[0][1]}")
+    product, memory, caches, cosines = costs
+    # A cosine moves its bytes as an addition does: what it takes longer is the cosine. Where it takes no longer, its
+    # rate is not to be seen, and no bound.
+    longer = seconds[3] - seconds[2]
+    visible = longer > VISIBLE_SHARE * seconds[2]
     return Peaks(
-        flops_per_s=rates["matmul"][0],
-        bytes_per_s=rates["stream"][1],
+        flops_per_s=product.flops / seconds[0],
+        bytes_per_s=memory.compulsory_bytes / seconds[1],
         source=f"measured here: {cell.framework} eager, {', '.join(names)}",
+        cached_bytes_per_s=caches.compulsory_bytes / seconds[2],
+        transcendentals_per_s=cosines.transcendentals / longer if visible else None,
     )

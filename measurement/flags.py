@@ -17,6 +17,7 @@ FREQUENCY_CHANGE = 0.05
 DRIFT = 0.05
 QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
+ROUNDING = 1e-9  # a cell that sets the peak explains all of its time
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Observation:
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
     noise: Noise | None = None
     program_differs: bool = False
+    explained_share: float | None = None  # of the time, by the roofline
+    compared: bool = True  # with outputs that are not its own
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,32 @@ FLAGS = (
             o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu["throttled_share"], THROTTLED_SHARE)
         ),
     ),
+    Flag(
+        "roofline_exceeded",
+        "a term of the roofline at the machine's peaks is longer than the measured time (`explained_share` above 1)",
+        "The cost is counted too high for what this mode does, or the peak was measured too low.",
+        "Do not use `mfu_pct`, `explained_share` and `regime` of the cell; measure its peaks again on a quiet machine.",
+        lambda o: exceeds_roofline(o.explained_share),
+    ),
+    Flag(
+        "not_compared",
+        "the NumPy reference would take too long (above 2 TFLOP), and no other cell was there before to compare with",
+        "Nothing shows that the outputs are right; other cells of this shape are compared with them.",
+        "Measure a smaller shape as well, whose outputs are compared with the reference.",
+        lambda o: not o.compared,
+    ),
 )
+
+
+def exceeds_roofline(explained_share: float | None) -> bool:
+    """Whether a term of the roofline is longer than the time that was measured, which no machine can do."""
+    return _above(explained_share, 1.0 + ROUNDING)
+
+
+def with_flag(text: str | None, name: str, is_raised: bool) -> str | None:
+    """A record's flags with one that is decided later, or without it; in the list's order."""
+    others = {flag for flag in (text or "").split(";") if flag and flag != name}
+    return ";".join(flag.name for flag in FLAGS if flag.name in others | ({name} if is_raised else set())) or None
 
 
 def raised(observation: Observation) -> list[str]:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# A call that touches no more than this may find what it touches in the caches, where another bandwidth holds: an H200
+# has 50 MB of L2, processors have up to some tens of MB of L3.
+CACHED_BYTES = {"cpu": 64e6, "gpu": 128e6}
+
 
 @dataclass(frozen=True)
 class Peaks:
-    """Arithmetic and memory rates that nothing on this device and dtype should exceed."""
+    """Rates on one device in one dtype; None where they are not known.
+
+    `cached_bytes_per_s` is the bandwidth of a vector that the caches hold, `transcendentals_per_s` the rate of cosines.
+    """
 
     flops_per_s: float
     bytes_per_s: float
     source: str
+    cached_bytes_per_s: float | None = None
+    transcendentals_per_s: float | None = None
 
 
 @dataclass(frozen=True)

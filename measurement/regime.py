@@ -1,49 +1,97 @@
-"""Which resource a cell's time is spent on: overhead, bandwidth or compute. One rule, written here and nowhere else."""
+"""Which resource a cell's time is spent on, by the share of it that the roofline explains. One rule, written here."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from measurement.peaks import Peaks
 
-# A GPU that is busy for less than this share of the time waits for the host.
-BUSY_SHARE = 0.6
-# Time above this multiple of what arithmetic and unfused traffic together could take is neither's.
-EXPLAINED = 4.0
-# One roofline term dominates when it is at least this multiple of the other.
-DOMINATES = 2.0
-# Doubling the batch of a cell bound by overhead adds less than this (the overhead test of He 2022).
+REGIMES = ("compute", "bandwidth", "latency", "overhead")
+# A roof is named from this share of the time on.
+EXPLAINED_SHARE = 0.4
+# Below this the time has nothing to do with what is computed, whoever spends it.
+NEGLIGIBLE_SHARE = 0.01
+# A call whose submission takes this share of its time waits for the host.
+HOST_SHARE = 0.6
+# Doubling the batch of a cell bound by overhead adds less than this (the overhead test of He 2022) ...
 DOUBLING_GROWTH = 0.10
+# ... where the roofline says that it should add at least this: not where weights are most of the traffic.
+EXPECTED_GROWTH = 0.5
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a call does: operations, transcendental ones among them, and the bytes that its mode moves."""
+
+    flops: int
+    transcendentals: int
+    moved_bytes: int
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Seconds that a call's work takes at the peaks: the roofline (Williams, Waterman and Patterson 2009)."""
+
+    arithmetic_s: float
+    traffic_s: float
+
+    @property
+    def larger_s(self) -> float:
+        return max(self.arithmetic_s, self.traffic_s)
+
+    @property
+    def in_turn_s(self) -> float:
+        """One after the other, as where nothing overlaps."""
+        return self.arithmetic_s + self.traffic_s
+
+
+def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
+    """The roofline's terms; `cached` where the caches may hold all that the call touches.
+
+    Transcendental operations take their own time, beside multiplications: the longer of the two counts.
+    """
+    rate = max(peaks.bytes_per_s, peaks.cached_bytes_per_s or 0.0) if cached else peaks.bytes_per_s
+    transcendental_s = work.transcendentals / peaks.transcendentals_per_s if peaks.transcendentals_per_s else 0.0
+    return Terms(max(work.flops / peaks.flops_per_s, transcendental_s), work.moved_bytes / rate)
+
+
+def is_flat(growth_at_most: float | None, expected_growth: float | None) -> bool:
+    """Whether twice the batch surely adds less than 10 %, where the roofline says that it should add much more.
+
+    `growth_at_most` is the upper end of the growth's interval, so that noise alone makes no cell flat.
+    """
+    if growth_at_most is None or expected_growth is None:
+        return False
+    return growth_at_most < DOUBLING_GROWTH and expected_growth >= EXPECTED_GROWTH
 
 
 def classify(
     seconds: float,
-    flops: int,
-    moved_bytes: int,
-    unfused_bytes: int,
-    peaks: Peaks,
-    device_busy_s: float | None = None,
-    doubling_growth: float | None = None,
+    roof: Terms,
+    own: Terms | None,
+    host_s: float | None = None,
+    flat: bool = False,
+    one_operator: bool = False,
 ) -> str:
-    """`overhead`, `bandwidth`, `compute` or `mixed`.
+    """`compute`, `bandwidth`, `latency` or `overhead`; the same rule for every framework and device.
 
-    `moved_bytes` is the traffic of the mode: the unfused bytes for an eager mode, the compulsory ones for a graph.
-    `device_busy_s` is known on a GPU; `doubling_growth` (time at twice the batch over time, less one) where the sweep
-    holds both. In this order:
+    `roof` has the terms at the machine's peaks, `own` those at the peaks that this framework's operators reach.
+    `host_s` is how long a call takes to return where its work goes on afterwards (GPU). In this order:
 
-    1. overhead, if the device was busy for less than 60 % of the time, or doubling the batch added less than 10 %, or,
-       where the device's busy time is not known, the time is more than 4 times what arithmetic and unfused traffic one
-       after the other would take at their peaks;
-    2. compute, if arithmetic at its peak would take at least twice as long as the traffic at its peak;
-    3. bandwidth, if the reverse holds;
-    4. mixed.
+    1. compute or bandwidth, by the larger term, if it explains at least 40 % of the time, and the cell is not flat;
+    2. overhead, if it explains less than 1 %;
+    3. where `host_s` is known, overhead if it is at least 60 % of the time, else latency;
+    4. elsewhere latency, if the call is one operator, or what is computed takes the framework's own operators at least
+       40 % of the time, one term after the other, and the cell is not flat; else overhead.
+
+    So latency is time that the device spends in operators far from any roof, and overhead is time spent around them.
     """
-    arithmetic_s, traffic_s = flops / peaks.flops_per_s, moved_bytes / peaks.bytes_per_s
-    idle = device_busy_s is not None and device_busy_s < BUSY_SHARE * seconds
-    flat = doubling_growth is not None and doubling_growth < DOUBLING_GROWTH
-    slow = device_busy_s is None and seconds > EXPLAINED * (arithmetic_s + unfused_bytes / peaks.bytes_per_s)
-    if idle or flat or slow:
+    share = roof.larger_s / seconds
+    if share >= EXPLAINED_SHARE and not flat:
+        return "compute" if roof.arithmetic_s >= roof.traffic_s else "bandwidth"
+    if share < NEGLIGIBLE_SHARE:
         return "overhead"
-    if arithmetic_s >= DOMINATES * traffic_s:
-        return "compute"
-    if traffic_s >= DOMINATES * arithmetic_s:
-        return "bandwidth"
-    return "mixed"
+    if host_s is not None:
+        return "overhead" if host_s >= HOST_SHARE * seconds else "latency"
+    slow_operators = one_operator or (own is not None and own.in_turn_s >= EXPLAINED_SHARE * seconds)
+    return "latency" if slow_operators and not flat else "overhead"

@@ -23,7 +23,13 @@ FEW = 6
 # Told apart on white and on black; shapes tell series apart without colour.
 PALETTE = ("#3b7dd8", "#d1622b", "#2f9e63", "#a05cc9", "#c94f7c", "#8a7a1f", "#1f93a8", "#7c6f64", "#e0484d", "#5b6ee1")
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-REGIME_COLOURS = {"overhead": "#c94f7c", "bandwidth": "#d1962b", "mixed": "#7d8794", "compute": "#3b7dd8"}
+REGIME_COLOURS = {
+    "overhead": "#c94f7c",
+    "bandwidth": "#d1962b",
+    "latency": "#7a9e5b",
+    "mixed": "#7d8794",
+    "compute": "#3b7dd8",
+}
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ COLUMNS_READ = (
     *("status", "reason", "stderr_tail", "profile", "flags", "git_revision", "versions", "first_call_s", "launches"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "intensity", "regime"),
+    *("explained_share", "framework_peak_tflops", "parity_rel_rms_err", "parity_reference"),
     *("achieved_tflops", "peak_tflops", "peak_gb_per_s", "mfu_pct", "other_load_cores", "steal_share"),
 )
 # What goes without saying.

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 
 import pytest
 
 import workloads
 from harness.assemble import record, speedup
 from harness.outcomes import Context, Failure, Outcome, Parity
+from harness.rooflines import completed
 from measurement import schema
+from measurement.parity import INCOMPARABLE, Difference
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
 
-CONTEXT = Context("run", "machine", "A processor", "abc", PROFILES["quick"], "cold", {"torch": ("torch-lite", "torch")})
+CONTEXT = Context(
+    "run",
+    "machine",
+    "A processor",
+    "abc",
+    PROFILES["quick"],
+    "cold",
+    {"torch": ("torch-lite", "torch"), "tensorflow": ()},
+)
 HELLO = {"versions": {"torch": "9.9"}, "effective": {"threads": 2, "tf32": None, "settings": {"a": 1}}}
-GOOD = Parity(1e-6, 1e-4, "numpy")
+GOOD = Parity(Difference(1e-6, 1e-6), 1e-4, "numpy")
 PEAKS = Peaks(1e11, 1e10, "measured here")
 
 
@@ -24,9 +33,9 @@ PEAKS = Peaks(1e11, 1e10, "measured here")
 def outcome(cell, report):
     """An outcome of one launch with these samples."""
 
-    def make(mode="eager", samples=(0.002,) * 12, parity=GOOD, **changes) -> Outcome:
+    def make(mode="eager", samples=(0.002,) * 12, parity=GOOD, framework="torch", **changes) -> Outcome:
         reports = [report(samples, launch=0, worker="0001", **changes)]
-        return Outcome(cell(mode=mode), "2026-01-01T00:00:00Z", reports, HELLO, None, parity)
+        return Outcome(cell(mode=mode, framework=framework), "2026-01-01T00:00:00Z", reports, HELLO, None, parity)
 
     return make
 
@@ -63,9 +72,10 @@ def test_a_good_cell(outcome):
     assert row["side_by_side"] == 1
     assert row["settings"] == '{"a": 1, "policies": {"torch-openmp-idle": "spin"}}'
     assert row["items_per_s"] == pytest.approx(4 / 0.002)
-    assert row["flops"] == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, 4).flops
-    assert row["mfu_pct"] == pytest.approx(100 * row["flops"] / 0.002 / 1e11)
-    assert row["regime"] == "overhead"
+    assert row["flops"] == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, "fp32").flops
+    (whole,) = completed([row])
+    assert whole["mfu_pct"] == pytest.approx(100 * row["flops"] / 0.002 / 1e11)
+    assert whole["regime"] == "overhead"
     assert row.get("speedup_ci_low") is None
     assert row["latency_sync_ms_median"] is row["device_ms_median"] is None
 
@@ -90,10 +100,12 @@ def test_a_wide_interval_is_noisy(outcome):
 
 
 def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):
-    row = made(outcome(parity=Parity(0.5, 1e-4, "numpy")))
+    row = made(outcome(parity=Parity(Difference(0.5, 0.25), 1e-4, "numpy")))
     assert row["status"] == "mismatch"
-    assert row["reason"] == "Outputs differ from numpy's by up to 0.5, where 0.0001 is allowed."
-    row = made(outcome(parity=Parity(math.inf, 1e-4, "numpy")))
+    assert row["reason"] == (
+        "Outputs differ from numpy's by up to 0.5, a relative 0.25 (root mean square), where 0.0001 is allowed."
+    )
+    row = made(outcome(parity=Parity(INCOMPARABLE, 1e-4, "numpy")))
     assert row["status"] == "mismatch"
     assert row["parity_max_abs_err"] is None
 
@@ -115,6 +127,15 @@ def test_break_even(outcome):
 
 
 def test_without_peaks_there_is_no_regime(outcome):
-    row = made(outcome(), peaks=None)
+    (row,) = completed([made(outcome(), peaks=None)])
     assert row.get("regime") is None
     assert row.get("mfu_pct") is None
+
+
+def test_a_graph_that_does_not_fuse_moves_what_eager_moves(outcome):
+    eager, fused, unfused = (made(outcome(mode, framework=f)) for f, mode in (
+        ("torch", "eager"), ("torch", "inductor"), ("tensorflow", "function")
+    ))  # fmt: skip
+    assert fused["moved_bytes"] == fused["bytes"] < eager["moved_bytes"]
+    assert unfused["moved_bytes"] == eager["moved_bytes"] == eager["unfused_bytes"]
+    assert unfused["intensity"] == eager["intensity"] == eager["flops"] / eager["unfused_bytes"]

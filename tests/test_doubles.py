@@ -9,6 +9,7 @@ import csv
 import filecmp
 import hashlib
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,6 +37,7 @@ EXPECTED = {
     "another-program": (MEASURED, "", ""),
     "unlistable": (MEASURED, "", ""),
     "silent-fallback": (("unsupported",), "silent-fallback did not capture the whole model", ""),
+    "disguised": (("unsupported",), "disguised holds the whole model, it says, but captured or compiled nothing", ""),
     "unsupported": (("unsupported",), "Fake has no such mode on this machine.", ""),
     "oom": (("oom",), "MemoryError: cannot allocate 1 TiB", "MemoryError: cannot allocate 1 TiB"),
     "raises": (("error",), "RuntimeError: kernel launch failed", "the framework's own last words"),
@@ -226,6 +228,7 @@ def test_launches_of_a_longer_profile_are_fresh_processes(run):
         ({"FAKE_IMPORT": "raises"}, "error", "ImportError: libfake.so.1: cannot open shared object file"),
         ({"FAKE_IMPORT": "dies"}, "crash", "killed by SIGSEGV"),
         ({"FAKE_CANARY": "broken"}, "unsupported", "the canary operator 'ones' returned wrong values"),
+        ({"FAKE_THREADS": "2"}, "unsupported", "told to use 1 intra-op threads and says that it uses 2"),
         ({"FAKE_CANARY": "broken"}, "unsupported", ": this fake has kernels for sm_1; a fake for this device is on"),
     ],
 )
@@ -237,6 +240,27 @@ def test_a_framework_that_cannot_start_costs_its_own_cells(run, environment, sta
         assert broken.record(mode)["status"] == status
         assert reason in broken.record(mode)["reason"]
     assert broken.record("eager", "numpy")["status"] in MEASURED
+
+
+def test_a_family_that_is_promised_and_not_there_is_told_in_a_sentence(suite, tmp_path):
+    out = tmp_path / "run"
+    words = (
+        "--framework",
+        "fake",
+        "--workload",
+        "stream",
+        "--elements",
+        "8",
+        "--mode",
+        "eager,graph",
+        "--threads",
+        "1",
+    )
+    finished = suite.bench(out, *words, "--budget", "0.1", "--python", sys.executable, "--out", str(out))
+    assert finished.complete()
+    for mode in ("eager", "graph"):
+        assert finished.record(mode)["status"] == "unsupported"
+        assert finished.record(mode)["reason"].startswith("Fake has no plain model of the family stream")
 
 
 def test_force_measures_in_spite_of_the_canary(run):

@@ -51,6 +51,8 @@ CASES = {
         Observation(threads=1, noise=noise(gpu={"throttled_share": 0.05})),
         Observation(threads=1, noise=noise(gpu={"throttled_share": 0.0501})),
     ),
+    "roofline_exceeded": (Observation(threads=1, explained_share=1.0), Observation(threads=1, explained_share=1.001)),
+    "not_compared": (Observation(threads=1), Observation(threads=1, compared=False)),
 }
 
 
@@ -83,6 +85,7 @@ def test_flags_keep_the_list_s_order():
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, queue_share=0.1,
         recompilations=2, program_differs=True, drift=1.0, noise=loud,
+        explained_share=2.0, compared=False,
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
 

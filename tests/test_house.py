@@ -120,6 +120,7 @@ def allowed_to(path: Path) -> set[str] | None:
             *("experiments", "experiments.*", "harness.*", "measurement.*", "launchers.*", "reports.*", "workloads"),
             *(
                 "workloads.spec",
+                "workloads.rounding",
                 "frameworks",
                 "frameworks.policies",
                 "numpy",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import doubling
-from harness.plan import at_unseen_length, cells_of, plan
+from harness.plan import at_unseen_length, plan
 from harness.sweep import UsageError, resolve
 
 TINY = {"framework": "torch", "workload": "bert-tiny", "mode": "eager,graph", "threads": "1"}
@@ -18,19 +17,6 @@ def groups(**given) -> list:
 def test_twice_a_batch_is_recorded_before_the_batch():
     batches = [group.parameters["batch_size"] for group in groups(batch="1,4,2", seq="16,32")]
     assert batches == [4, 4, 2, 2, 1, 1]
-
-
-def test_growth_is_known_where_both_batches_are():
-    one, two = (group.cells[0] for group in reversed(groups(batch="1,2")))
-    assert doubling.doubled(one) == two
-    assert doubling.growth(one, {one.id: 2.0, two.id: 2.1}) == pytest.approx(0.05)
-    assert doubling.growth(two, {one.id: 2.0, two.id: 2.1}) is None
-    assert doubling.growth(one, {two.id: 2.1}) is None
-
-
-def test_workloads_without_batches_are_not_doubled():
-    (cell,) = cells_of(resolve({"framework": "torch", "workload": "pointwise-chain", "mode": "eager"}))
-    assert doubling.doubled(cell) is None
 
 
 def test_an_unseen_length_changes_nothing_but_the_length():

@@ -2,48 +2,86 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from measurement.peaks import Peaks, datasheet
-from measurement.regime import classify
+from measurement.regime import Terms, Work, classify, is_flat, terms
 
-PEAKS = Peaks(flops_per_s=1e12, bytes_per_s=1e10, source="made up")  # balanced at 100 FLOP per byte
+# Balanced at 100 FLOP per byte; a cosine takes as long as 1,000 multiplications.
+PEAKS = Peaks(1e12, 1e10, "made up", cached_bytes_per_s=1e11, transcendentals_per_s=1e9)
 
 KNOWN = {
-    # seconds, flops, moved bytes, unfused bytes -> regime
-    "a large matmul": (1.1, 1e12, 1e9, 1e9, "compute"),
-    "a long pointwise chain": (1.1, 1e8, 1e10, 1e10, "bandwidth"),
-    "a tiny model": (1e-3, 1e6, 1e4, 1e4, "overhead"),
-    "both terms alike": (1.5, 1e12, 0.8e10, 0.8e10, "mixed"),
-    "just explained": (7.9, 1e12, 1e9, 1e10, "compute"),
-    "just not explained": (8.1, 1e12, 1e9, 1e10, "overhead"),
-    "twice the traffic's time": (1.0, 1e12, 0.5e10, 0.5e10, "compute"),
-    "less than twice": (1.0, 1e12, 0.51e10, 0.51e10, "mixed"),
+    # seconds, flops, transcendentals, bytes -> regime
+    "a large matmul": (1.1, 1e12, 0, 1e9, "compute"),
+    "a long pointwise chain": (1.1, 1e8, 0, 1e10, "bandwidth"),
+    "many cosines": (1.1, 1e9, 1e9, 1e9, "compute"),
+    "a tiny model": (1e-3, 1e6, 0, 1e4, "overhead"),
+    "a thousand additions of one value": (1.13e-3, 1e3, 0, 12e3, "overhead"),
+    "just explained": (2.5, 1e12, 0, 1e9, "compute"),
+    "just not explained": (2.6, 1e12, 0, 1e9, "overhead"),
+    "both terms alike, traffic the larger": (1.5, 1e12, 0, 1.01e10, "bandwidth"),
 }
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_cells_of_known_kind(name):
-    seconds, flops, moved, unfused, expected = KNOWN[name]
-    assert classify(seconds, flops, moved, unfused, PEAKS) == expected
+    seconds, flops, transcendentals, moved, expected = KNOWN[name]
+    assert classify(seconds, terms(Work(flops, transcendentals, moved), PEAKS), None) == expected
 
 
-def test_an_idle_device_means_overhead():
-    compute = dict(seconds=1.1, flops=1e12, moved_bytes=1e9, unfused_bytes=1e9, peaks=PEAKS)
-    assert classify(**compute, device_busy_s=1.0) == "compute"
-    assert classify(**compute, device_busy_s=0.65) == "overhead"
+def test_a_term_takes_the_time_that_it_takes_at_the_peak():
+    work = Work(flops=int(2e12), transcendentals=int(3e9), moved_bytes=int(5e10))
+    assert terms(work, PEAKS) == Terms(arithmetic_s=3.0, traffic_s=5.0)
+    assert terms(work, PEAKS, cached=True) == Terms(3.0, 0.5)
+    assert terms(work, replace(PEAKS, transcendentals_per_s=None)) == Terms(2.0, 5.0)
 
 
-def test_a_busy_device_is_not_overhead_however_slow_it_is():
-    slow = dict(seconds=9.0, flops=1e12, moved_bytes=1e9, unfused_bytes=1e9, peaks=PEAKS)
-    assert classify(**slow) == "overhead"
-    assert classify(**slow, device_busy_s=8.8) == "compute"
+def test_caches_that_seem_slower_than_memory_are_not_used():
+    """A framework whose calls take longer than the vector in the caches lasts."""
+    work = Work(1, 0, int(1e10))
+    assert terms(work, replace(PEAKS, cached_bytes_per_s=1e9), cached=True).traffic_s == 1.0
 
 
-def test_doubling_the_batch_for_nothing_means_overhead():
-    compute = dict(seconds=1.1, flops=1e12, moved_bytes=1e9, unfused_bytes=1e9, peaks=PEAKS)
-    assert classify(**compute, doubling_growth=0.11) == "compute"
-    assert classify(**compute, doubling_growth=0.09) == "overhead"
+@pytest.mark.parametrize(("host_s", "expected"), [(0.61, "overhead"), (0.59, "latency"), (0.0, "latency")])
+def test_who_spends_what_no_roof_explains_is_told_by_the_host_where_calls_return_early(host_s, expected):
+    own = Terms(0.9, 0.0)
+    assert classify(1.0, Terms(0.2, 0.1), own, host_s) == expected
+    assert classify(1.0, Terms(0.2, 0.1), None, host_s) == expected
+
+
+def test_elsewhere_it_is_told_by_what_the_framework_s_own_operators_take():
+    """One kernel of cosines that another framework computes sixteen times as fast is no overhead."""
+    machine = Terms(7.2e-3, 3e-3)
+    assert classify(0.119, machine, Terms(0.118, 3e-3)) == "latency"
+    assert classify(0.119, machine, Terms(0.03, 0.0179)) == "latency"  # one after the other
+    assert classify(0.119, machine, Terms(0.03, 0.0170)) == "overhead"
+    # XLA's cosine under TensorFlow, whose eager yardstick is another cosine.
+    assert classify(0.119, machine, Terms(7.2e-3, 3e-3), one_operator=True) == "latency"
+    assert classify(0.119, Terms(1e-6, 1e-6), None, one_operator=True) == "overhead"
+
+
+def test_nothing_to_do_is_overhead_whoever_spends_the_time():
+    """A CUDA graph of a thousand kernels of one value: the host waits, and no kernel computes anything."""
+    assert classify(1e-3, Terms(1e-9, 9e-6), Terms(1e-3, 1e-3), host_s=1e-5) == "overhead"
+    assert classify(1e-3, Terms(1e-9, 11e-6), Terms(1e-3, 1e-3), host_s=1e-5) == "latency"
+
+
+def test_doubling_the_batch_for_nothing_means_that_no_roof_was_reached():
+    roof = Terms(0.5, 0.1)
+    assert classify(1.0, roof, roof, flat=False) == "compute"
+    assert classify(1.0, roof, roof, flat=True) == "overhead"
+    assert classify(1.0, roof, roof, host_s=0.1, flat=True) == "latency"
+
+
+@pytest.mark.parametrize(
+    ("at_most", "expected", "flat"),
+    [(0.09, 0.9, True), (0.11, 0.9, False), (0.09, 0.05, False), (None, 0.9, False), (0.09, None, False)],
+    ids=["flat", "perhaps more", "weights are the traffic", "no interval", "no peaks"],
+)
+def test_a_cell_is_flat_only_where_it_should_have_grown(at_most, expected, flat):
+    assert is_flat(at_most, expected) == flat
 
 
 def test_datasheets_are_dense_and_found_by_name():

@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT
 
 from harness import recordfile
+from measurement.flags import ROUNDING
 from measurement.schema import COLUMNS, SCHEMA_VERSION, table_schema_text
 from reports import published
 
@@ -85,6 +86,25 @@ def test_a_published_folder_s_row(tmp_path):
     cells = ["[h200/torch](h200/torch)", machine, f"`{command}`", "2026-01-02 03:04:05", "0123+", "1", "no"]
     assert row == f"| {' | '.join(cells)} |"
     assert "today" not in published.page(tmp_path)
+
+
+def beyond_the_roofline(records) -> list[str]:
+    """Cells with a term of the roofline above their time; records before version 4 know no peak of the machine."""
+    return [record["cell"] for record in records if (record.get("explained_share") or 0) > 1 + ROUNDING]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.parent.relative_to(ROOT)))
+def test_no_committed_cell_is_faster_than_its_roofline(path: Path):
+    records = list(recordfile.json_lines(path))
+    assert beyond_the_roofline(records) == []
+    for record in records:
+        assert record["schema_version"] < 4 or record.get("latency_ms_median") is None or record["moved_bytes"]
+
+
+def test_a_cell_faster_than_its_roofline_would_be_found():
+    """As 24 of the first runs were: 38.6 ms of traffic in a call of 14.66 ms."""
+    record = {"cell": "torch/bert-base", "explained_share": 38.6 / 14.66}
+    assert beyond_the_roofline([record, {**record, "explained_share": 1.0}, {"cell": "old"}]) == ["torch/bert-base"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

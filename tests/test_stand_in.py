@@ -2,50 +2,61 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from harness.execute import Executor
+from harness import judgement
+from harness.comparison import References
 from harness.materials import Materials
-from harness.outcomes import Context, Outcome
+from harness.outcomes import Outcome
 from harness.plan import Group
-from harness.sweep import resolve
 from measurement.profiles import PROFILES
-
-CONTEXT = Context("run", "machine", "A processor", "abc", PROFILES["quick"], "cold", {})
 
 
 @pytest.fixture
 def parity(cell, report, tmp_path):
-    """The parity of cells that were measured in this order, given as (dtype, mode, their one output); no oracle."""
-    materials = Materials(Path(), Path(), None, "seed:0")
-    executor = Executor(
-        run=None, sweep=resolve({}), profile=PROFILES["quick"], context=CONTEXT, display=None, interpreters={},
-        materials=lambda group: materials, timeout_s=1.0,
-    )  # fmt: skip
+    """Parity of cells measured in this order, given as (dtype, mode, their one output), without an oracle.
 
-    def found(*measured: tuple[str, str, float]) -> list[tuple[str, bool]]:
+    For each whom it was compared with, and whether it holds; None for a cell that was compared with nothing.
+    """
+    materials = Materials(Path(), Path(), None, "seed:0")
+    references = References()
+
+    def found(*measured: tuple[str, str, float]) -> list[tuple[str, bool] | None]:
         results = []
         for number, (dtype, mode, value) in enumerate(measured):
             path = tmp_path / f"{number}.npz"
-            np.savez(path, output=np.full(4, value, np.float32))
+            np.savez(path, **{"0.output": np.full(4, value, np.float32)})
             one = cell(dtype=dtype, mode=mode)
             outcome = Outcome(one, reports=[report(outputs=str(path))])
-            executor.check_parity(Group((one,), frozenset({one.id})), {one.id: outcome})
-            results.append((outcome.parity.reference, outcome.parity.holds))
+            references.check(Group((one,), frozenset({one.id})), {one.id: outcome}, lambda group: materials)
+            results.append((outcome.parity.reference, outcome.parity.holds) if outcome.parity else None)
+            flags = judgement.flags_of(outcome, 0.0, PROFILES["quick"])
+            assert ("not_compared" in flags) == (outcome.parity is None)
         return results
 
     return found
 
 
-def test_a_mode_is_compared_with_the_first_one_measured(parity):
+def test_the_first_one_measured_is_compared_with_nothing_and_others_with_it(parity):
     assert parity(("fp32", "eager", 1.0), ("fp32", "inductor", 1.0), ("fp32", "cudagraphs", 1.1)) == [
-        ("torch eager", True),
+        None,
         ("torch eager", True),
         ("torch eager", False),
     ]
+
+
+def test_no_outputs_are_right_because_they_are_their_own(parity):
+    """Eager failed, and the only mode left gives a thousand million: nothing says that this is right."""
+    assert parity(("fp32", "inductor", 1e9)) == [None]
+
+
+def test_what_is_no_number_is_wrong_and_stands_in_for_nothing(parity):
+    found = parity(("fp32", "eager", math.nan), ("fp32", "inductor", 1.0), ("fp32", "cudagraphs", 1.0))
+    assert found == [("any other framework", False), None, ("torch inductor", True)]
 
 
 def test_a_coarser_dtype_s_outputs_stand_in_for_no_finer_one_s(parity):
@@ -53,5 +64,4 @@ def test_a_coarser_dtype_s_outputs_stand_in_for_no_finer_one_s(parity):
     found = parity(
         ("bf16", "eager", 1.01), ("fp32", "inductor", 1.0), ("fp32", "eager", 1.0), ("bf16", "inductor", 1.0)
     )
-    assert [holds for _, holds in found] == [True] * 4
-    assert [reference for reference, _ in found] == ["torch eager", "torch inductor", "torch inductor", "torch eager"]
+    assert found == [None, None, ("torch inductor", True), ("torch eager", True)]

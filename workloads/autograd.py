@@ -20,6 +20,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         self.gradient: np.ndarray | None = None
 
     shape = property(lambda self: self.value.shape)
+    dtype = property(lambda self: self.value.dtype)
     T = property(lambda self: self.transpose(*reversed(range(self.value.ndim))))
 
     def backward(self) -> None:

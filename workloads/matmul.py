@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Matmul(Workload):
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
         return {"output": inputs["x"] @ weights["weight"].T}
 
-    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         size = int(parameters["size"])
-        flops, traffic = linear_cost(size, size, size, bytes_per_value)
+        flops, traffic = linear_cost(size, size, size, BYTES_PER_VALUE[dtype])
         return Cost((OperatorCost("matmul", flops, traffic),), compulsory_bytes=traffic)
 
     def items_per_call(self, parameters: Parameters) -> int:
@@ -50,6 +50,6 @@ WORKLOADS = {
         implementations=("plain",),
         input_sets=1,
         parameters=(Parameter("size", "size", 2048, "rows and columns", implementations=("plain",)),),
-        tolerance={"fp32": 1e-4, "tf32": 2e-2, "bf16": 2e-1, "fp16": 3e-2},
+        tolerance={"fp32": 5e-6, "tf32": 3e-3, "bf16": 1e-2, "fp16": 2e-3},
     )
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class OpOverhead(Workload):
             x = x + terms[index % 2]  # (N,)
         return {"output": x}
 
-    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         elements, additions = int(parameters["elements"]), int(parameters["additions"])
-        once = bytes_per_value * (2 * elements + 1)
+        width = BYTES_PER_VALUE[dtype]
+        once = width * (2 * elements + 1)
         return Cost(
             (OperatorCost("pointwise", additions * elements, additions * once),),
-            compulsory_bytes=once + bytes_per_value * (min(additions, 2) - 1),
+            compulsory_bytes=once + width * (min(additions, 2) - 1),
         )
 
     def items_per_call(self, parameters: Parameters) -> int:

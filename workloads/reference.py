@@ -1,4 +1,4 @@
-"""Mathematics shared by the NumPy oracles. Shapes in comments; float32 in, float32 out."""
+"""Mathematics shared by the NumPy oracles, in the precision of what goes in. Shapes in comments."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 def gelu(x: np.ndarray) -> np.ndarray:
     """The exact GELU, x * Phi(x) (Hendrycks and Gimpel 2016), not its tanh approximation."""
-    return x * 0.5 * (1.0 + erf(x * np.float32(1 / math.sqrt(2))))
+    return x * 0.5 * (1.0 + erf(x * (1 / math.sqrt(2))))
 
 
 def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, epsilon: float) -> np.ndarray:
     """Layer normalisation over the last axis (Ba et al. 2016), with the biased variance."""
-    centred = x - x.mean(axis=-1, keepdims=True, dtype=np.float64).astype(np.float32)
+    centred = x - x.mean(axis=-1, keepdims=True, dtype=np.float64).astype(x.dtype)
     variance = np.square(centred).mean(axis=-1, keepdims=True, dtype=np.float64)
-    return centred * (1 / np.sqrt(variance + epsilon)).astype(np.float32) * weight + bias
+    return centred * (1 / np.sqrt(variance + epsilon)).astype(x.dtype) * weight + bias
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

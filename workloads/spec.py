@@ -14,6 +14,7 @@ Arrays = dict[str, np.ndarray]
 
 # How many values of each output are compared. Every value of BERT's hidden states up to batch 1 x sequence 341.
 SAMPLED_VALUES = 1 << 18
+BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,14 @@ class OperatorCost:
 
     `flops` counts one multiply-add as two and every other arithmetic operation, transcendental ones included, as one.
     `bytes` is the traffic when each operator reads its operands and writes its result once (nothing fused).
+    `transcendentals` counts the exponentials, error functions, tangents and cosines among the `flops`: each takes a
+    processor several to a hundred times as long as a multiplication.
     """
 
     operator_class: str  # matmul, attention, normalisation, pointwise, copy
     flops: int
     bytes: int
+    transcendentals: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,22 @@ class Cost:
         return sum(o.flops for o in self.operators)
 
     @property
+    def transcendentals(self) -> int:
+        return sum(o.transcendentals for o in self.operators)
+
+    @property
     def unfused_bytes(self) -> int:
         return sum(o.bytes for o in self.operators)
 
     def plus(self, more: OperatorCost) -> Cost:
         """With more work of a class that is among the operators."""
         operators = tuple(
-            replace(o, flops=o.flops + more.flops, bytes=o.bytes + more.bytes)
+            OperatorCost(
+                o.operator_class,
+                o.flops + more.flops,
+                o.bytes + more.bytes,
+                o.transcendentals + more.transcendentals,
+            )
             if o.operator_class == more.operator_class
             else o
             for o in self.operators
@@ -82,7 +95,7 @@ class Cost:
 
     def with_loss(self, values: int, bytes_per_value: int) -> Cost:
         """With a loss on `values` outputs: about four operations each, a reduction, which reads them once."""
-        return self.plus(OperatorCost("normalisation", 4 * values, bytes_per_value * values))
+        return self.plus(OperatorCost("normalisation", 4 * values, bytes_per_value * values, transcendentals=values))
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,8 @@ class Workload(ABC):
     """A computation that every framework runs from the same weights on the same inputs.
 
     `family` names the model code that adapters select (several workloads may be sizes of one family). `tolerance`
-    maps a dtype to the largest absolute error allowed between a framework's outputs and the oracle's.
+    maps a dtype to the root mean square that the errors of a framework's outputs may have, relative to that of the
+    oracle's outputs (`measurement.parity`).
     """
 
     name: str
@@ -116,11 +130,15 @@ class Workload(ABC):
 
     @abstractmethod
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
-        """The oracle: the outputs by name, computed with NumPy in float32 with float64 where it is cheap."""
+        """The oracle: the outputs by name, in the precision of weights and inputs: float64 for a reference."""
 
     @abstractmethod
-    def cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
-        """Analytic cost of one call."""
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        """Analytic cost of one call in `dtype`.
+
+        With `fused_attention`, attention is one operator, as flash attention (Dao et al. 2022): its scores never reach
+        memory, heads are not transposed, and causal attention computes the half of the scores that it uses.
+        """
 
     @abstractmethod
     def items_per_call(self, parameters: Parameters) -> int:
@@ -148,7 +166,7 @@ class Workload(ABC):
         """Shapes of the weights that the loss needs besides the model's."""
         return {}
 
-    def training_forward_cost(self, parameters: Parameters, bytes_per_value: int) -> Cost:
+    def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         """Analytic cost of the forward pass on a micro-batch, loss included."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
@@ -182,8 +200,8 @@ class Workload(ABC):
         return dict(parameters)
 
 
-def sampled(values: np.ndarray) -> np.ndarray:
-    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; float32, 1-D."""
+def sampled(values: np.ndarray, dtype: type = np.float32) -> np.ndarray:
+    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; 1-D."""
     flat = np.asarray(values).reshape(-1)
     if flat.size > SAMPLED_VALUES:
         # Steps of a golden section spread evenly over every axis; a step coprime to the size meets no value twice.
@@ -191,7 +209,7 @@ def sampled(values: np.ndarray) -> np.ndarray:
         while math.gcd(step, flat.size) > 1:
             step += 1
         flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * step) % flat.size]
-    return flat.astype(np.float32)
+    return flat.astype(dtype)
 
 
 def linear_cost(rows: int, inputs: int, outputs: int, width: int) -> tuple[int, int]:

@@ -35,7 +35,7 @@ FRAMEWORK = Framework(
     distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
     modes=(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable"),
-        Mode("jit", graph=True, summary="one jax.jit of the whole model"),
+        Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True),
     ),
     default_graph=("jit",),
     models={
@@ -43,6 +43,10 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=_environment,
+    # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
+    attention_kernel=lambda implementation, device_kind, dtype: (
+        implementation == "plain" and device_kind == "gpu" and dtype in ("bf16", "fp16")
+    ),
     # On a GPU cuDNN's kernel for 16-bit types; elsewhere the same operator composed by XLA, which fp16 on a CPU lacks.
     fused_attention=lambda device_kind, dtype: (device_kind, dtype) != ("cpu", "fp16"),
     dumps=hlo.DUMPS,

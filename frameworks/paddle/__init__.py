@@ -26,12 +26,13 @@ FRAMEWORK = Framework(
     modes=(
         Mode("eager", graph=False, summary="dynamic graph, operator by operator"),
         Mode("to_static", graph=True, summary="paddle.jit.to_static(full_graph=True) on Paddle's own executor"),
-        Mode("to_static-cinn", graph=True, summary="to_static compiled by CINN, on builds that have it"),
+        Mode("to_static-cinn", graph=True, summary="to_static compiled by CINN, on builds that have it", fuses=True),
         Mode(
             "inference",
             graph=True,
             summary="the exported program, weights frozen, under paddle.inference with its IR passes (oneDNN on CPU)",
             passes=("inference",),
+            fuses=True,
         ),
     ),
     default_graph=("to_static",),
@@ -40,6 +41,10 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=_environment,
+    # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.
+    attention_kernel=lambda implementation, device_kind, dtype: (
+        implementation == "plain" and device_kind == "gpu" and dtype in ("bf16", "fp16")
+    ),
     # Elsewhere Paddle 3's operator is the explicit one in Python, and Paddle 2's fails.
     fused_attention=lambda device_kind, dtype: device_kind == "gpu" and dtype in ("bf16", "fp16"),
     cache_variables=("FLAGS_cinn_kernel_cache_save_path",),

@@ -31,7 +31,9 @@ FRAMEWORK = Framework(
     modes=(
         Mode("eager", graph=False, summary="one kernel per operator"),
         Mode("function", graph=True, summary="tf.function: one graph, optimized by Grappler"),
-        Mode("function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA"),
+        Mode(
+            "function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA", fuses=True
+        ),
     ),
     default_graph=("function", "function-xla"),
     models={

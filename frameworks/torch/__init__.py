@@ -30,32 +30,37 @@ FRAMEWORK = Framework(
     distributions=("torch", "transformers", "numpy", "triton", "safetensors"),
     modes=(
         Mode("eager", graph=False, summary="operator by operator"),
-        Mode("inductor", graph=True, summary='torch.compile(mode="default")'),
+        Mode("inductor", graph=True, summary='torch.compile(mode="default")', fuses=True),
         Mode(
             "inductor-reduce-overhead",
             graph=True,
             summary='torch.compile(mode="reduce-overhead"): Inductor\'s kernels inside CUDA graphs',
             devices=("gpu",),
+            fuses=True,
         ),
         Mode(
             "inductor-max-autotune",
             graph=True,
+            fuses=True,
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
         ),
         Mode(
             "inductor-max-autotune-no-cudagraphs",
             graph=True,
+            fuses=True,
             summary='torch.compile(mode="max-autotune-no-cudagraphs"): tuned kernels',
         ),
         Mode(
             "inductor-freezing",
             graph=True,
+            fuses=True,
             summary="torch.compile with Inductor's freezing: weights are constants, folded and packed ahead",
             passes=("inference",),
         ),
         Mode(
             "inductor-whole-iteration",
             graph=True,
+            fuses=True,
             summary="torch.compile over forward, loss, backward and AdamW together, as one graph",
             passes=("training",),
         ),
@@ -78,6 +83,7 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=environment,
+    attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
 )

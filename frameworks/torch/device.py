@@ -73,7 +73,7 @@ def reset_peak(device: torch.device) -> None:
 
 
 def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> float | None:
-    """Seconds per call between events on the stream, with nothing between calls but the device's own work.
+    """Seconds per call between events on the stream: kernels and the gaps between them, the host kept ahead.
 
     A kernel that only waits goes first and lasts longer than the host needs to submit the calls, so that the device
     never waits for the host. None on a CPU, or if the host could not be kept ahead: the stream's queue is bounded, and

@@ -39,7 +39,7 @@ FEW_LAUNCHES = (
 
 def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
-    from reports.sections import answer, compiling, kernels, memory, notes, ranking, roofs, scaling, speedup
+    from reports.sections import answer, compiling, kernels, memory, notes, ranking, roofs, scaling, speedup, truth
 
     makers = (
         answer.section,
@@ -51,6 +51,7 @@ def build(material: Material) -> list[Section]:
         roofs.roofline_section,
         roofs.regime_section,
         memory.section,
+        truth.section,
         kernels.section,
         notes.flags_section,
         notes.failures_section,

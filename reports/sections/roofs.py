@@ -13,10 +13,21 @@ ROOFLINE = (
     "A point near a line cannot be much faster. One far below waits for something else, such as the host.",
 )
 REGIMES = (
-    "What a cell's time is spent on: overhead (the host, not the device), bandwidth (moving data), compute "
-    "(arithmetic), or mixed. Graph mode helps most where it is overhead.",
+    "What a cell's time is spent on: compute (arithmetic) or bandwidth (moving data), where that explains at least "
+    "40 % of the time at the machine's peaks; else latency (operators far from any roof) or overhead (around them, "
+    "as a rule the host). Graph mode helps most where it is overhead. Records of earlier versions may say mixed.",
 )
-COLUMNS = ("workload", "shape", "mode", "FLOP per byte", "TFLOP/s", "peak, TFLOP/s", "% of peak", "regime")
+COLUMNS = (
+    "workload",
+    "shape",
+    "mode",
+    "FLOP per byte",
+    "TFLOP/s",
+    "peak, TFLOP/s",
+    "% of peak",
+    "% explained",
+    "regime",
+)
 
 
 def roofline_section(material: Material) -> Section | None:
@@ -45,14 +56,19 @@ def _roofline(group: list[Point], material: Material) -> Panel:
         }
         for p in group[: len(table.rows)]
     ]
-    peaks = dict.fromkeys((p["framework"], p["peak_tflops"], p["peak_gb_per_s"]) for p in group)
+    peaks = dict.fromkeys((_whose(p), p["peak_tflops"], p["peak_gb_per_s"]) for p in group)
     roofs = [
-        {"name": f"peak with {framework}: {tflops:.3g} TFLOP/s, {rate:.0f} GB/s", "tflops": tflops, "gb_per_s": rate}
-        for framework, tflops, rate in peaks
+        {"name": f"peak {whose}: {tflops:.3g} TFLOP/s, {rate:.0f} GB/s", "tflops": tflops, "gb_per_s": rate}
+        for whose, tflops, rate in peaks
         if rate
     ]
     words = f"Roofline of {title}. The table holds the same figures."
     return Panel(title, table, Chart(charts.roofline(drawn, roofs, material.points.series), words))
+
+
+def _whose(point: Point) -> str:
+    """Earlier records know no peak but their framework's."""
+    return "with any framework" if point["framework_peak_tflops"] else f"with {point['framework']}"
 
 
 def _roofline_row(point: Point) -> Row:
@@ -64,6 +80,7 @@ def _roofline_row(point: Point) -> Row:
         number(point["achieved_tflops"]),
         number(point["peak_tflops"]),
         number(point["mfu_pct"]),
+        number(None if point["explained_share"] is None else 100 * point["explained_share"]),
         point["regime"] or "",
     )
     return Row(cells, point.tags)

@@ -37,6 +37,7 @@ def record(framework: str, mode: str, batch: int = 1, length: int = 128, threads
         "speedup_ci_low": low, "speedup_ci_high": high, "items_per_s": 1e3 * batch / latency,
         "tokens_per_s": 1e3 * batch * length / latency, "achieved_tflops": 0.4 / speedup, "peak_tflops": 1.0,
         "peak_gb_per_s": 20.0, "mfu_pct": 40 / speedup, "intensity": 30.0, "regime": "compute", "peak_memory_mb": 500.0,
+        "explained_share": 0.4 / speedup, "framework_peak_tflops": 0.9,
         "git_revision": "0123456789",
     }  # fmt: skip
     if mode != "eager":
@@ -48,6 +49,7 @@ def failed(framework: str, mode: str, status: str, reason: str, **changes) -> di
     """A record without figures."""
     kept = {name: value for name, value in record(framework, mode, **changes).items() if "_ms" not in name}
     figures = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "break_even_calls", "mfu_pct", "regime")
+    figures += ("explained_share",)
     return dict.fromkeys(NAMES) | kept | dict.fromkeys(figures) | {"status": status, "reason": reason}
 
 

@@ -16,6 +16,7 @@ MODES = {
     "another-program": "a graph whose attention has a mask that eager mode's has not; the numbers agree",
     "unlistable": "its operators cannot be listed",
     "silent-fallback": "a graph that holds only a part of the model",
+    "disguised": "eager mode that says it captured the whole model",
     "unsupported": "it says that it cannot run here",
     "oom": "it has no memory for the model",
     "raises": "an exception while it is sampled",
@@ -38,7 +39,7 @@ FRAMEWORK = Framework(
         ),
     ),
     default_graph=("graph",),
-    models={"plain": ("mlp",)},
+    models={"plain": ("mlp", "stream")},  # of which it lacks the second
     environment=lambda threads, device_kind: openmp_environment(threads),
     cache_variables=("FAKE_CACHE_DIR",),
 )

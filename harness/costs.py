@@ -1,0 +1,27 @@
+"""What a call of a cell costs: the workload's own count, with what its framework and mode make of it."""
+
+from __future__ import annotations
+
+import frameworks
+import workloads
+from measurement.cells import Cell
+from workloads.spec import Cost
+
+
+def cost_of(cell: Cell) -> Cost:
+    """The analytic cost of one call."""
+    return workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), cell.dtype, fuses_attention(cell))
+
+
+def moved_bytes(cell: Cell, cost: Cost) -> int:
+    """The traffic of the cell's mode: a graph that does not fuse runs eager's kernels and moves what they move."""
+    fuses = frameworks.describe(cell.framework).mode(cell.mode).fuses
+    return cost.compulsory_bytes if fuses else cost.unfused_bytes
+
+
+def fuses_attention(cell: Cell) -> bool:
+    """Whether the scores of a cell's attention stay within one kernel."""
+    if cell.implementation == "plain" and cell.parameter("attention", "explicit") == "explicit":
+        return False
+    kernel = frameworks.describe(cell.framework).attention_kernel
+    return kernel(cell.implementation, cell.device_kind, cell.dtype)

@@ -1,0 +1,151 @@
+"""What the records of a run say together: the machine's peaks, and from these what each cell's time is spent on.
+
+Frameworks are measured one after the other, and a later one may reach a higher peak. So a record holds its framework's
+own peaks, and the columns made here are made anew from all records whenever the run's files are brought up to date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+
+from measurement import flags, regime
+from measurement.peaks import CACHED_BYTES, Peaks
+from measurement.schema import MEASURED
+
+# Columns of a peak: of the machine, of the framework, and how many of its units make one.
+RATES = {
+    "peak_tflops": ("framework_peak_tflops", 1e12),
+    "peak_gb_per_s": ("framework_peak_gb_per_s", 1e9),
+    "peak_cached_gb_per_s": ("framework_peak_cached_gb_per_s", 1e9),
+    "peak_gtranscendentals_per_s": ("framework_peak_gtranscendentals_per_s", 1e9),
+}
+_BATCH = re.compile(r"\bbatch_size=(\d+)")
+
+
+def completed(records: Sequence[dict]) -> list[dict]:
+    """The records with all that hangs on the others: peaks of the machine, MFU, explained share, regime."""
+    kinds: dict[tuple, list[dict]] = {}
+    for record in records:
+        if _is_judged(record):
+            kinds.setdefault(_kind(record), []).append(record)
+    peaks = {kind: machine_peaks(members) for kind, members in kinds.items()}
+    cells = {record["cell"]: record for record in records if _is_judged(record)}
+    return [
+        {**record, **judged(record, peaks[_kind(record)], cells.get(doubled(record["cell"])))}
+        if _is_judged(record)
+        else record
+        for record in records
+    ]
+
+
+def _is_judged(record: dict) -> bool:
+    """Earlier records, without the traffic of their mode, hold their framework's peaks as `peak_*`: they stay so."""
+    return record.get("moved_bytes") is not None and record.get("latency_ms_median") is not None
+
+
+def _kind(record: dict) -> tuple:
+    """What a peak depends on, the framework apart."""
+    return tuple(record.get(name) for name in ("machine_id", "device", "device_name", "dtype", "threads"))
+
+
+def doubled(cell: str) -> str | None:
+    """The name of the same cell at twice the batch; None for a workload without batches."""
+    name, edits = _BATCH.subn(lambda found: f"batch_size={2 * int(found[1])}", cell)
+    return name if edits else None
+
+
+def machine_peaks(records: Iterable[dict]) -> dict[str, tuple[float, str]]:
+    """Of every rate the highest that any framework reached, and which: as a yardstick, or in a cell that is one."""
+    best: dict[str, tuple[float, str]] = {}
+    for column, value, source in chain.from_iterable(map(_rates, records)):
+        if value and value > best.get(column, (0.0, ""))[0]:
+            best[column] = (value, source)
+    return best
+
+
+def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
+    for column, (own, _) in RATES.items():
+        yield column, record.get(own), f"{record['framework']} {_YARDSTICKS[column]}"
+    if record["status"] in MEASURED and record["workload"] in _PROBES:
+        seconds = record["latency_ms_min"] / 1e3
+        for column, amount in _PROBES[record["workload"]].items():
+            if column == "peak_gb_per_s" and _is_cached(record):
+                column = "peak_cached_gb_per_s"
+            yield column, amount(record) / seconds / RATES[column][1], _cell_name(record)
+
+
+def _cell_name(record: dict) -> str:
+    return f"{record['framework']} {record['mode']}, {record['workload']}"
+
+
+# Workloads that do one thing alone; any mode of them may be faster than the yardstick, which is eager.
+_PROBES: dict[str, dict[str, Callable[[dict], float]]] = {
+    "matmul": {"peak_tflops": lambda record: record["flops"]},
+    "stream": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+    "pointwise-chain": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+    "fused-cos": {
+        "peak_gb_per_s": lambda record: record["moved_bytes"],
+        "peak_gtranscendentals_per_s": lambda record: record["transcendentals"],
+    },
+}
+_YARDSTICKS = {
+    "peak_tflops": "eager, matmul",
+    "peak_gb_per_s": "eager, stream",
+    "peak_cached_gb_per_s": "eager, stream in the caches",
+    "peak_gtranscendentals_per_s": "eager, fused-cos",
+}
+
+
+def _is_cached(record: dict) -> bool:
+    return record["bytes"] <= CACHED_BYTES[record["device"].split(":")[0]]
+
+
+def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None) -> dict:
+    """The columns of one record; `twice` is the record of the same cell at twice the batch, where there is one."""
+    row = {column: peaks.get(column, (None, ""))[0] for column in RATES}
+    row["peak_source"] = "; ".join(f"{column}: {source}" for column, (_, source) in sorted(peaks.items())) or None
+    row["batch_doubling_growth"] = twice["latency_ms_median"] / record["latency_ms_median"] - 1 if twice else None
+    machine = _as_peaks(row)
+    share = None
+    if machine:
+        seconds = record["latency_ms_median"] / 1e3
+        roof = _terms(record, machine)
+        own = _as_peaks({column: record.get(name) for column, (name, _) in RATES.items()})
+        host_s = record["host_ms_median"] / 1e3 if record.get("host_ms_median") is not None else None
+        share = roof.larger_s / seconds
+        flat = twice is not None and regime.is_flat(
+            _growth_at_most(record, twice), _terms(twice, machine).larger_s / roof.larger_s - 1
+        )
+        row["mfu_pct"] = 100 * record["flops"] / seconds / machine.flops_per_s
+        row["explained_share"] = share
+        one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
+        row["regime"] = regime.classify(seconds, roof, own and _terms(record, own), host_s, flat, one_operator)
+    row["flags"] = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
+    return row
+
+
+def _as_peaks(row: dict) -> Peaks | None:
+    """Columns of `RATES` as rates a second; None unless arithmetic and bandwidth are both known."""
+    rates = {column: row[column] * RATES[column][1] if row[column] else None for column in RATES}
+    if not rates["peak_tflops"] or not rates["peak_gb_per_s"]:
+        return None
+    return Peaks(
+        flops_per_s=rates["peak_tflops"],
+        bytes_per_s=rates["peak_gb_per_s"],
+        source="",
+        cached_bytes_per_s=rates["peak_cached_gb_per_s"],
+        transcendentals_per_s=rates["peak_gtranscendentals_per_s"],
+    )
+
+
+def _terms(record: dict, peaks: Peaks) -> regime.Terms:
+    work = regime.Work(record["flops"], record["transcendentals"] or 0, record["moved_bytes"])
+    return regime.terms(work, peaks, cached=_is_cached(record))
+
+
+def _growth_at_most(record: dict, twice: dict) -> float | None:
+    """The upper end of what twice the batch adds, as a share; None without intervals."""
+    low, high = record.get("latency_ms_ci_low"), twice.get("latency_ms_ci_high")
+    return high / low - 1 if low and high else None

@@ -1,0 +1,144 @@
+"""What records of a run say together: peaks of the machine, and what every cell's time is spent on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harness import recordfile
+from harness.rooflines import completed, doubled, machine_peaks
+from harness.runs import Run
+from measurement import schema
+
+GROUP = "mlp/plain/inference/cpu/fp32/threads=1"
+
+
+def record(framework="torch", mode="eager", workload="bert-base", batch=1, ms=100.0, **changes) -> dict:
+    """A measured cell of a second's work for 10 % of its time, by its framework's peaks of 1 TFLOP/s and 10 GB/s."""
+    return {
+        "schema_version": schema.SCHEMA_VERSION, "run_id": "run", "machine_id": "m", "device": "cpu",
+        "device_name": "A processor", "dtype": "fp32", "threads": 1, "framework": framework, "mode": mode,
+        "workload": workload, "implementation": "plain", "pass": "inference", "status": "ok",
+        "cell": f"{framework}/{workload}/plain/inference/cpu/fp32/threads=1/batch_size={batch},seq_len=8/{mode}",
+        "latency_ms_median": ms, "latency_ms_min": ms, "latency_ms_ci_low": ms, "latency_ms_ci_high": ms,
+        "flops": 10**10, "bytes": 10**8, "unfused_bytes": 10**9, "moved_bytes": 10**8, "transcendentals": 0,
+        "framework_peak_tflops": 1.0, "framework_peak_gb_per_s": 10.0, **changes,
+    }  # fmt: skip
+
+
+def test_the_machine_s_peak_is_the_best_of_any_framework_and_says_whose():
+    """Paddle's eager addition reaches 3 GB/s where torch's reaches 19."""
+    paddle = record("paddle", framework_peak_tflops=1.2, framework_peak_gb_per_s=3.0, moved_bytes=200_000_000, ms=55.6)
+    torch = record("torch", framework_peak_tflops=0.9, framework_peak_gb_per_s=19.0)
+    alone = completed([paddle])[0]
+    assert alone["regime"] == "bandwidth"
+    assert alone["flags"] == "roofline_exceeded"
+    beside = completed([paddle, torch])[0]
+    assert (beside["peak_tflops"], beside["peak_gb_per_s"]) == (1.2, 19.0)
+    assert (beside["framework_peak_tflops"], beside["framework_peak_gb_per_s"]) == (1.2, 3.0)
+    assert "peak_gb_per_s: torch eager, stream" in beside["peak_source"]
+    assert beside["explained_share"] == pytest.approx(0.2 / 19 * 1e3 / 55.6)
+    assert beside["regime"] == "latency"  # slow operators, not the memory
+    assert beside["flags"] is None
+
+
+@pytest.mark.parametrize("other", [{"dtype": "bf16"}, {"threads": 2}, {"device": "gpu:0"}, {"machine_id": "n"}])
+def test_peaks_of_other_kinds_do_not_count(other):
+    mine = completed([record(), record("jax", framework_peak_tflops=9.0, **other)])[0]
+    assert mine["peak_tflops"] == 1.0
+
+
+def test_mfu_compares_across_frameworks():
+    """The framework with the worst product is not flattered by it."""
+    slow, fast = completed([record("jax", framework_peak_tflops=0.5, ms=20), record("torch", ms=20)])
+    assert slow["mfu_pct"] == fast["mfu_pct"] == pytest.approx(50)
+
+
+def test_a_cell_that_is_a_yardstick_raises_the_peak_and_cannot_exceed_it():
+    product = record("jax", "jit", workload="matmul", ms=8, moved_bytes=10**7)
+    other, itself = completed([record(), product])
+    assert other["peak_tflops"] == itself["peak_tflops"] == pytest.approx(1.25)
+    assert "jax jit, matmul" in other["peak_source"]
+    assert itself["flags"] is None
+    (wrong,) = completed([{**product, "status": "mismatch"}])
+    assert wrong["peak_tflops"] == 1.0  # what computes something else is no peak
+
+
+def test_a_small_vector_is_no_peak_of_the_memory():
+    peaks = machine_peaks([record(workload="stream", bytes=10**6, moved_bytes=10**6, ms=0.01)])
+    assert peaks["peak_gb_per_s"][0] == 10.0
+    assert peaks["peak_cached_gb_per_s"][0] == pytest.approx(100.0)
+
+
+def test_what_fits_the_caches_is_not_held_against_the_memory_s_bandwidth():
+    small = dict(bytes=8_000_000, moved_bytes=8_000_000, ms=0.5, flops=10**6, framework_peak_cached_gb_per_s=50.0)
+    assert completed([record(**small)])[0]["explained_share"] == pytest.approx(0.32)
+    large = {**small, "bytes": 80_000_000}
+    assert completed([record(**large)])[0]["flags"] == "roofline_exceeded"
+
+
+def test_growth_is_known_where_both_batches_are_whichever_was_first():
+    one, two = record(batch=1, ms=10), record(batch=2, ms=10.5)
+    for order in ([one, two], [two, one]):
+        found = {row["cell"]: row["batch_doubling_growth"] for row in completed(order)}
+        assert found == {one["cell"]: pytest.approx(0.05), two["cell"]: None}
+
+
+def test_growth_tells_overhead_only_where_the_roofline_grows_and_noise_does_not_hide_it():
+    one = record(batch=1, ms=20)
+    grown = record(batch=2, ms=20.4, flops=2 * 10**10)
+    assert completed([one, record(batch=2, ms=30, flops=2 * 10**10)])[0]["regime"] == "compute"
+    assert completed([one, grown])[0]["regime"] == "overhead"
+    assert completed([one, {**grown, "latency_ms_ci_high": 25.0}])[0]["regime"] == "compute"
+    weights = dict(flops=10**6, bytes=10**8, moved_bytes=10**8)  # twice the batch adds 1 % of traffic
+    twice = {**record(batch=2, ms=20.4), **weights, "moved_bytes": 101 * 10**6}
+    assert completed([{**one, **weights}, twice])[0]["regime"] == "bandwidth"
+
+
+def test_workloads_without_batches_are_not_doubled():
+    assert doubled("torch/stream/plain/inference/cpu/fp32/threads=1/elements=5/eager") is None
+    assert doubled("torch/mlp/x/batch_size=12,width=8/eager") == "torch/mlp/x/batch_size=24,width=8/eager"
+
+
+def test_records_of_earlier_versions_and_failures_stay_as_they_are():
+    old = {**record(), "schema_version": 3, "peak_tflops": 0.06, "regime": "mixed"}
+    del old["moved_bytes"]
+    failed = {**record(), "status": "oom", "latency_ms_median": None}
+    assert completed([old, failed]) == [old, failed]
+
+
+def test_completing_twice_changes_nothing():
+    once = completed([record(flags="drift"), record("jax", ms=5)])
+    assert once[1]["flags"] == "roofline_exceeded"
+    assert completed(once) == once
+
+
+def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(tmp_path):
+    """As a run goes on, or is resumed: the first framework's records are brought up to date with the second's."""
+    run = Run(tmp_path)
+    run.append_record(record("paddle", framework_peak_gb_per_s=3.0))
+    run.write_csv()
+    assert run.records()[0]["peak_gb_per_s"] == 3.0
+    run.append_record(record("torch", framework_peak_gb_per_s=19.0))
+    run.write_csv()
+    lines = [json.loads(line) for line in run.records_path.read_text().splitlines()]
+    assert [line["peak_gb_per_s"] for line in lines] == [19.0, 19.0]
+    assert list(lines[0]) == list(schema.NAMES)
+    assert recordfile.load(run.csv_path).records == recordfile.load(run.records_path).records
+    assert run.finished() == {line["cell"] for line in lines}
+
+
+def test_completing_leaves_torn_and_unchanged_lines_as_they_are(tmp_path):
+    run = Run(tmp_path)
+    run.append_record({**record("numpy"), "status": "oom", "reason": "No memory.", "latency_ms_median": None})
+    with open(run.records_path, "ab") as file:
+        file.write(b'{"cell": "torn", "lat\n[1, 2]\n\n')
+    run.append_record(record("torch"))
+    before = run.records_path.read_bytes().splitlines(keepends=True)
+    run.write_csv()
+    after = run.records_path.read_bytes().splitlines(keepends=True)
+    assert after[:4] == before[:4]
+    assert json.loads(after[4])["regime"] == "overhead"
+    assert json.loads(before[4])["regime"] is None
+    assert len(after) == 5

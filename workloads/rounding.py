@@ -1,0 +1,22 @@
+"""What a dtype keeps of a number: the oracle computes in float64, on weights and inputs as the frameworks hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def stored(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Floating-point `values` rounded to what `dtype` holds, half to even, as float64; others as they are.
+
+    TF32 rounds inside a product and not in memory: there, as in fp32, float32 values are kept.
+    """
+    if not np.issubdtype(values.dtype, np.floating):
+        return values
+    single = np.asarray(values, np.float32)
+    if dtype == "fp16":
+        single = single.astype(np.float16)
+    elif dtype == "bf16":  # the upper half of a float32
+        bits = single.view(np.uint32)
+        bits = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+        single = (bits & np.uint32(0xFFFF0000)).view(np.float32)
+    return single.astype(np.float64)
