@@ -7,12 +7,13 @@ import math
 from statistics import median
 
 from harness import judgement
+from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome
 from harness.runs import parameters_text
 from measurement import regime
 from measurement.peaks import Peaks, datasheet
 from measurement.schema import SCHEMA_VERSION
-from measurement.statistics import Interval, log_ratios, median_interval, ratio, summarise
+from measurement.statistics import Interval, log_ratios, scope, summarise
 
 BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
@@ -27,7 +28,8 @@ def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
         for report in outcome.reports
         if _process(report) in theirs
     ]
-    return ratio(pairs)
+    interval = over_launches(pairs)
+    return interval.map(math.exp) if interval else None
 
 
 def _process(report: dict) -> tuple:
@@ -36,7 +38,7 @@ def _process(report: dict) -> tuple:
 
 def latency_of(outcome: Outcome) -> dict[str, float]:
     """The median latency in milliseconds under the cell's name; nothing for a cell that was not measured."""
-    return {} if outcome.failure else {outcome.cell.id: median(outcome.samples) * 1e3}
+    return {} if outcome.failure else {outcome.cell.id: outcome.latency_s * 1e3}
 
 
 def record(
@@ -69,7 +71,7 @@ def record(
         row["speedup_vs_eager"] = 1.0
     elif interval:
         row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
-    certain = interval or median_interval(outcome.samples)
+    certain = interval or outcome.latency
     half_width = certain.relative_half_width if certain else math.inf
     raised = judgement.flags_of(outcome, half_width, context.profile)
     row["flags"] = ";".join(raised) or None
@@ -131,10 +133,9 @@ def _framework_version(outcome: Outcome, context: Context) -> str | None:
 
 
 def _latency(outcome: Outcome) -> dict:
-    samples = outcome.samples
-    summary, interval = summarise(samples), median_interval(samples)
+    summary, interval = summarise(outcome.samples), outcome.latency
     milliseconds = {
-        "latency_ms_median": summary.median,
+        "latency_ms_median": outcome.latency_s,
         "latency_ms_ci_low": interval.low if interval else None,
         "latency_ms_ci_high": interval.high if interval else None,
         "latency_ms_mean": summary.mean,
@@ -145,6 +146,7 @@ def _latency(outcome: Outcome) -> dict:
         "device_ms_median": outcome.median_of("device_s"),
     }
     return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
+        "interval_scope": scope(len(outcome.reports)) if interval else None,
         "launches": len(outcome.reports),
         "samples": summary.samples,
         "calls_per_sample": max(report["calls_per_sample"] for report in outcome.reports),
@@ -154,7 +156,7 @@ def _latency(outcome: Outcome) -> dict:
 
 
 def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
-    steady = median(outcome.samples)
+    steady = outcome.latency_s
     first = outcome.median_of("first_call_s")
     row = {
         "first_call_s": first,
@@ -163,7 +165,7 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
         "launch_position": outcome.reports[0]["position"],
     }
     if baseline and baseline is not outcome:
-        gain = median(baseline.samples) - steady
+        gain = baseline.latency_s - steady
         extra = first - baseline.median_of("first_call_s")
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 
+from harness.intervals import over_launches
 from measurement.cells import Cell
 from measurement.profiles import Profile
+from measurement.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,22 @@ class Outcome:
     def samples(self) -> list[float]:
         """Seconds per call, of all launches."""
         return [sample for report in self.reports for sample in report["samples"]]
+
+    @property
+    def logarithms(self) -> list[list[float]]:
+        """ln of seconds per call, a list a launch."""
+        return [[math.log(sample) for sample in report["samples"]] for report in self.reports]
+
+    @property
+    def latency(self) -> Interval | None:
+        """Seconds per call over launches with their interval; None where there is none."""
+        interval = over_launches(self.logarithms)
+        return interval.map(math.exp) if interval else None
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds per call: of the launches' medians the geometric mean, which is what `latency` is an interval of."""
+        return math.exp(fmean(map(median, self.logarithms)))
 
     def median_of(self, name: str) -> float | None:
         """The median over launches of what workers reported under `name`; None where none did."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from measurement.profiles import LEAD_IN_SHARE, Profile
-from measurement.statistics import log_ratios, median_interval
+from measurement.statistics import batch_interval, log_ratios
 
 # Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
 # GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
@@ -118,9 +118,9 @@ def half_width(contenders: Sequence[Contender]) -> float:
     """The widest relative half-width among the ratios to the first contender; infinite while unknown."""
     baseline, *others = contenders
     if not others:
-        interval = median_interval(baseline.samples)
+        interval = batch_interval(baseline.samples)
         return interval.relative_half_width if interval else math.inf
-    intervals = [median_interval(log_ratios(baseline.samples, other.samples)) for other in others]
+    intervals = [batch_interval(log_ratios(baseline.samples, other.samples)) for other in others]
     # The half-width of a log-ratio is the relative half-width of the ratio.
     return max((i.high - i.low) / 2 if i else math.inf for i in intervals)
 

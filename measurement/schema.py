@@ -1,7 +1,7 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side.
+3, launches side by side; 4, intervals of latency over launches, their scope.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, interval within the profile's target",
@@ -84,9 +84,10 @@ COLUMNS = _columns(
     ("samples", "int", "", "samples over all launches"),
     ("calls_per_sample", "int", "calls", "calls timed together in one sample (the largest over launches)"),
     ("timed_s", "float", "s", "time spent in timed calls, over all launches"),
-    ("latency_ms_median", "float", "ms", "median time per call"),
-    ("latency_ms_ci_low", "float", "ms", "lower end of the 95 % interval of the median"),
-    ("latency_ms_ci_high", "float", "ms", "upper end of the 95 % interval of the median"),
+    ("interval_scope", "str", "", "what intervals hold for: within this process (to two launches) or across processes"),
+    ("latency_ms_median", "float", "ms", "median time per call; over launches the geometric mean of their medians"),
+    ("latency_ms_ci_low", "float", "ms", "lower end of its 95 % interval"),
+    ("latency_ms_ci_high", "float", "ms", "upper end of its 95 % interval"),
     ("latency_ms_mean", "float", "ms", "mean time per call"),
     ("latency_ms_std", "float", "ms", "standard deviation between samples"),
     ("latency_ms_p95", "float", "ms", "95th percentile of samples"),

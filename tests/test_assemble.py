@@ -76,7 +76,7 @@ def test_the_speedup_is_of_pairs_not_of_medians(outcome):
 
 
 def test_a_wide_interval_is_noisy(outcome):
-    scattered = [0.002 * (1 + 0.5 * (i % 2)) for i in range(12)]
+    scattered = [0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12)]
     row = made(outcome(samples=scattered))
     assert row["status"] == "noisy"
     assert "wide_interval" in row["flags"].split(";")

@@ -85,6 +85,7 @@ def _panel(ranks: list[facts.Rank], names: list[str]) -> Panel:
             "value": rank.point["latency_ms_median"],
             "low": rank.point["latency_ms_ci_low"],
             "high": rank.point["latency_ms_ci_high"],
+            "thin": facts.few_launches(rank.point) is not None,
         }
         for rank in ranks
     ]

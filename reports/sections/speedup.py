@@ -52,6 +52,7 @@ def _panel(group: list[Point], eager: dict, names: list[str]) -> Panel:
             "value": point["speedup_vs_eager"],
             "low": point["speedup_ci_low"],
             "high": point["speedup_ci_high"],
+            "thin": facts.few_launches(point) is not None,
         }
         for point in group[: len(table.rows)]
         if point.measured and point["speedup_vs_eager"] is not None
