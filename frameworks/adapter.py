@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from frameworks.program import Program
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -55,13 +56,15 @@ class Step:
         inputs: Sequence[tuple],
         capture: Callable[[], Capture] = lambda: Capture(whole=False, graphs=0),
         restore: Callable[[], None] = lambda: None,
+        program: Callable[[], Program | None] = lambda: None,
     ):
         self._call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
+        self.program = program
         self._next = 0
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """The same mode, compiled code included, on other inputs."""
-        return Step(self._call, inputs, self.capture, self._restore)
+        return Step(self._call, inputs, self.capture, self._restore, self.program)
 
     def __call__(self) -> Any:
         inputs = self._inputs[self._next]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from frameworks import gpu_figures
+from frameworks import gpu_figures, program
 from frameworks.adapter import Step
 from frameworks.channel import Untrustworthy
 from frameworks.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
@@ -148,8 +148,30 @@ class Contest(GroupWork):
                 reports[member.contender.name] |= {"unseen": self.unseen(member)}
             if trouble:
                 del reports[member.contender.name]
+        for name, verdict in self.programs(reported).items():
+            reports.get(name, {}).update(verdict)
         for cell_id, report in reports.items():
             self.channel.send("cell", cell=cell_id, status="measured", **report)
+
+    def programs(self, members: list[Member]) -> dict[str, dict]:
+        """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
+        if not self.position:  # a yardstick
+            return {}
+        modes = [member for member in members if member.contender.name == member.cell.id]
+        listed = {member.contender.name: self.listed(member) for member in modes}
+        graphs = [m for m in modes if self.worker.description.mode(m.cell.mode).graph]
+        eager = [listed[m.contender.name] for m in modes if m not in graphs]
+        return {m.contender.name: program.verdict(eager, listed[m.contender.name]) for m in graphs}
+
+    def listed(self, member: Member) -> program.Program | str:
+        """The operators of one mode, or why they are not known."""
+        self.channel.phase(member.cell, "program")
+        try:
+            operations = member.step.program()
+            member.step.rewind()
+        except Exception as error:  # what cannot be listed was measured all the same
+            return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return "the framework does not show its operators" if operations is None else tuple(operations)
 
     def report(self, member: Member, noise: dict) -> dict:
         contender, captured = member.contender, member.step.capture()

@@ -178,7 +178,18 @@ def _captured(outcome: Outcome) -> dict:
         "graphs": captured["graphs"],
         "graph_breaks": captured["graph_breaks"],
         "recompilations": _sum_of(outcome, "recompilations"),
+        **_program(outcome),
     }
+
+
+def _program(outcome: Outcome) -> dict:
+    """Whether eager and graph ran the same program: in every launch that could tell, else not known."""
+    told = [report for report in outcome.reports if report.get("program")]
+    for verdict in ("differs", "unknown", "same"):
+        for report in told:
+            if report["program"] == verdict:
+                return {"program": verdict, "program_difference": report["program_difference"]}
+    return {}
 
 
 def _sum_of(outcome: Outcome, name: str) -> int | None:

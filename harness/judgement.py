@@ -74,6 +74,7 @@ def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]
             drift=_drift(report),
             queue_share=_queue_share(report),
             noise=Noise(**report["noise"]),
+            program_differs=report.get("program") == "differs",
         )
         found |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in found]

@@ -33,6 +33,7 @@ class Observation:
     recompilations: int | None = None
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
     noise: Noise | None = None
+    program_differs: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,13 @@ FLAGS = (
         "Compilation time is among the samples.",
         "Look at the framework's recompilation log; a static shape should compile once.",
         lambda o: _above(o.recompilations, 0),
+    ),
+    Flag(
+        "program_differs",
+        "the operators that the graph holds are not those that eager mode executes",
+        "The ratio compares two programs: `program_difference` names the first difference that decides.",
+        "Look whether the model branches on being traced; another version of its library may not.",
+        lambda o: o.program_differs,
     ),
     Flag(
         "drift",

@@ -1,7 +1,8 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side; 4, intervals of latency over launches, their scope.
+3, launches side by side; 4, whether eager and graph run the same program, intervals over launches, their scope,
+statuses of ratio and latency, the host's speed, single calls.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ COLUMNS = _columns(
     ("graphs", "int", "", "graphs the mode captured"),
     ("graph_breaks", "int", "", "breaks between them"),
     ("recompilations", "int", "", "compilations or traces in the timed region"),
+    ("program", "str", "", "same, differs or unknown: do eager mode and this graph run the same operators"),
+    ("program_difference", "str", "", "the deciding difference between the two programs, or why it is not known"),
     ("parity_max_abs_err", "float", "", "largest absolute difference from the reference, over all outputs"),
     ("parity_tolerance", "float", "", "what it may be for this dtype"),
     ("parity_reference", "str", "", "numpy, or the framework whose outputs served as reference"),

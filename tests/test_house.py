@@ -76,7 +76,13 @@ def allowed_to(path: Path) -> set[str] | None:
     if part == "frameworks" and len(rest) == 2:
         own = {f"{module}.*" for module in modules_of(rest[0])}
         boundary = {"frameworks", "frameworks.adapter", "frameworks.description", "frameworks.canary"}
-        boundary |= {"frameworks.profile", "frameworks.xplane", "frameworks.hlo", "frameworks.fatbin"}
+        boundary |= {
+            "frameworks.profile",
+            "frameworks.program",
+            "frameworks.xplane",
+            "frameworks.hlo",
+            "frameworks.fatbin",
+        }
         boundary |= {"frameworks.obstacles"}
         return own | boundary | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
@@ -89,11 +95,13 @@ def allowed_to(path: Path) -> set[str] | None:
             "frameworks.group",
         }
         boundary |= {"frameworks.explanation", "frameworks.profile", "frameworks.hlo", "frameworks.obstacles"}
+        boundary |= {"frameworks.program"}
         return {
             "description.py": set(),
             "canary.py": {"numpy"},
             "obstacles.py": set(),
-            "adapter.py": {"measurement.cells", "workloads.spec"},
+            "program.py": set(),
+            "adapter.py": {"frameworks.program", "measurement.cells", "workloads.spec"},
             "__init__.py": {"frameworks.description", "frameworks."},  # the registry: the rest of the name is formatted
         }.get(rest[0], {"numpy", *boundary, "measurement.*", "workloads.*"})
     if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
