@@ -71,11 +71,13 @@ def record(
         row["speedup_vs_eager"] = 1.0
     elif interval:
         row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
-    certain = interval or outcome.latency
-    half_width = certain.relative_half_width if certain else math.inf
-    raised = judgement.flags_of(outcome, half_width, context.profile)
+    figures = {"latency": outcome.latency}
+    if baseline and outcome.cell.mode != "eager":
+        figures["ratio"] = interval
+    half_widths = {name: found.relative_half_width if found else math.inf for name, found in figures.items()}
+    raised = judgement.flags_of(outcome, half_widths, context.profile)
     row["flags"] = ";".join(raised) or None
-    return row | judgement.status(outcome, half_width, context.profile)
+    return row | judgement.status(outcome, half_widths, raised, context.profile)
 
 
 def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dict:

@@ -6,16 +6,18 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, median, stdev
 
+from scipy.stats import linregress, ttest_ind
 from scipy.stats import t as student
 
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, widening
 
 CONFIDENCE = 0.95
+CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
 
 
-def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
+def quantile(degrees_of_freedom: int) -> float:
     """Student's t between whose negative and itself lies this share of the distribution."""
-    return float(student.ppf((1 + confidence) / 2, degrees_of_freedom))
+    return float(student.ppf((1 + CONFIDENCE) / 2, degrees_of_freedom))
 
 
 def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
@@ -52,3 +54,22 @@ def _half_width_within(launches: Sequence[Sequence[float]]) -> float | None:
     error = math.sqrt(variance * sum(1 / len(medians) for medians in batches)) / len(launches)
     length = sum(map(len, launches)) / sum(map(len, batches))
     return widening(length) * quantile(degrees) * error
+
+
+def change_between_halves(samples: Sequence[float]) -> float:
+    """How far the median of the second half of ten or more samples lies from the first's, as a share; 0 within scatter.
+
+    Two tests on the medians of batches, each at 0.5 %: whether a line through them rises or falls, which shows a
+    trend, and Student's of the halves, which shows a step.
+    """
+    half = len(samples) // 2
+    parts = [[math.log(sample) for sample in part] for part in (samples[:half], samples[half:])]
+    change = median(parts[1]) - median(parts[0])
+    batches = [batch_medians(part) or part for part in parts]
+    both = [*batches[0], *batches[1]]
+    if len(set(both)) == 1:
+        return 0.0
+    constant = all(len(set(part)) == 1 for part in batches)  # a step without scatter has no test statistic
+    step = constant or ttest_ind(*batches).pvalue < CHANCE
+    trend = linregress(range(len(both)), both).pvalue < CHANCE
+    return abs(math.expm1(change)) if step or trend else 0.0

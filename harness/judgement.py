@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from statistics import median
 
+from harness.intervals import change_between_halves
 from harness.outcomes import Outcome
 from measurement import flags
 from measurement.noise import Noise
@@ -43,10 +44,7 @@ def noise(outcome: Outcome) -> dict:
 
 def _drift(report: dict) -> float | None:
     samples = report["samples"]
-    if len(samples) < flags.ROUNDS_WANTED:
-        return None
-    half = len(samples) // 2
-    return abs(median(samples[half:]) / median(samples[:half]) - 1)
+    return change_between_halves(samples) if len(samples) >= flags.ROUNDS_WANTED else None
 
 
 def _queue_share(report: dict) -> float | None:
@@ -58,8 +56,8 @@ def _queue_share(report: dict) -> float | None:
     return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
-def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]:
-    """Flags raised by any launch."""
+def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) -> list[str]:
+    """Flags raised by any launch. `half_widths` are relative, by figure; infinite where there is no interval."""
     on_cpu = outcome.cell.device_kind == "cpu"
     found = set()
     for report in outcome.reports:
@@ -68,7 +66,7 @@ def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]
             cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
             steady=report["steady"],
             rounds=len(report["samples"]),
-            half_width=half_width,
+            half_width=max(half_widths.values()),
             target_half_width=profile.target_half_width,
             recompilations=report["recompilations"],
             drift=_drift(report),
@@ -80,8 +78,8 @@ def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]
     return [flag.name for flag in flags.FLAGS if flag.name in found]
 
 
-def status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
-    """How the cell ended, and what parity says."""
+def status(outcome: Outcome, half_widths: dict[str, float], raised: list[str], profile: Profile) -> dict:
+    """How the cell ended, whether its figures are known as well as the profile promises, and what parity says."""
     parity = outcome.parity
     row = {
         "parity_max_abs_err": parity.error if parity and math.isfinite(parity.error) else None,
@@ -92,4 +90,16 @@ def status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
         size = f"by up to {parity.error:.3g}" if math.isfinite(parity.error) else "in shape, or hold no numbers"
         reason = f"Outputs differ from {parity.reference}'s {size}, where {parity.tolerance:g} is allowed."
         return row | {"status": "mismatch", "reason": reason}
-    return row | {"status": "noisy" if half_width > profile.target_half_width else "ok"}
+    figures = {name: _of_figure(name, width, raised, profile) for name, width in half_widths.items()}
+    row |= {f"{name}_status": found for name, found in figures.items()}
+    # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.
+    ratio_lacks = outcome.cell.mode != "eager" and math.isinf(half_widths.get(flags.RATIO, math.inf))
+    if ratio_lacks or set(figures.values()) == {"noisy"}:
+        return row | {"status": "noisy"}
+    return row | {"status": "disturbed" if any(flags.disturbed(raised, name) for name in figures) else "ok"}
+
+
+def _of_figure(name: str, half_width: float, raised: list[str], profile: Profile) -> str:
+    if half_width > profile.target_half_width:
+        return "noisy"
+    return "disturbed" if flags.disturbed(raised, name) else "ok"

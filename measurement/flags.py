@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from measurement.noise import Noise
@@ -14,7 +14,7 @@ OTHER_LOAD_CORES = 0.1
 STEAL_SHARE = 0.01
 SWITCHES_PER_S = 50.0
 FREQUENCY_CHANGE = 0.05
-DRIFT = 0.05
+DRIFT = 0.02
 QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
 
@@ -36,6 +36,10 @@ class Observation:
     program_differs: bool = False
 
 
+LATENCY, RATIO = "latency", "ratio"
+BOTH = (LATENCY, RATIO)
+
+
 @dataclass(frozen=True)
 class Flag:
     """A warning: when it is raised, what it means for the number beside it, and what to do about it."""
@@ -45,6 +49,7 @@ class Flag:
     meaning: str
     remedy: str
     raised: Callable[[Observation], bool]
+    disturbs: tuple[str, ...] = ()  # the figures that are not plainly ok with it
 
 
 def _above(value: float | None, limit: float) -> bool:
@@ -62,6 +67,7 @@ FLAGS = (
         "The framework used more threads than it was told to; the cell is not what its `threads` column says.",
         "Compare it with cells of the threads it really used, and report the leak.",
         lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
+        BOTH,
     ),
     Flag(
         "threads_unused",
@@ -76,6 +82,7 @@ FLAGS = (
         "Latency was still changing, or scattered, when sampling began.",
         "Use a profile with a longer warm-up, or quieten the machine.",
         lambda o: not o.steady,
+        BOTH,
     ),
     Flag(
         "few_rounds",
@@ -86,8 +93,8 @@ FLAGS = (
     ),
     Flag(
         "wide_interval",
-        "half-width of the speedup's 95 % interval (eager: the latency's) above the profile's target (quick 5 %, else "
-        "1 %); the status is then `noisy`",
+        "half-width of the speedup's or the latency's 95 % interval above the profile's target (quick 5 %, else 1 %); "
+        "`ratio_status` and `latency_status` tell which",
         "The estimate is less certain than the profile promises.",
         "Quieten the machine, or use a longer profile.",
         lambda o: _above(o.half_width, o.target_half_width),
@@ -98,6 +105,7 @@ FLAGS = (
         "Samples were short beside the queue: the latency is too high by that share.",
         "Use a larger BUDGET, which allows longer samples.",
         lambda o: _above(o.queue_share, QUEUE_SHARE),
+        BOTH,
     ),
     Flag(
         "recompiled",
@@ -105,6 +113,7 @@ FLAGS = (
         "Compilation time is among the samples.",
         "Look at the framework's recompilation log; a static shape should compile once.",
         lambda o: _above(o.recompilations, 0),
+        BOTH,
     ),
     Flag(
         "program_differs",
@@ -115,10 +124,12 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"median of the second half of the rounds differs from the first half's by more than {DRIFT:.0%}",
+        f"latency changed by more than {DRIFT:.0%} from the first half of the rounds to the second, beyond what "
+        "scatter explains in 99 of 100 cases",
         "The machine or the framework changed speed while measured; paired ratios suffer less than latencies.",
         "Let the machine reach a steady temperature and load, and measure again.",
         lambda o: _above(o.drift, DRIFT),
+        (LATENCY,),
     ),
     Flag(
         "other_load",
@@ -126,6 +137,7 @@ FLAGS = (
         "Something else competed for the processor's cores, caches and memory.",
         "Stop other work on the machine.",
         _noise("other_load_cores", OTHER_LOAD_CORES),
+        (LATENCY,),
     ),
     Flag(
         "steal",
@@ -133,6 +145,7 @@ FLAGS = (
         "Another virtual machine on the host had the processor.",
         "Measure on a dedicated host, or trust the ratios more than the latencies.",
         _noise("steal_share", STEAL_SHARE),
+        (LATENCY,),
     ),
     Flag(
         "preempted",
@@ -140,6 +153,7 @@ FLAGS = (
         "The scheduler took the processor away from the worker.",
         "Ask for fewer threads than cores, or stop other work.",
         _noise("involuntary_switches_per_s", SWITCHES_PER_S),
+        (LATENCY,),
     ),
     Flag(
         "frequency",
@@ -147,6 +161,7 @@ FLAGS = (
         "The processor changed its clock, by its governor or by heat.",
         "Fix the governor to `performance` and check the cooling.",
         _noise("frequency_change", FREQUENCY_CHANGE),
+        (LATENCY,),
     ),
     Flag(
         "throttled",
@@ -156,6 +171,7 @@ FLAGS = (
         lambda o: (
             o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu["throttled_share"], THROTTLED_SHARE)
         ),
+        (LATENCY,),
     ),
 )
 
@@ -163,3 +179,8 @@ FLAGS = (
 def raised(observation: Observation) -> list[str]:
     """The names of the flags that this observation raises, in the list's order."""
     return [flag.name for flag in FLAGS if flag.raised(observation)]
+
+
+def disturbed(names: Collection[str], figure: str) -> bool:
+    """Whether one of these flags says that this figure, `latency` or `ratio`, was disturbed."""
+    return any(flag.name in names and figure in flag.disturbs for flag in FLAGS)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 SCHEMA_VERSION = 4
 
 STATUSES = {
-    "ok": "measured, outputs agree with the reference, interval within the profile's target",
-    "noisy": "measured and correct, but the interval of the speedup (eager: of the latency) is wider than the target",
+    "ok": "measured, outputs agree with the reference, a figure is known as well as the profile promises, undisturbed",
+    "noisy": "measured and correct, but neither latency nor speedup is known so well, or a graph mode has no speedup",
+    "disturbed": "measured, correct and known so well, but flags say that the machine or the framework was not steady",
     "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
     "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason tells why",
     "oom": "the device or the machine ran out of memory",
@@ -22,7 +23,13 @@ STATUSES = {
     "crash": "the worker died or broke its protocol",
     "error": "the framework raised an exception",
 }
-MEASURED = ("ok", "noisy")
+MEASURED = ("ok", "noisy", "disturbed")
+# What `ratio_status` and `latency_status` say of one figure; empty where the cell has no such figure.
+FIGURE_STATUSES = {
+    "ok": "its interval is within the profile's target, and no flag speaks against it",
+    "noisy": "its interval is wider, or there is none",
+    "disturbed": "its interval is within the target, but a flag that concerns it is raised",
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,8 @@ COLUMNS = _columns(
     ("threads_effective", "int", "threads", "cpu_per_wall rounded to whole threads, at least 1"),
     ("cpu_per_wall", "float", "cores", "process CPU time over wall time in the timed region"),
     ("status", "str", "", "how the cell ended"),
+    ("latency_status", "str", "", "the latency alone: ok, noisy or disturbed"),
+    ("ratio_status", "str", "", "the speedup alone likewise; empty for eager, and without eager beside it"),
     ("reason", "str", "", "one sentence on why the cell has no figures, or why they are not to be compared"),
     ("stderr_tail", "str", "", "end of the worker's output where the cell failed"),
     ("profile", "str", "", "quick, standard or rigorous"),
@@ -146,6 +155,13 @@ _TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
 
 
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+
+
+def is_noisy(record: dict, figure: str) -> bool:
+    """Whether `latency` or `ratio` is less certain than promised; up to version 3 the status said so of one of them."""
+    spoken_for = "latency" if record["mode"] == "eager" else "ratio"
+    known = record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
+    return known == "noisy"
 
 
 def table_schema() -> dict:

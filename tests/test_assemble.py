@@ -71,7 +71,7 @@ def test_the_speedup_is_of_pairs_not_of_medians(outcome):
     assert (found.low, found.value, found.high) == pytest.approx((2, 2, 2))
     row = made(graph, eager)
     assert row["speedup_vs_eager"] == pytest.approx(2)
-    assert row["status"] == "ok"
+    assert (row["status"], row["latency_status"], row["ratio_status"]) == ("disturbed", "noisy", "ok")
     assert "drift" in row["flags"].split(";")
 
 
@@ -80,6 +80,56 @@ def test_a_wide_interval_is_noisy(outcome):
     row = made(outcome(samples=scattered))
     assert row["status"] == "noisy"
     assert "wide_interval" in row["flags"].split(";")
+
+
+STEADY = (0.002,) * 12
+SCATTERED = tuple(0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12))
+
+
+def statuses(row: dict) -> tuple:
+    return row["status"], row["latency_status"], row.get("ratio_status")
+
+
+@pytest.mark.parametrize(
+    ("eager", "graph", "noise", "expected"),
+    [
+        (STEADY, STEADY, {}, ("ok", "ok", "ok")),
+        (SCATTERED, STEADY, {}, ("ok", "ok", "noisy")),  # a graph is not noisy because eager scatters
+        (SCATTERED, SCATTERED, {}, ("ok", "noisy", "ok")),  # both bore the same
+        (STEADY, SCATTERED, {}, ("noisy", "noisy", "noisy")),
+        (STEADY, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "ok")),
+        (SCATTERED, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "noisy")),
+        (STEADY[:5], STEADY[:5], {}, ("noisy", "noisy", "noisy")),
+    ],
+)
+def test_ratio_and_latency_have_a_status_each(outcome, eager, graph, noise, expected):
+    quiet = outcome().reports[0]["noise"]
+    row = made(outcome("inductor", samples=graph, noise=quiet | noise), outcome(samples=eager))
+    assert statuses(row) == expected
+    assert ("wide_interval" in (row["flags"] or "")) == ("noisy" in expected)
+
+
+def test_a_graph_without_a_speedup_is_not_ok_by_its_latency(outcome):
+    assert statuses(made(outcome("inductor"))) == ("noisy", "ok", None)
+    assert statuses(made(outcome())) == ("ok", "ok", None)
+
+
+@pytest.mark.parametrize(("steady", "expected"), [(True, "ok"), (False, "disturbed")])
+def test_a_disturbed_warm_up_concerns_both_figures(outcome, steady, expected):
+    assert statuses(made(outcome("inductor", steady=steady), outcome())) == (expected,) * 3
+
+
+def test_the_latency_of_launches_is_not_pooled(outcome, report):
+    """Two hundred samples that agree within a launch say nothing of how launches differ."""
+    launches = outcome()
+    launches.reports = [report((seconds,) * 200, launch=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
+    row = made(launches)
+    assert row["latency_ms_median"] == pytest.approx(2.0)
+    half = 4.3027 * math.log(2) / math.sqrt(3)
+    ends = 2 * math.exp(-half), 2 * math.exp(half)
+    assert (row["latency_ms_ci_low"], row["latency_ms_ci_high"]) == pytest.approx(ends, rel=1e-4)
+    assert (row["interval_scope"], row["latency_status"]) == ("across processes", "noisy")
+    assert made(outcome())["interval_scope"] == "within this process"
 
 
 def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):

@@ -30,7 +30,7 @@ CASES = {
     "queue": (Observation(threads=1, queue_share=0.02), Observation(threads=1, queue_share=0.0201)),
     "recompiled": (Observation(threads=1, recompilations=0), Observation(threads=1, recompilations=1)),
     "program_differs": (Observation(threads=1), Observation(threads=1, program_differs=True)),
-    "drift": (Observation(threads=1, drift=0.05), Observation(threads=1, drift=0.0501)),
+    "drift": (Observation(threads=1, drift=0.02), Observation(threads=1, drift=0.0201)),
     "other_load": (
         Observation(threads=1, noise=noise(other_load_cores=0.1)),
         Observation(threads=1, noise=noise(other_load_cores=0.101)),

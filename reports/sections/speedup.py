@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from measurement.schema import is_noisy
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, span, text_of
 from reports.points import Point, grouped
@@ -82,7 +83,7 @@ def _row(point: Point, eager: Point | None) -> Row:
         number(point["latency_ms_median"]),
         number(point["speedup_vs_eager"]),
         span(point["speedup_ci_low"], point["speedup_ci_high"]),
-        judged + (" (noisy)" if point["status"] == "noisy" else ""),
+        judged + (" (noisy)" if is_noisy(point.record, "ratio") else ""),
     )
     return Row(cells, point.tags)
 
