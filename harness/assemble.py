@@ -8,7 +8,7 @@ from statistics import median
 
 from harness import judgement
 from harness.intervals import over_launches
-from harness.outcomes import Context, Outcome
+from harness.outcomes import Context, Outcome, counted
 from harness.runs import parameters_text
 from measurement import regime
 from measurement.peaks import Peaks, datasheet
@@ -22,9 +22,9 @@ def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
     """Eager time over this mode's, from the rounds of each worker process that measured both."""
     if baseline is None:
         return None
-    theirs = {_process(report): report["samples"] for report in baseline.reports}
+    theirs = {_process(report): counted(report) for report in baseline.reports}
     pairs = [
-        log_ratios(theirs[_process(report)], report["samples"])
+        log_ratios(theirs[_process(report)], counted(report))
         for report in outcome.reports
         if _process(report) in theirs
     ]

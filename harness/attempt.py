@@ -62,7 +62,8 @@ class Attempt:
             outcome.failure = Failure(status, message["reason"], tail)
             return
         outcome.reports.append({"launch": self.launch, "worker": self.folder.name, **message})
-        self.samples.append({"cell": cell_id, "launch": self.launch, "seconds_per_call": message["samples"]})
+        series = {"seconds_per_call": message["samples"], "host_loop_s": message.get("host_loop_s")}
+        self.samples.append({"cell": cell_id, "launch": self.launch, **series})
 
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.

@@ -6,18 +6,19 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, median, stdev
 
-from scipy.stats import linregress, ttest_ind
+from scipy.stats import linregress
 from scipy.stats import t as student
 
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, widening
 
 CONFIDENCE = 0.95
+SAME = 1e-9  # on logarithms
 CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
 
 
-def quantile(degrees_of_freedom: int) -> float:
+def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
     """Student's t between whose negative and itself lies this share of the distribution."""
-    return float(student.ppf((1 + CONFIDENCE) / 2, degrees_of_freedom))
+    return float(student.ppf((1 + confidence) / 2, degrees_of_freedom))
 
 
 def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
@@ -67,9 +68,11 @@ def change_between_halves(samples: Sequence[float]) -> float:
     change = median(parts[1]) - median(parts[0])
     batches = [batch_medians(part) or part for part in parts]
     both = [*batches[0], *batches[1]]
-    if len(set(both)) == 1:
+    if max(both) - min(both) < SAME:
         return 0.0
-    constant = all(len(set(part)) == 1 for part in batches)  # a step without scatter has no test statistic
-    step = constant or ttest_ind(*batches).pvalue < CHANCE
+    degrees = len(both) - 2
+    variance = sum((len(part) - 1) * stdev(part) ** 2 for part in batches) / degrees
+    error = math.sqrt(variance * sum(1 / len(part) for part in batches))
+    step = abs(fmean(batches[1]) - fmean(batches[0])) > quantile(degrees, 1 - CHANCE) * error
     trend = linregress(range(len(both)), both).pvalue < CHANCE
     return abs(math.expm1(change)) if step or trend else 0.0

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from statistics import median
 
 from harness.intervals import change_between_halves
-from harness.outcomes import Outcome
-from measurement import flags
+from harness.outcomes import Outcome, counted
+from measurement import flags, host
 from measurement.noise import Noise
 from measurement.profiles import Profile
 from measurement.warm_up import FEW_CALLS, queue_seconds
@@ -26,10 +26,14 @@ def noise(outcome: Outcome) -> dict:
 
     throttles = {name for state in gpu for name in (state["throttles"] or "").split(";") if name}
     cpu_per_wall = outcome.median_of("cpu_per_wall")
+    loops = [seconds for report in outcome.reports for seconds in report.get("host_loop_s", ())]
     on_cpu = outcome.cell.device_kind == "cpu"
     return {
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
+        "host_loop_ms_median": 1e3 * median(loops) if loops else None,
+        "host_slowed_share": _slowed_share(outcome.reports),
+        "rounds_set_aside": sum(len(r["samples"]) - len(counted(r)) for r in outcome.reports) if loops else None,
         "load_average": over_launches(seen, "load_average"),
         "other_load_cores": over_launches(seen, "other_load_cores"),
         "steal_share": over_launches(seen, "steal_share"),
@@ -43,8 +47,14 @@ def noise(outcome: Outcome) -> dict:
 
 
 def _drift(report: dict) -> float | None:
-    samples = report["samples"]
+    samples = counted(report)
     return change_between_halves(samples) if len(samples) >= flags.ROUNDS_WANTED else None
+
+
+def _slowed_share(reports: list[dict]) -> float | None:
+    """The share of these launches' rounds in which the host was slower than usual; None where it was not timed."""
+    slow = [slow for report in reports for slow in host.slowed(report.get("host_loop_s", ()))]
+    return sum(slow) / len(slow) if slow else None
 
 
 def _queue_share(report: dict) -> float | None:
@@ -65,7 +75,8 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             threads=outcome.cell.threads,
             cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
             steady=report["steady"],
-            rounds=len(report["samples"]),
+            rounds=len(counted(report)),
+            host_slowed_share=_slowed_share([report]),
             half_width=max(half_widths.values()),
             target_half_width=profile.target_half_width,
             recompilations=report["recompilations"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from harness.intervals import over_launches
+from measurement import host
 from measurement.cells import Cell
 from measurement.profiles import Profile
 from measurement.statistics import Interval
@@ -34,6 +35,11 @@ class Parity:
         return self.error <= self.tolerance
 
 
+def counted(report: dict) -> list[float]:
+    """A launch's samples in the rounds in which the host had its usual speed."""
+    return [report["samples"][index] for index in host.kept(report.get("host_loop_s", ()), len(report["samples"]))]
+
+
 @dataclass
 class Outcome:
     """All that is known of one cell: a report per launch, or a failure."""
@@ -52,13 +58,13 @@ class Outcome:
 
     @property
     def samples(self) -> list[float]:
-        """Seconds per call, of all launches."""
-        return [sample for report in self.reports for sample in report["samples"]]
+        """Seconds per call, of all launches, in the rounds that count."""
+        return [sample for report in self.reports for sample in counted(report)]
 
     @property
     def logarithms(self) -> list[list[float]]:
         """ln of seconds per call, a list a launch."""
-        return [[math.log(sample) for sample in report["samples"]] for report in self.reports]
+        return [[math.log(sample) for sample in counted(report)] for report in self.reports]
 
     @property
     def latency(self) -> Interval | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from measurement.host import MOST_SET_ASIDE, SLOW
 from measurement.noise import Noise
 
 ROUNDS_WANTED = 10
@@ -17,6 +18,7 @@ FREQUENCY_CHANGE = 0.05
 DRIFT = 0.02
 QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
+HOST_SLOWED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Observation:
     target_half_width: float = 1.0
     recompilations: int | None = None
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
+    host_slowed_share: float | None = None  # of the rounds
     noise: Noise | None = None
     program_differs: bool = False
 
@@ -130,6 +133,15 @@ FLAGS = (
         "Let the machine reach a steady temperature and load, and measure again.",
         lambda o: _above(o.drift, DRIFT),
         (LATENCY,),
+    ),
+    Flag(
+        "host_slowed",
+        f"a fixed loop of Python took over {SLOW} times its usual time in over {HOST_SLOWED_SHARE:.0%} of the rounds",
+        "The core itself was slower, as when another tenant uses its other half, which no counter tells. Up to "
+        f"{MOST_SET_ASIDE:.0%} of the rounds are set aside for it (`rounds_set_aside`), more than that are kept.",
+        "Measure on a host of your own, or in more launches; compare `host_loop_ms_median` between runs.",
+        lambda o: _above(o.host_slowed_share, HOST_SLOWED_SHARE),
+        BOTH,
     ),
     Flag(
         "other_load",

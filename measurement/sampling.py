@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from measurement.profiles import LEAD_IN_SHARE, Profile
@@ -132,12 +133,16 @@ def take_rounds(
     order: random.Random,
     on_round: Callable[[int], None] = lambda rounds: None,
     on_sample: Callable[[Contender], None] = lambda contender: None,
-) -> None:
+    control: Callable[[], float] | None = None,
+) -> list[float]:
     """Take rounds until the profile's rule says stop. In a round every contender is sampled once, in random order.
 
     The budget is per contender and launch; it bounds the time of all contenders together, so that a slow mode does
-    not starve a fast one of its rounds. `on_sample` and `on_round` run outside the timed region.
+    not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
+
+    Returns, a value a round, the mean of what `control` gave before each contender's turn; nothing without one.
     """
+    controls: list[float] = []
     for contender in contenders:
         contender.compilations_before = contender.compilations()
     share = len(contenders) / profile.minimum_launches
@@ -145,20 +150,24 @@ def take_rounds(
     rounds, next_check = 0, profile.minimum_rounds
     with no_garbage_collection():
         while True:
+            turns = []
             for contender in order.sample(contenders, len(contenders)):
                 on_sample(contender)
+                if control:
+                    turns.append(control())
                 lead_in(contender, clocks)
                 take_sample(contender, clocks)
             rounds += 1
+            controls += [fmean(turns)] if turns else []
             on_round(rounds)
             spent = clocks.wall() - start
             if spent >= profile.maximum_seconds_per_cell * share:
-                return
+                return controls
             if rounds < profile.minimum_rounds:
                 continue
             if spent >= profile.seconds_per_cell * share:
-                return
+                return controls
             if profile.stop_early and rounds >= next_check:
                 next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
                 if half_width(contenders) <= profile.target_half_width / 2:
-                    return
+                    return controls

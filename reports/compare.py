@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from statistics import median
 
 import numpy as np
 
@@ -26,10 +27,12 @@ _FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting"}
 _STATE = ("status", "reason", *_ALIKE, "launches")
 _OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
+_HOST = "host_loop_ms_median"
+SAME_HOST_WITHIN = 0.1
 _LATENCY = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
 _NOWHERE = (None,) * len(_STATE), (None,) * len(_LATENCY)  # what a run says of a cell that it has not
 # The columns of a record that a comparison looks at.
-COLUMNS_READ = tuple(dict.fromkeys(("cell", "run_id", *_OF_A_RUN, *_STATE, *_LATENCY)))
+COLUMNS_READ = tuple(dict.fromkeys(("cell", "run_id", *_OF_A_RUN, *_STATE, *_LATENCY, _HOST)))
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 
@@ -111,7 +114,8 @@ def compare(a: Mapping[str, list], b: Mapping[str, list], same_within: float = S
     place = {SLOWER: 0, FASTER: 1, UNTOLD: 2, NOT_COMPARABLE: 3, SAME: 4}
     cells.sort(key=lambda cell: (place[cell.verdict], -cell.ratio.value if cell.ratio else 0.0, cell.cell))
     in_both = len(ours.found.keys() & theirs.found.keys())
-    return Comparison(tuple(cells), in_both, tuple(_cautions(ours.kinds, theirs.kinds)))
+    cautions = [*_cautions(ours.kinds, theirs.kinds), *_host_speeds(a[_HOST], b[_HOST])]
+    return Comparison(tuple(cells), in_both, tuple(cautions))
 
 
 def _judged(
@@ -196,6 +200,20 @@ def _cautions(a: list[dict], b: list[dict]) -> list[str]:
             "told from how processes of the same code differ, and breaks no limit: PROFILE=standard measures that."
         )
     return found
+
+
+def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
+    """Which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
+    times_ms = [[value for value in side if value is not None] for side in (a, b)]
+    if not all(times_ms):
+        return []
+    ours, theirs = map(median, times_ms)
+    if max(ours, theirs) <= (1 + SAME_HOST_WITHIN) * min(ours, theirs):
+        return []
+    return [
+        f"A slower host: the same loop of Python took {text_of(ours)} ms in A and {text_of(theirs)} ms in B. What the "
+        "host decides differs for that alone; a finding in both is the same finding on a slower host."
+    ]
 
 
 def _versions(records: Iterable[dict]) -> dict[str, str]:

@@ -161,3 +161,15 @@ def test_without_peaks_there_is_no_regime(outcome):
     row = made(outcome(), peaks=None)
     assert row.get("regime") is None
     assert row.get("mfu_pct") is None
+
+
+def test_the_host_s_speed_is_in_the_record(outcome):
+    loop = [3e-4] * 9 + [6e-4] * 3
+    row = made(outcome(samples=(0.002,) * 9 + (0.004,) * 3, host_loop_s=loop))
+    assert row["host_loop_ms_median"] == pytest.approx(0.3)
+    assert (row["host_slowed_share"], row["rounds_set_aside"], row["samples"]) == (0.25, 3, 9)
+    assert (row["latency_ms_ci_high"], row["status"]) == (pytest.approx(2.0), "disturbed")
+    assert "host_slowed" in row["flags"].split(";")
+    often = made(outcome(samples=(0.002,) * 8 + (0.004,) * 4, host_loop_s=[3e-4] * 8 + [6e-4] * 4))
+    assert (often["rounds_set_aside"], often["samples"]) == (0, 12)
+    assert made(outcome(host_loop_s=[])).get("host_loop_ms_median") is None

@@ -94,6 +94,13 @@ def test_machines_and_versions_come_first():
     assert compared([A], [A]).cautions == ()
 
 
+@pytest.mark.parametrize(("ours", "theirs", "said"), [(0.3, 0.6, True), (0.6, 0.3, True), (0.3, 0.32, False),
+                                                       (None, 0.6, False)])  # fmt: skip
+def test_a_slower_host_is_said(ours, theirs, said):
+    cautions = compared([A | {"host_loop_ms_median": ours}], [A | {"host_loop_ms_median": theirs}]).cautions
+    assert any(text.startswith("A slower host") for text in cautions) == said
+
+
 def test_the_page_folds_what_is_the_same():
     comparison = compared([A, record("beta", "eager")], [slower(1.2), record("beta", "eager")])
     page = compare.page(comparison, "one", "two", 0.05)
