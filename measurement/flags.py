@@ -81,8 +81,9 @@ FLAGS = (
     ),
     Flag(
         "no_steady_state",
-        "warm-up reached its time cap before two windows agreed (medians within 2 %, quartiles within 5 %)",
-        "Latency was still changing, or scattered, when sampling began.",
+        "warm-up reached its time cap before the last two thirds of its samples agreed (medians within 2 %, or within "
+        "scatter)",
+        "Latency was still changing when sampling began.",
         "Use a profile with a longer warm-up, or quieten the machine.",
         lambda o: not o.steady,
         BOTH,

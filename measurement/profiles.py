@@ -37,7 +37,7 @@ class Profile:
     long_call_seconds: float = 0.05
     long_call_window: int = 3  # of calls that long
     steady_median: float = 0.02
-    steady_quartiles: float = 0.05
+    steady_span: float = 0.2  # of warmup_seconds: what settles slower than a window lasts cannot be seen in it
 
     @property
     def longest_queued_sample(self) -> float:

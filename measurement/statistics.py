@@ -126,17 +126,16 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
     return at(0.25), at(0.75)
 
 
-def steady(
-    earlier: Sequence[float], later: Sequence[float], median_tolerance: float, quartile_tolerance: float
-) -> bool:
-    """Whether two windows of samples agree: medians and quartiles each within their relative tolerance."""
+def steady(earlier: Sequence[float], later: Sequence[float], tolerance: float) -> bool:
+    """Whether the medians of two windows of samples differ by no more than a relative tolerance, or than by scatter.
 
-    def close(a: float, b: float, tolerance: float) -> bool:
-        return abs(a - b) <= tolerance * min(a, b)
-
-    return close(median(earlier), median(later), median_tolerance) and all(
-        close(a, b, quartile_tolerance) for a, b in zip(quartiles(earlier), quartiles(later), strict=True)
-    )
+    Scatter is what a difference of two medians has by chance in 1 of 20 cases, with the standard deviation as
+    1.48 times the median absolute deviation from each window's median, and 1.25 times the mean's error for a median's.
+    """
+    centres = median(earlier), median(later)
+    deviations = [abs(x - centre) for window, centre in zip((earlier, later), centres, strict=True) for x in window]
+    error = 1.25 * 1.48 * median(deviations) * math.sqrt(1 / len(earlier) + 1 / len(later))
+    return abs(centres[0] - centres[1]) <= max(tolerance * min(centres), 1.96 * error)
 
 
 def independent_ratio(numerator: Interval, denominator: Interval, of=math) -> Interval:
