@@ -129,7 +129,9 @@ class Contest(GroupWork):
             job = self.worker.job
             order = random.Random(f"{job['seed']}/{job['launch']}/{at_work[0].group_id}")
             for member in members:
-                member.contender = replace(member.contender, samples=[], cpu_seconds=0.0, wall_seconds=0.0)
+                member.contender = replace(
+                    member.contender, samples=[], single_calls=[], cpu_seconds=0.0, wall_seconds=0.0
+                )
             with self.worker.reporting(at_work):
                 meter = NoiseMeter(job.get("own_cpus"))
                 contenders = [member.contender for member in members]
@@ -188,6 +190,7 @@ class Contest(GroupWork):
             "calls_per_sample": contender.calls_per_sample,
             "samples": contender.samples,
             "host_loop_s": self.host_loop,
+            "single_calls_s": contender.single_calls,
             "timed_s": contender.wall_seconds,
             "cpu_per_wall": contender.cpu_per_wall,
             "recompilations": None if before is None or after is None else after - before,

@@ -13,7 +13,7 @@ from harness.runs import parameters_text
 from measurement import regime
 from measurement.peaks import Peaks, datasheet
 from measurement.schema import SCHEMA_VERSION
-from measurement.statistics import Interval, log_ratios, scope, summarise
+from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
 
 BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
@@ -136,14 +136,15 @@ def _framework_version(outcome: Outcome, context: Context) -> str | None:
 
 def _latency(outcome: Outcome) -> dict:
     summary, interval = summarise(outcome.samples), outcome.latency
+    calls = [seconds for report in outcome.reports for seconds in report.get("single_calls_s", ())]
     milliseconds = {
         "latency_ms_median": outcome.latency_s,
         "latency_ms_ci_low": interval.low if interval else None,
         "latency_ms_ci_high": interval.high if interval else None,
         "latency_ms_mean": summary.mean,
         "latency_ms_std": summary.std,
-        "latency_ms_p95": summary.p95,
         "latency_ms_min": summary.minimum,
+        **{f"latency_call_ms_p{percent}": percentile(calls, percent / 100) for percent in (50, 95, 99)},
         "latency_sync_ms_median": outcome.median_of("latency_sync_s"),
         "device_ms_median": outcome.median_of("device_s"),
     }
@@ -151,6 +152,7 @@ def _latency(outcome: Outcome) -> dict:
         "interval_scope": scope(len(outcome.reports)) if interval else None,
         "launches": len(outcome.reports),
         "samples": summary.samples,
+        "single_calls": len(calls),
         "calls_per_sample": max(report["calls_per_sample"] for report in outcome.reports),
         "timed_s": sum(report["timed_s"] for report in outcome.reports),
         "warmup_calls": sum(report["warmup_calls"] for report in outcome.reports),

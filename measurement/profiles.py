@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 # Calls before a sample of several, as a share of it: the first milliseconds after another mode are up to a third
 # slower, for what it left in caches and predictors.
 LEAD_IN_SHARE = 0.25
+SINGLE_CALLS_SHARE = 0.1  # of a sample's time, for calls after it that are each waited for
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ class Profile:
 
     @property
     def longest_queued_sample(self) -> float:
-        """Seconds that a sample of queued calls may last: with its lead-in, so that there is time for all rounds."""
+        """Seconds that a sample of queued calls may last, so that there is time for all rounds."""
         turn = self.maximum_seconds_per_cell / self.minimum_launches / self.minimum_rounds
-        affordable = turn / (1 + LEAD_IN_SHARE)
+        affordable = turn / (1 + LEAD_IN_SHARE + SINGLE_CALLS_SHARE)
         return max(self.queued_sample_seconds, min(self.longest_queued_sample_seconds, affordable))
 
     def to_json(self) -> dict:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from measurement.profiles import LEAD_IN_SHARE, Profile
+from measurement.profiles import LEAD_IN_SHARE, SINGLE_CALLS_SHARE, Profile
 from measurement.statistics import batch_interval, log_ratios
 
 # Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
@@ -25,6 +25,9 @@ from measurement.statistics import batch_interval, log_ratios
 # records anew for another one, which made jax.jit 1.4 times as slow on an H200. With the one that is being made they
 # are as many as the inputs.
 OUTPUTS_KEPT = 3
+# Tail latency is of calls that are each waited for, which a mean over a sample has none of. They are taken in every
+# round, so that they meet what a whole launch meets.
+MOST_SINGLE_CALLS = 10
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Contender:
     steady: bool = False
     calls_per_sample: int = 1
     samples: list[float] = field(default_factory=list)  # seconds per call, one a round
+    single_calls: list[float] = field(default_factory=list)  # seconds of calls that were each waited for
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
@@ -100,6 +104,18 @@ def take_sample(contender: Contender, clocks: Clocks) -> None:
     contender.cpu_seconds += clocks.cpu() - cpu
     contender.wall_seconds += seconds * contender.calls_per_sample
     contender.samples.append(seconds)
+
+
+def take_single_calls(contender: Contender, clocks: Clocks) -> None:
+    """After a sample, calls for a tenth of its time, each timed alone and waited for; a sample of one call is one."""
+    if contender.calls_per_sample == 1:
+        contender.single_calls.append(contender.samples[-1])
+    elif not contender.timer:
+        seconds = SINGLE_CALLS_SHARE * contender.calls_per_sample * contender.samples[-1]
+        calls: list[float] = []
+        while len(calls) < MOST_SINGLE_CALLS and sum(calls) < seconds:
+            calls.append(time_calls(contender, 1, clocks))
+        contender.single_calls += calls
 
 
 @contextmanager
@@ -157,6 +173,7 @@ def take_rounds(
                     turns.append(control())
                 lead_in(contender, clocks)
                 take_sample(contender, clocks)
+                take_single_calls(contender, clocks)
             rounds += 1
             controls += [fmean(turns)] if turns else []
             on_round(rounds)

@@ -49,21 +49,25 @@ class Summary:
     median: float
     mean: float
     std: float | None  # None for a single sample
-    p95: float
     minimum: float
 
 
 def summarise(samples: Sequence[float]) -> Summary:
-    """Median, mean, sample standard deviation, 95th percentile (nearest rank) and minimum of at least one sample."""
+    """Median, mean, sample standard deviation and minimum of at least one sample."""
     ordered = sorted(samples)
     return Summary(
         samples=len(ordered),
         median=median(ordered),
         mean=fmean(ordered),
         std=stdev(ordered) if len(ordered) > 1 else None,
-        p95=ordered[math.ceil(0.95 * len(ordered)) - 1],
         minimum=ordered[0],
     )
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The percentile by nearest rank; None where so few values would give the largest of them for it."""
+    rank = math.ceil(share * len(values))
+    return sorted(values)[rank - 1] if 0 < rank < len(values) else None
 
 
 def scope(launches: int) -> str:

@@ -163,6 +163,15 @@ def test_without_peaks_there_is_no_regime(outcome):
     assert row.get("mfu_pct") is None
 
 
+def test_tail_latency_is_of_single_calls(outcome):
+    row = made(outcome(single_calls_s=[0.002] * 95 + [0.009] * 5))
+    assert (row["single_calls"], row["latency_call_ms_p50"]) == (100, pytest.approx(2.0))
+    assert (row["latency_call_ms_p95"], row["latency_call_ms_p99"]) == (pytest.approx(2.0), pytest.approx(9.0))
+    few = made(outcome(single_calls_s=[0.002] * 12))
+    assert (few["latency_call_ms_p95"], few.get("latency_ms_p95")) == (None, None)
+    assert made(outcome())["single_calls"] == 0
+
+
 def test_the_host_s_speed_is_in_the_record(outcome):
     loop = [3e-4] * 9 + [6e-4] * 3
     row = made(outcome(samples=(0.002,) * 9 + (0.004,) * 3, host_loop_s=loop))
