@@ -104,8 +104,7 @@ def status(outcome: Outcome, half_widths: dict[str, float], raised: list[str], p
     figures = {name: _of_figure(name, width, raised, profile) for name, width in half_widths.items()}
     row |= {f"{name}_status": found for name, found in figures.items()}
     # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.
-    ratio_lacks = outcome.cell.mode != "eager" and math.isinf(half_widths.get(flags.RATIO, math.inf))
-    if ratio_lacks or set(figures.values()) == {"noisy"}:
+    if math.isinf(half_widths.get(flags.RATIO, 0.0)) or set(figures.values()) == {"noisy"}:
         return row | {"status": "noisy"}
     return row | {"status": "disturbed" if any(flags.disturbed(raised, name) for name in figures) else "ok"}
 
