@@ -89,6 +89,11 @@ def add_axes(command: argparse.ArgumentParser) -> None:
         command.add_argument(f"--{axis.flag}", metavar="A,B", help=axis.help + default)
     for flag, text in sweep.parameter_flags().items():
         command.add_argument(f"--{flag}", metavar="A,B", help=text)
+    command.add_argument(
+        "--policy",
+        metavar="NAME=CHOICE",
+        help="settings as users have them: users, or frameworks/policies.py's choices",
+    )
     command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
     command.add_argument(
         "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"

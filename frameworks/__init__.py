@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import re
 import sys
 from pathlib import Path
 
 from frameworks.description import Framework
 
+# Besides the framework's own distributions, those that decide what runs: models, compilers, arithmetic.
+DECIDING = re.compile(
+    r"transformers|tokenizers|safetensors|huggingface-hub|flax|optax|equinox|keras|tf-keras|paddlenlp|triton|"
+    r"pytorch-triton|numpy|scipy|ml-dtypes|opt-einsum|mkl|onednn|intel-.+|nvidia-.+|jax-cuda.+|cuda-.+|torch.+|libtpu"
+)
 NAMES = ("torch", "paddle", "tensorflow", "jax", "numpy", "python")
 
 
@@ -33,12 +39,17 @@ def load_profiler(name: str, dumps: Path):
     return module.Profiler(dumps)
 
 
-def versions(name: str) -> dict[str, str]:
-    """Versions of Python and of the installed ones among the framework's distributions, in this interpreter."""
+def installed() -> dict[str, str]:
+    """Versions of Python and of every distribution in this interpreter, by normalized name (PEP 503)."""
     found = {"python": sys.version.split()[0]}
-    for distribution in describe(name).distributions:
-        try:
-            found[distribution] = importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    for distribution in importlib.metadata.distributions():
+        name = distribution.metadata["Name"]
+        if name:  # a folder that a broken installation left has none
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), distribution.version)
+    return dict(sorted(found.items()))
+
+
+def versions(name: str) -> dict[str, str]:
+    """Those of them that decide what is measured: Python's, the framework's own ones, and what they compute with."""
+    own = ("python", *describe(name).distributions)
+    return {key: version for key, version in installed().items() if key in own or DECIDING.fullmatch(key)}

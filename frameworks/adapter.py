@@ -24,6 +24,7 @@ class Effective:
     device_name: str | None = None
     tf32: bool | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=dict)  # versions of CUDA and cuDNN as the framework tells them
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,9 @@ class Capture:
     """What graph capture did so far.
 
     `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
-    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged.
+    framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged. `loaded`
+    says whether all compiled code came from the compile cache, and so is what an earlier process compiled; None where
+    the framework keeps no such cache or does not report it.
     """
 
     whole: bool
@@ -40,6 +43,7 @@ class Capture:
     compilations: int | None = None
     backend: str | None = None
     detail: str = ""
+    loaded: bool | None = None
 
 
 class Step:

@@ -21,7 +21,8 @@ class Mode:
 class Framework:
     """A framework as the command line, the planner and the reports see it.
 
-    `distributions` are the installed packages whose versions go into the run's folder, the framework's own first.
+    `distributions` are the framework's packages, its own first; with what else decides, their versions are recorded.
+    `default_graph` are the graph modes that users of the framework start with, the plainest first.
     `models` maps an implementation to the model families it has. `environment(threads, device_kind)` gives the
     variables that must be set before the worker process starts; `cache_variables` name the directories in which the
     framework keeps compiled code, which the launcher points at a private, empty one.
@@ -31,14 +32,14 @@ class Framework:
     title: str
     distributions: tuple[str, ...]
     modes: tuple[Mode, ...]
-    default_graph: str | None
+    default_graph: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
     dumps: dict[str, str] = field(default_factory=dict)
-    # Runs helper threads beside its pool that no setting stops: workers get exactly as many CPUs as threads.
-    pinned: bool = False
+    # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
+    fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:
@@ -47,15 +48,10 @@ class Framework:
 
 
 def openmp_environment(threads: int) -> dict[str, str]:
-    """Variables that every OpenMP or MKL based framework reads at start: the thread count, and idle threads that sleep.
-
-    Interleaved modes share the process, so a pool that spins while another one works would steal its cores.
-    """
+    """Variables that every OpenMP or MKL based framework reads at start; what idle threads do, `policies` says."""
     count = str(threads)
     return {
         "OMP_NUM_THREADS": count,
         "MKL_NUM_THREADS": count,
         "OPENBLAS_NUM_THREADS": count,
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "KMP_BLOCKTIME": "0",
     }

@@ -79,9 +79,8 @@ class Worker:
             raise Unsupported(f"{wrong}: {why.rstrip('.')}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
         self.sound = wrong is None
-        self.channel.send(
-            "hello", versions=frameworks.versions(self.job["framework"]), effective=asdict(self.effective), canary=wrong
-        )
+        facts = {"versions": frameworks.versions(self.job["framework"]), "installed": frameworks.installed()}
+        self.channel.send("hello", **facts, effective=asdict(self.effective), canary=wrong)
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:

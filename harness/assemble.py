@@ -6,6 +6,7 @@ import json
 import math
 from statistics import median
 
+from frameworks import policies
 from harness import judgement
 from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
@@ -117,15 +118,27 @@ def _identity(outcome: Outcome, workload, weights: str, context: Context) -> dic
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
         "settings": json.dumps(_settings(outcome, context), default=str) if effective else None,
+        "versions": _versions(outcome),
         "git_revision": context.git_revision,
     }
 
 
 def _settings(outcome: Outcome, context: Context) -> dict:
-    """What was set and read back, the compiler's switches too where one was at work, and where the launches ran."""
-    compiler = outcome.reports[0].get("compiler", {}) if outcome.reports else {}
+    """What was set and read back, the compiler's switches and what it says of its graph, and where the launches ran."""
+    report = outcome.reports[0] if outcome.reports else {}
+    captured = report.get("capture", {}).get("detail")
+    compiler = report.get("compiler", {}) | ({"captured": captured} if captured else {})
     served = {"served_by": context.served_by} if context.served_by else {}
-    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served}
+    cell = outcome.cell
+    followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
+    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served, **followed}
+
+
+def _versions(outcome: Outcome) -> str | None:
+    """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
+    told = outcome.hello.get("effective", {}).get("libraries", {})
+    versions = {**outcome.hello.get("versions", {}), **told}
+    return json.dumps(versions) if versions else None
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:
@@ -161,16 +174,18 @@ def _latency(outcome: Outcome) -> dict:
 
 def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
     steady = outcome.latency_s
-    first = outcome.median_of("first_call_s")
+    compiling, loading = outcome.first_call(loaded=False), outcome.first_call(loaded=True)
+    first = loading if compiling is None else compiling  # every launch loads from a cache that was filled beforehand
     row = {
         "first_call_s": first,
         "compile_s": max(0.0, first - steady),
+        "first_call_loaded_s": loading,
         "prepare_s": outcome.median_of("prepare_s"),
         "launch_position": outcome.reports[0]["position"],
     }
     if baseline and baseline is not outcome:
         gain = baseline.latency_s - steady
-        extra = first - baseline.median_of("first_call_s")
+        extra = first - (baseline.first_call(loaded=False) or baseline.first_call(loaded=True))
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -32,13 +32,14 @@ class Attempt:
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
     done: set[str] = field(default_factory=set)
     samples: list[dict] = field(default_factory=list)
+    kept: list[dict] = field(default_factory=list)  # what a resumed run takes over of this launch
 
     def handle(self, message: dict, display: Display) -> None:
         """Take in one message of the worker. Raises WorkerFailure for one that lacks its content."""
         kind = message["type"]
         try:
             if kind == "hello":
-                self.hello = message
+                self.hello = {name: value for name, value in message.items() if name != "installed"}  # the run has it
             elif kind == "phase":
                 self.at_work = None if message["phase"] == "sampling" else message["cell"]
                 display.phase(message["cell"], message["phase"])
@@ -60,10 +61,14 @@ class Attempt:
         if status != "measured":
             tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
             outcome.failure = Failure(status, message["reason"], tail)
+            self.kept.append({"cell": cell_id, "failure": asdict(outcome.failure)})
             return
         outcome.reports.append({"launch": self.launch, "worker": self.folder.name, **message})
+        facts = {"cell": cell_id, "started_at": outcome.started_at, "hello": outcome.hello}
+        self.kept.append({**facts, "report": outcome.reports[-1]})
+        whose = {"cell": cell_id, "launch": self.launch, "worker": self.folder.name}
         series = {"seconds_per_call": message["samples"], "host_loop_s": message.get("host_loop_s")}
-        self.samples.append({"cell": cell_id, "launch": self.launch, **series})
+        self.samples.append({**whose, **series})
 
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.

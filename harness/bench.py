@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import environments, plan, runs, sweep, yardsticks
+from harness import environments, plan, recordfile, runs, sweep, yardsticks
 from harness.execute import Executor
 from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
@@ -58,7 +58,19 @@ def bench(arguments: argparse.Namespace) -> int:
     run = resumed or runs.Run.create(arguments.out)
     context = describe_run(run, wanted, planned, given, arguments)
     console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
+    if why := unfit_to_publish(run.folder, context.git_revision):
+        console.print(why, style="yellow", highlight=False, soft_wrap=True)
     return execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console)
+
+
+def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
+    """Why a run in a folder that is committed should not be, as far as the suite's revision tells; None if it may."""
+    if not recordfile.is_published(folder) or (revision and not revision.endswith("+")):
+        return None
+    what = "tracked files are changed" if revision else "there is no revision"
+    return (
+        f"OUT={folder} is among published results, but {what}: commit first, or nobody can have the code behind them."
+    )
 
 
 def plan_of(run: runs.Run, arguments: argparse.Namespace) -> dict:
@@ -151,6 +163,7 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
         profile=plan.profile_of(wanted),
         compile_cache=wanted.compile_cache,
         distributions={name: frameworks.describe(name).distributions for name in frameworks.NAMES},
+        policies=wanted.policies,
     )
 
 
@@ -178,6 +191,7 @@ def execute(run, planned, wanted, finished, context, interpreters, store, ledger
         again = getattr(arguments, "again", f"make bench RESUME={name}")
         console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
+    run.compress_samples()
     terminal.summary(run.records(), console)
     console.print(ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 import frameworks
 import workloads
+from frameworks import policies
 from harness import assemble, doubling, yardsticks
 from harness.attempt import Attempt, Display
 from harness.lanes import ALONE, Lane, run_side_by_side
@@ -43,6 +44,7 @@ class Executor:
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
     references: dict[tuple, tuple[str, dict]] = field(default_factory=dict)  # outputs that stand in for an oracle's
+    kept: dict[str, list[dict]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
     latencies: dict[str, float] = field(default_factory=dict)  # median milliseconds of every cell measured so far
@@ -60,6 +62,8 @@ class Executor:
         self.peaks = {name: Peaks(**values) for name, values in self.run.read("peaks.json").items()}
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
+        for entry in self.run.kept_reports():
+            self.kept.setdefault(entry["cell"], []).append(entry)
         if self.sweep.gpus:
             run_side_by_side(self, plan.bundles)
         else:
@@ -67,10 +71,14 @@ class Executor:
                 self.run_bundle(bundle)
                 self.run.write_csv()
         self.run.write_csv()
+        self.run.drop_reports()
 
     def run_bundle(self, bundle: Bundle) -> None:
         """All launches of a bundle, then its records."""
         outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
+        for outcome in outcomes.values():
+            for entry in self.kept.pop(outcome.cell.id, ()):
+                outcome.take_over(entry)
         broken = self.interpreters[bundle.first.framework, bundle.first.device_kind]
         if isinstance(broken, Failure):
             for outcome in outcomes.values():
@@ -103,7 +111,11 @@ class Executor:
         self.write(wanted, outcomes, self.materials(group).weights_name)
 
     def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
-        """As many launches as the profile wants, with compile caches as the sweep wants them."""
+        """As many launches as the profile wants. They share a compile cache, which is empty before the first one.
+
+        So the first launch shows what compiling costs and the others load what it compiled, where the framework keeps
+        compiled code on disk. With the sweep's cache `warm` a launch that measures nothing fills it beforehand.
+        """
         cache = self.run.folder / "launches" / ("cache" if self.lane.alone else f"cache-{self.lane.number}")
         try:
             if self.sweep.compile_cache == "warm":
@@ -119,6 +131,8 @@ class Executor:
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
         """What of a group the next launch has to measure, if anything."""
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
+        if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
+            return None  # before the run was interrupted
         if left is None or launch < self.profile.minimum_launches:
             return left
         baseline = outcomes.get(f"{left.cells[0].group_id}/eager")
@@ -132,10 +146,10 @@ class Executor:
 
     def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int | None) -> None:
         """One launch of `groups`, begun again without the culprit when a worker dies; None is the priming launch."""
+        for cell in [cell for group in groups for cell in group.cells]:
+            outcomes[cell.id].forget(launch)  # half of a group, known from before an interruption
         while groups:
-            if self.sweep.compile_cache == "cold":  # for each process: one that died has left compiled code behind
-                shutil.rmtree(cache, ignore_errors=True)
-            folder = self.new_folder()
+            folder = self.run.new_launch()
             self.display.bundle(bundle, launch or 0)
             attempt = Attempt(folder, launch, outcomes)
             measures = () if launch is None else self.yardsticks(bundle.first, outcomes)
@@ -149,6 +163,7 @@ class Executor:
             left = [rest for group in groups if (rest := group.without(attempt.done))]
             if not left:
                 return
+            shutil.rmtree(cache, ignore_errors=True)  # a process that died may have left half of a file there
             culprits = attempt.culprits(left)
             for cell_id in culprits:
                 outcomes[cell_id].failure = failure
@@ -171,14 +186,6 @@ class Executor:
             self.peaks[yardsticks.key(cell)] = found
             self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
-    def new_folder(self) -> Path:
-        """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
-        launches = self.run.folder / "launches"
-        number = 1 + max((int(path.name) for path in launches.glob("[0-9]*")), default=0)
-        folder = launches / f"{number:04d}"
-        (folder / "outputs").mkdir(parents=True)
-        return folder
-
     def attempt(self, attempt: Attempt, launch: local.Launch, job: dict, settled: Bundle | None) -> Failure:
         """Run one worker to its end; how it failed the cells it left out. Writes groups of `settled` as they finish."""
         try:
@@ -187,8 +194,12 @@ class Executor:
                 if message["type"] == "phase":
                     self.ledger.enter(str(message.get("phase")))
                 attempt.handle(message, self.display)
+                if message["type"] == "hello":
+                    self.run.note_versions(job, message.get("installed"))
                 while attempt.samples:
                     self.run.append_samples(attempt.samples.pop(0))
+                while attempt.kept:
+                    self.run.keep_report(attempt.kept.pop(0))
                 if settled and message["type"] == "cell":
                     self.finish_settled(settled, attempt.outcomes)
         except local.WorkerFailure as error:
@@ -200,13 +211,15 @@ class Executor:
     def local_launch(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
         description = frameworks.describe(cell.framework)
         additions = description.environment(cell.threads, cell.device_kind)
+        policy = cell.framework, cell.device_kind, self.sweep.policies
+        additions |= policies.variables(*policy)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
         additions |= self.lane.environment
         return local.Launch(
             interpreter=self.interpreters[cell.framework, cell.device_kind],
             folder=folder,
             environment=local.environment(additions),
-            cpus=cpu_assignment(cell.threads, exactly=description.pinned),
+            cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
             timeout_s=self.timeout_s,
         )
 

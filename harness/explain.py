@@ -92,7 +92,7 @@ def profiled(executor: Executor, bundle: Bundle, done: set[str]):
     broken = executor.interpreters[bundle.first.framework, bundle.first.device_kind]
     failure = broken if isinstance(broken, Failure) else None
     if failure is None:
-        folder = executor.new_folder()
+        folder = executor.run.new_launch()
         launch = launch_for(executor, bundle.first, folder)
         try:
             for message in local.run(launch, job_for(executor, groups, folder)):

@@ -67,7 +67,7 @@ def _rows(name: str, device: str, found: dict | str) -> list[tuple[str, str, str
         else:
             reason = found["obstacle"] or found["modes"].get(mode.name)
             answer = f"no: {reason}" if reason else "yes"
-        default = " (graph)" if mode.name == description.default_graph else ""
+        default = " (graph)" if mode.name in description.default_graph else ""
         rows.append((_title(description, found), device, mode.name + default, answer))
     return rows
 

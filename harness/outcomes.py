@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean, median
 
 from harness.intervals import over_launches
@@ -82,6 +83,23 @@ class Outcome:
         values = [report[name] for report in self.reports if report.get(name) is not None]
         return median(values) if values else None
 
+    def first_call(self, loaded: bool) -> float | None:
+        """Seconds of the first call: median over the launches that loaded compiled code, or over those that did not."""
+        launches = [report for report in self.reports if bool(report["capture"].get("loaded")) is loaded]
+        return median(report["first_call_s"] for report in launches) if launches else None
+
+    def take_over(self, kept: dict) -> None:
+        """Add what an interrupted run kept of one launch, where its outputs still exist."""
+        if "failure" in kept:
+            self.failure = Failure(**kept["failure"])
+        elif Path(kept["report"]["outputs"]).exists():
+            self.started_at, self.hello = kept["started_at"], kept["hello"]
+            self.reports.append(kept["report"])
+
+    def forget(self, launch: int | None) -> None:
+        """Drop the report of a launch that is measured again."""
+        self.reports = [report for report in self.reports if report["launch"] != launch]
+
     def has_report(self, launch: int) -> bool:
         """Whether that launch measured the cell."""
         return any(report["launch"] == launch for report in self.reports)
@@ -99,4 +117,5 @@ class Context:
     compile_cache: str
     distributions: dict[str, tuple[str, ...]]  # framework -> its packages, the framework's own first
     side_by_side: int = 1  # launches that go on at the same time
+    policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     served_by: dict = field(default_factory=dict)  # which GPU and CPUs, where that is not the same for the whole run

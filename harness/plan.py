@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import frameworks
 import workloads
@@ -11,9 +13,10 @@ from harness.sweep import Sweep, UsageError
 from measurement.cells import Cell
 from measurement.profiles import PROFILES, Profile
 from reports import select
+from workloads.spec import Parameter
 
 # Rough figures for the estimate alone, in seconds on a small machine.
-START_SECONDS, COMPILE_SECONDS = 8.0, 12.0
+START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         if pass_name in workload.passes
         for implementation in sweep.axes["implementation"] or workload.implementations[:1]
         if implementation in workload.implementations
-        for shape in shapes_of(workload, implementation, sweep)
+        for shape in shapes_of(workload, implementation, sweep, partial(default_of, framework, device, dtype))
         for mode in modes_of(framework, sweep.axes["mode"])
     ]
     if not cells:
@@ -94,7 +97,13 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     return kept
 
 
-def shapes_of(workload, implementation: str, sweep: Sweep) -> list[tuple]:
+def default_of(framework: str, device: str, dtype: str, parameter: Parameter) -> int | str:
+    """A parameter's value where the sweep names none: fused attention wherever the framework has it."""
+    fused = frameworks.describe(framework).fused_attention(device.split(":")[0], dtype)
+    return "explicit" if parameter.name == "attention" and not fused else parameter.default
+
+
+def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]) -> list[tuple]:
     """Every combination of the workload's parameters that the sweep asks for."""
     asked = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
     declared = {parameter.flag for name, kind in asked for parameter in workloads.get(name, kind).parameters}
@@ -106,7 +115,7 @@ def shapes_of(workload, implementation: str, sweep: Sweep) -> list[tuple]:
     for parameter in workload.parameters:
         if implementation not in parameter.implementations:
             continue
-        values = sweep.parameters.get(parameter.flag, [parameter.default])
+        values = sweep.parameters.get(parameter.flag, [default(parameter)])
         for value in values:
             problem = parameter.problem(value)
             if problem:
@@ -121,7 +130,7 @@ def modes_of(framework: str, asked: list[str]) -> list[str]:
     own = [mode.name for mode in description.modes]
     chosen = set()
     for word in asked:
-        chosen |= set(own) if word == "all" else {description.default_graph} if word == "graph" else {word}
+        chosen |= set(own if word == "all" else description.default_graph if word == "graph" else [word])
     return [name for name in own if name in chosen]
 
 
@@ -219,14 +228,10 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> f
     """About how long a bundle takes, environments apart: starts, compilation, warm-up and sampling."""
     cells = [cell for group in bundle.groups for cell in group.cells]
     graphs = sum(cell.mode != "eager" for cell in cells)
-    starts = START_SECONDS + COMPILE_SECONDS * graphs
-    launches = profile.minimum_launches
-    once_more = starts if compile_cache == "warm" else 0.0
-    return (
-        once_more
-        + launches * (starts + len(cells) * profile.warmup_seconds / 2)
-        + len(cells) * profile.seconds_per_cell
-    )
+    starts = profile.minimum_launches + (compile_cache == "warm")
+    compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later launch
+    warm_up = profile.minimum_launches * len(cells) * profile.warmup_seconds / 2
+    return starts * START_SECONDS + graphs * compiling + warm_up + len(cells) * profile.seconds_per_cell
 
 
 def profile_of(sweep: Sweep) -> Profile:

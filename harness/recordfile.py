@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import sys
@@ -15,6 +16,9 @@ from pathlib import Path
 from measurement import schema
 
 SCHEMA_SUFFIX = ".schema.json"
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+# Of all tables under results/ but those of results/runs; `python -m reports.columns` writes it.
+PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
 # Without these a row says nothing of what was measured.
 _ESSENTIAL = ("framework", "mode", "workload", "status")
 _ALWAYS = ("schema_version", "status")
@@ -53,10 +57,11 @@ class Loaded:
 
 
 def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
-    """The JSON objects of a JSONL file; other lines are skipped, and their numbers added to `torn`."""
+    """The JSON objects of a JSONL file, compressed or not; other lines are skipped, their numbers added to `torn`."""
     if not path.exists():
         return
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    for number, line in enumerate(content.splitlines(), 1):
         try:
             entry = json.loads(line)
         except ValueError:
@@ -234,7 +239,7 @@ def _value(text: str, kind: str, separator: str):
 
 
 def write_csv(records: Iterable[dict], path: Path) -> None:
-    """Write records as CSV, at once and whole, with the Table Schema file beside it."""
+    """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
     # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
     how = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
     with tempfile.NamedTemporaryFile(**how, dir=path.parent, suffix=".csv", delete=False) as file:
@@ -243,13 +248,19 @@ def write_csv(records: Iterable[dict], path: Path) -> None:
         writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
     os.chmod(file.name, 0o644)
     os.replace(file.name, path)
-    text = json.dumps(schema.table_schema(), indent=1, ensure_ascii=False) + "\n"
-    schema_path(path).write_text(text, encoding="utf-8")
+    if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
+        beside.write_text(schema.table_schema_text(), encoding="utf-8")
 
 
 def schema_path(table: Path) -> Path:
-    """Where the Table Schema file of a CSV lies."""
-    return table.with_suffix(SCHEMA_SUFFIX)
+    """Where the Table Schema file of a CSV lies: beside it, but once for all tables that are published."""
+    return PUBLISHED_SCHEMA if is_published(table) else table.with_suffix(SCHEMA_SUFFIX)
+
+
+def is_published(path: Path) -> bool:
+    """Whether it lies among what is committed."""
+    place = path.resolve()
+    return place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs")
 
 
 def _cell_text(value) -> str:

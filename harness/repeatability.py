@@ -21,11 +21,11 @@ from harness.outcomes import Context
 from harness.progress import Silent
 from harness.sweep import UsageError
 from measurement import machine
-from measurement.profiles import PROFILES
 from measurement.schema import MEASURED
-from measurement.statistics import ENOUGH_LAUNCHES, Interval
+from measurement.statistics import Interval
 
-OVERLAP = 0.9  # of two runs' intervals are to overlap where a run has launches enough to know how these differ
+OVERLAP = 0.9  # of two runs' intervals are to overlap
+ONLY_TOLD = ("quick",)  # too short for a promise
 FIGURES = {"latency": "latency_ms_{}", "ratio": "speedup_{}"}
 COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second within first", "half-width", "range")
 
@@ -106,7 +106,7 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
 
 
 def repeat(arguments) -> int:
-    """Run the check and print what it found; the exit code is 1 where runs of three launches or more disagree."""
+    """Run the check and print what it found; the exit code is 1 where runs disagree."""
     console = Console()
     if arguments.repeats < 2:
         raise UsageError("To compare whole runs takes two at least: REPEATS=20, or leave out WORKLOAD.")
@@ -138,8 +138,8 @@ def _plain(record: dict) -> dict:
 
 
 def _disagree(one: Agreement) -> bool:
-    """Whether runs differ by more than their intervals allow; those of one launch do not claim otherwise."""
-    return not _single(one) and one.overlap < OVERLAP
+    """Whether runs differ by more than their intervals allow; `quick` is told whatever it is."""
+    return one.profile not in ONLY_TOLD and one.overlap < OVERLAP
 
 
 def verdict(found: Sequence[Agreement]) -> str:
@@ -150,10 +150,5 @@ def verdict(found: Sequence[Agreement]) -> str:
     if failed:
         whose = ", ".join(failed)
         return f"Runs of the same cells differ by more than their intervals say ({whose}): quieten the machine."
-    few = " An interval of one launch says nothing of the next run, whatever its share here."
-    agree = "Intervals over launches agree as they promise."
-    return "".join([agree] * (not all(map(_single, found))) + [few] * any(map(_single, found))).strip()
-
-
-def _single(one: Agreement) -> bool:
-    return PROFILES[one.profile].minimum_launches < ENOUGH_LAUNCHES
+    held = [one for one in found if one.profile not in ONLY_TOLD]
+    return "Intervals agree as they promise." if held else f"Profile {found[0].profile} is held to no share."

@@ -45,6 +45,7 @@ class Source:
     loaded: list[recordfile.Loaded] = field(default_factory=list)
     profiles: list[dict] = field(default_factory=list)
     machines: dict[str, dict] = field(default_factory=dict)
+    folders: dict[Path, str] = field(default_factory=dict)  # of runs, and their names
     remarks: list[str] = field(default_factory=list)
 
     @cached_property
@@ -130,7 +131,7 @@ def compare(arguments: argparse.Namespace) -> int:
 
 
 def gather(arguments: argparse.Namespace) -> int:
-    """Merge the records of several runs, of one machine or many, into one CSV."""
+    """Merge the records of several runs, of one machine or many, into one CSV, their samples into a file beside it."""
     console = terminal.console()
     if not arguments.runs:
         raise UsageError("Say which runs to gather: make gather RUN=<run>,<run>.")
@@ -147,6 +148,11 @@ def gather(arguments: argparse.Namespace) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         recordfile.write_csv(unique, path)
+        samples = [
+            {"run_id": name, **entry} for home, name in source.folders.items() for entry in runs.Run(home).samples()
+        ]
+        if samples:
+            runs.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
     except OSError as error:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
@@ -217,6 +223,8 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     if place.is_dir():
         source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
+    if place.is_dir():
+        source.folders[folder.resolve()] = source.names[-1]
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
         source.machines.setdefault(facts["machine_id"], facts)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import gzip
 import itertools
 import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness import recordfile
@@ -17,6 +19,8 @@ from measurement import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
+VERSIONS = "versions.json"  # every package installed beside each framework
+SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
 # What `bench`, `reproduce` and `explain` write first of all.
 PLAN, REPRODUCTION, EXPLANATION = "plan.json", "reproduction.json", "explanation.json"
@@ -24,12 +28,13 @@ _BEGUN = (PLAN, REPRODUCTION, "records.jsonl")
 
 
 class Run:
-    """A folder with `plan.json`, `machine.json`, `records.jsonl`, `samples.jsonl`, `results.csv` and `launches/`."""
+    """A folder: plan, machine and versions as JSON, records, samples, `results.csv` and `launches/`."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.records_path = folder / "records.jsonl"
         self.csv_path = folder / "results.csv"
+        self._reports_path = folder / "launches" / "reports.jsonl"
 
     @property
     def id(self) -> str:
@@ -72,6 +77,20 @@ class Run:
         path = self.folder / name
         return json.loads(path.read_text()) if path.exists() else {}
 
+    def note_versions(self, job: dict, installed: dict[str, str] | None) -> None:
+        """Keep what is installed beside the framework of a worker's job, once for each environment."""
+        name = f"{job['framework']}-{job['groups'][0]['cells'][0]['device'].split(':')[0]}"
+        if installed and (known := self.read(VERSIONS)).get(name) != installed:
+            self.write(VERSIONS, known | {name: installed})
+
+    def new_launch(self) -> Path:
+        """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
+        launches = self.folder / "launches"
+        number = 1 + max((int(path.name) for path in launches.glob("[0-9]*")), default=0)
+        folder = launches / f"{number:04d}"
+        (folder / "outputs").mkdir(parents=True)
+        return folder
+
     def append_record(self, record: dict) -> None:
         """Add one record, on disk before this returns. Raises ValueError where it breaks the schema."""
         problem = schema.problem(record)
@@ -81,7 +100,31 @@ class Run:
 
     def append_samples(self, entry: dict) -> None:
         """Add raw samples of one cell and launch."""
-        append_line(self.folder / "samples.jsonl", entry, durable=False)
+        append_line(self.folder / SAMPLES, entry, durable=False)
+
+    def samples(self) -> list[dict]:
+        """Raw samples, an entry for each cell and launch; those of a finished run are compressed."""
+        files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
+        # What a run that was stopped amid compressing left in both is one entry.
+        return list({json.dumps(entry): entry for file in files for entry in recordfile.json_lines(file)}.values())
+
+    def compress_samples(self) -> None:
+        """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
+        if (self.folder / SAMPLES).exists():
+            write_compressed(self.folder / COMPRESSED_SAMPLES, self.samples())
+            (self.folder / SAMPLES).unlink()
+
+    def keep_report(self, entry: dict) -> None:
+        """Keep what a worker said of one cell in one launch, until the cell has its record."""
+        append_line(self._reports_path, entry, durable=True)
+
+    def kept_reports(self) -> list[dict]:
+        """What workers of an interrupted run said of cells, in order."""
+        return list(recordfile.json_lines(self._reports_path))
+
+    def drop_reports(self) -> None:
+        """Every cell has its record."""
+        self._reports_path.unlink(missing_ok=True)
 
     def records(self) -> list[dict]:
         """All records, in the order in which they were written."""
@@ -117,6 +160,14 @@ def new_folder(parent: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             (parent / (stamp + suffix)).mkdir()
             return parent / (stamp + suffix)
+
+
+def write_compressed(path: Path, entries: Iterable[dict]) -> None:
+    """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
+    temporary = path.with_suffix(path.suffix + ".new")
+    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+    temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
+    os.replace(temporary, path)
 
 
 def _replace(path: Path, text: str) -> None:

@@ -6,11 +6,12 @@ import difflib
 import itertools
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import frameworks
 import workloads
+from frameworks import policies
 from measurement.machine import cpu_shares, gpus, usable_cpus, visible_gpus
 from measurement.profiles import PROFILES
 
@@ -136,10 +137,11 @@ class Sweep:
     force: bool
     unseen_seq: int | None = None  # a sequence length that every mode meets for the first time once it is warm
     gpus: tuple[str, ...] = ()  # those that serve launches side by side, in the driver's order; empty: one at a time
+    policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
 
 
 OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
-OPTIONS |= {"force": False, "budget": None, "unseen-seq": None}
+OPTIONS |= {"force": False, "budget": None, "unseen-seq": None, "policy": None}
 
 
 def from_file(path: str) -> dict:
@@ -182,6 +184,13 @@ def _budget(given: str | float | None) -> float | None:
     if not 0 < value < float("inf"):
         raise UsageError(f"BUDGET is a number of seconds above 0, not {given!r}.")
     return value
+
+
+def _policies(given) -> dict[str, str]:
+    try:
+        return policies.parse(",".join(_words(given)) if given else None)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def side_by_side(device: list[str]) -> tuple[str, ...]:
@@ -242,4 +251,5 @@ def resolve(given: dict) -> Sweep:
         force=bool(options["force"]),
         unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
         gpus=gpu_names,
+        policies=_policies(options["policy"]),
     )

@@ -57,11 +57,11 @@ YARDSTICK = Profile("yardstick", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warm
 PROFILES = {
     profile.name: profile
     for profile in (
-        # One launch, a few seconds a cell: an answer while you wait.
-        Profile("quick", 1, 1, 4.0, 12.0, 10, 0.05, stop_early=False, warmup_seconds=2.0),
-        # Three launches: the interval knows how processes differ.
-        Profile("standard", 3, 3, 15.0, 60.0, 10, 0.01, stop_early=False, warmup_seconds=6.0),
-        # Five to seven launches, until the interval is within 1 %.
-        Profile("rigorous", 5, 7, 50.0, 200.0, 10, 0.01, stop_early=True, warmup_seconds=10.0),
+        # Three launches, a few seconds a cell: an answer while you wait.
+        Profile("quick", 3, 3, 6.0, 18.0, 6, 0.05, stop_early=False, warmup_seconds=2.0),
+        # Six launches: later ones load what the first compiled, and the interval knows how processes differ.
+        Profile("standard", 6, 6, 18.0, 72.0, 10, 0.01, stop_early=False, warmup_seconds=6.0),
+        # Eight to twelve launches, until the interval is within 1 %.
+        Profile("rigorous", 8, 12, 60.0, 240.0, 10, 0.01, stop_early=True, warmup_seconds=10.0),
     )
 }

@@ -1,12 +1,14 @@
 """The columns of a record, in one place: the CSV's header, the documentation and the tests come from here.
 
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
-3, launches side by side; 4, whether eager and graph run the same program, intervals over launches, their scope,
-statuses of ratio and latency, the host's speed, single calls.
+3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
+versions of all that decides, intervals over launches and their scope, statuses of ratio and latency, the host's speed,
+single calls.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 
@@ -79,9 +81,10 @@ COLUMNS = _columns(
     ("reason", "str", "", "one sentence on why the cell has no figures, or why they are not to be compared"),
     ("stderr_tail", "str", "", "end of the worker's output where the cell failed"),
     ("profile", "str", "", "quick, standard or rigorous"),
-    ("first_call_s", "float", "s", "first call including compilation, median over launches"),
-    ("compile_s", "float", "s", "first call less a steady call, median over launches"),
-    ("compile_cache", "str", "", "cold (a private, empty cache per launch) or warm"),
+    ("first_call_s", "float", "s", "first call including compilation, median over the launches that compiled"),
+    ("first_call_loaded_s", "float", "s", "first call of launches that loaded all compiled code from the cache"),
+    ("compile_s", "float", "s", "first call less a steady call"),
+    ("compile_cache", "str", "", "cold (empty before the first launch; later ones load what it compiled) or warm"),
     ("prepare_s", "float", "s", "building the model and copying weights and inputs, not part of latency"),
     ("launch_position", "int", "", "place of the shape within its worker; later ones find the compiler started"),
     ("unseen_seq_len", "int", "tokens", "a sequence length first met after warm-up, where --unseen-seq asked for it"),
@@ -152,6 +155,7 @@ COLUMNS = _columns(
     ("gpu_throttles", "str", "", "what held the GPU's clock back during sampling, separated by ';'"),
     ("flags", "str", "", "warnings, separated by ';': docs/methodology.md lists them with their remedies"),
     ("settings", "str", "JSON", "switches of the framework as read back"),
+    ("versions", "str", "JSON", "versions of the installed packages that decide, and of CUDA and cuDNN as told"),
     ("git_revision", "str", "", "revision of the suite, with + where files were changed"),
 )  # fmt: skip
 
@@ -186,6 +190,11 @@ def table_schema() -> dict:
             field["constraints"] = {"required": True}
         fields.append(field)
     return {"fields": fields, "missingValues": [""], "schema_version": SCHEMA_VERSION}
+
+
+def table_schema_text() -> str:
+    """The same as it stands in a file."""
+    return json.dumps(table_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 def problem(record: dict) -> str | None:

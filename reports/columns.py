@@ -1,6 +1,6 @@
-"""`docs/columns.md` and the flags' table of `docs/methodology.md`, made from where they are defined.
+"""`docs/columns.md`, the flags in `docs/methodology.md`, and `results/results.schema.json`, from their definitions.
 
-`python -m reports.columns` writes both.
+`python -m reports.columns` writes all three.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from measurement.flags import FLAGS
-from measurement.schema import COLUMNS, SCHEMA_VERSION, STATUSES
+from measurement.schema import COLUMNS, SCHEMA_VERSION, STATUSES, table_schema_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _BEGIN, _END = "<!-- flags: made by reports/columns.py -->", "<!-- end of flags -->"
@@ -55,5 +55,6 @@ def with_flags(page: str) -> str:
 
 if __name__ == "__main__":
     (DOCS / "columns.md").write_text(columns_page())
+    (DOCS.parent / "results" / "results.schema.json").write_text(table_schema_text(), encoding="utf-8")
     methodology = DOCS / "methodology.md"
     methodology.write_text(with_flags(methodology.read_text()))

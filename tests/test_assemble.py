@@ -36,6 +36,11 @@ def made(outcome, baseline=None, peaks=PEAKS) -> dict:
     return row
 
 
+def test_settings_hold_what_capture_said(outcome):
+    capture = dict(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
+    assert made(outcome(capture=capture))["settings"] == '{"a": 1, "captured": "7 kernels"}'
+
+
 @pytest.mark.parametrize(
     ("calls", "synchronized", "flagged"),
     [(10, 0.0024, True), (10, 0.0023, False), (10, 0.0019, False), (10, None, False), (4, 0.009, False)],
@@ -54,7 +59,7 @@ def test_a_good_cell(outcome):
     assert row["framework_version"] == "9.9"
     assert row["threads_effective"] == 2
     assert row["side_by_side"] == 1
-    assert row["settings"] == '{"a": 1}'
+    assert row["settings"] == '{"a": 1, "policies": {"torch-openmp-idle": "spin"}}'
     assert row["items_per_s"] == pytest.approx(4 / 0.002)
     assert row["flops"] == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, 4).flops
     assert row["mfu_pct"] == pytest.approx(100 * row["flops"] / 0.002 / 1e11)

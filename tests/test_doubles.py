@@ -19,6 +19,7 @@ from doubles.suite import CODE, SILENCE, TINY, Finished, processes_naming
 
 from measurement import schema
 from measurement.flags import THREADS_MARGIN
+from measurement.profiles import PROFILES
 
 MEASURED = schema.MEASURED
 
@@ -190,6 +191,14 @@ def test_warm_cache_is_filled_beforehand_and_removed(run):
     assert not Path(settings["cache"]).exists()
 
 
+def test_later_launches_load_what_the_first_compiled(everything):
+    graph, eager = everything.record("graph"), everything.record("eager")
+    assert graph["launches"] == 3
+    assert graph["first_call_s"] > 0  # of the launch that compiled
+    assert graph["first_call_loaded_s"] > 0  # of those after it
+    assert eager["first_call_loaded_s"] in (None, "")  # which compiles nothing
+
+
 def test_a_crash_leaves_other_shapes_alone(run):
     crashed = run("--framework", "fake", "--mode", "eager,graph,crash", "--batch", "1,2")
     assert crashed.complete()
@@ -200,7 +209,11 @@ def test_a_crash_leaves_other_shapes_alone(run):
 def test_launches_of_a_longer_profile_are_fresh_processes(run):
     standard = run("--framework", "fake", "--mode", "eager,graph,crash", "--profile", "standard", "--budget", "0.3")
     assert standard.complete()
-    assert standard.record("graph")["launches"] == standard.record("eager")["launches"] == 3
+    assert (
+        standard.record("graph")["launches"]
+        == standard.record("eager")["launches"]
+        == PROFILES["standard"].minimum_launches
+    )
     assert standard.record("graph")["speedup_ci_low"] > 0
     assert standard.record("crash")["status"] == "crash"
 

@@ -95,7 +95,7 @@ def test_every_framework_is_explained(name, tmp_path):
     done = explain(tmp_path / "run", *words)
     assert done.returncode == 0, done.stdout
     entries = entries_in(tmp_path / "run")
-    assert {e["mode"] for e in explanation.explained(entries)} >= {"eager", frameworks.describe(name).default_graph}
+    assert {e["mode"] for e in explanation.explained(entries)} >= {"eager", *frameworks.describe(name).default_graph}
     for found in explanation.explained(entries):
         assert tuple(found["classes"]) == CLASSES
         assert found["classes"]["matmul"] > 0, found["mode"]

@@ -98,6 +98,7 @@ def allowed_to(path: Path) -> set[str] | None:
         boundary |= {"frameworks.program"}
         return {
             "description.py": set(),
+            "policies.py": set(),
             "canary.py": {"numpy"},
             "obstacles.py": set(),
             "program.py": set(),
@@ -115,8 +116,17 @@ def allowed_to(path: Path) -> set[str] | None:
         "runner.py": {"harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"},
         "harness": {
             *("experiments", "experiments.*", "harness.*", "measurement.*", "launchers.*", "reports.*", "workloads"),
-            *("workloads.spec", "frameworks", "numpy", "pandas.*", "rich.*", "safetensors.*", "huggingface_hub.*"),
-            "scipy.stats",
+            *(
+                "workloads.spec",
+                "frameworks",
+                "frameworks.policies",
+                "numpy",
+                "scipy.stats",
+                "pandas.*",
+                "rich.*",
+                "safetensors.*",
+                "huggingface_hub.*",
+            ),
         },
     }.get(part)
 

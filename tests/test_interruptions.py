@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from doubles.suite import SILENCE, TINY, Finished, processes_naming
 
+from harness.runs import Run
 from measurement.schema import MEASURED
 
 
@@ -36,6 +37,11 @@ def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
     records = [json.loads(line) for line in (*again.lines[:2], *again.lines[3:])]
     assert sorted(record["cell"] for record in records) == sorted(again.planned)
     assert len(again.rows()) == 4
+    measured = [record["cell"] for record in records if record["status"] in MEASURED]
+    samples = [entry["cell"] for entry in Run(first.folder).samples()]
+    assert not (first.folder / "samples.jsonl").exists()
+    assert set(samples) >= set(measured)  # and the yardsticks'
+    assert samples.count(measured[0]) > records[0]["launches"]  # eager again, for what was lost to be compared with
 
     nothing = suite.bench(first.folder, *words)
     assert nothing.code == 0
@@ -106,7 +112,29 @@ def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign
     process.send_signal(sign)
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130, output
-    assert [record["batch_size"] for record in Finished(130, output, out).records] == [2]  # the larger batch goes first
+    assert kept_batches(out)[:1] == [2]  # the larger batch goes first
+    assert_no_launch_is_measured_twice(suite, out)
+
+
+def kept_batches(folder: Path) -> list[int]:
+    """The batch sizes whose first launch was finished, in order."""
+    lines = (folder / "launches/reports.jsonl").read_text().splitlines()
+    cells = [json.loads(line)["cell"] for line in lines]
+    return [int(cell.partition("batch_size=")[2].split(",")[0]) for cell in cells if "batch_size=" in cell]
+
+
+def assert_no_launch_is_measured_twice(suite, folder: Path) -> None:
+    """Go on with the run: it completes, and takes over the launches that were done."""
+    before = Run(folder).samples()
+    resumed = suite.bench(folder, "--resume", str(folder))
+    assert resumed.code == 0, resumed.output
+    assert resumed.complete()
+    after = Run(folder).samples()
+    assert before
+    assert after[: len(before)] == before
+    launches = [(entry["cell"], entry["launch"]) for entry in after]
+    assert len(set(launches)) == len(launches)
+    assert not (folder / "launches/reports.jsonl").exists()
 
 
 def test_nohup_is_heeded(root):
@@ -129,7 +157,26 @@ def test_a_signal_that_comes_twice_loses_nothing(suite, tmp_path):
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130, output
     assert "Traceback" not in output
-    assert [record["batch_size"] for record in Finished(130, output, out).records] == [2]
+    assert kept_batches(out)[:1] == [2]
+    assert_no_launch_is_measured_twice(suite, out)
+
+
+def test_half_a_group_is_measured_again(run, suite):
+    """Its modes must be timed alternately in one process, so what one of them has of a launch is of no use."""
+    first = run("--framework", "fake", "--mode", "eager,graph")
+    records = first.folder / "records.jsonl"
+    eager, graph = (json.loads(line)["cell"] for line in first.lines)
+    outputs = next(first.folder.glob("launches/*/outputs/*.npz"))
+    report = {"launch": 0, "worker": "0001", "outputs": str(outputs), "samples": [1.0]}
+    kept = {"cell": eager, "started_at": "2000-01-01T00:00:00Z", "hello": {}, "report": report}
+    (first.folder / "launches/reports.jsonl").write_text(json.dumps(kept) + "\n")
+    records.write_bytes(b"")
+    again = suite.bench(first.folder, "--resume", str(first.folder))
+    assert again.code == 0, again.output
+    assert {record["cell"] for record in again.records} == {eager, graph}
+    for record in again.records:
+        assert record["launches"] == 3
+        assert record["latency_ms_median"] < 1e3  # not the kept report's second
 
 
 def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):

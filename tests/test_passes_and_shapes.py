@@ -38,7 +38,7 @@ def trained(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
 def test_losses_of_three_iterations_agree_with_the_oracle_s(trained):
     framework, records = trained
     measured = [record for record in records if record["status"] in MEASURED]
-    assert {record["mode"] for record in measured} >= {"eager", framework.default_graph}
+    assert {record["mode"] for record in measured} >= {"eager", *framework.default_graph}
     assert len({record["workload"] for record in measured}) == 3
     for record in measured:
         assert record["parity_reference"] == "numpy"
@@ -84,7 +84,7 @@ def test_a_build_for_the_cpu_says_so_when_asked_for_a_gpu(framework, tmp_path):
     words = ["--framework", framework, "--workload", "mlp", "--device", "gpu", *QUICKLY]
     done = bench(tmp_path / "run", *words, "--python", str(interpreter(framework)))
     assert done.code == 0, done.output
-    assert [record["mode"] for record in done.records] == ["eager", frameworks.describe(framework).default_graph]
+    assert [record["mode"] for record in done.records] == ["eager", *frameworks.describe(framework).default_graph]
     for record in done.records:
         assert record["status"] == "unsupported"
         assert re.search(r"for the CPU only: install (a build for CUDA|jax\[cuda13\])\.$", record["reason"])

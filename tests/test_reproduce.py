@@ -68,7 +68,7 @@ def test_claims_are_answered_beside_the_tables(reproduced):
 def test_the_run_is_bench_s_own(reproduced):
     _, folder = reproduced
     names = {path.name for path in (folder / "cpu").iterdir()}
-    assert {"plan.json", "machine.json", "records.jsonl", "results.csv", "samples.jsonl"} <= names
+    assert {"plan.json", "machine.json", "records.jsonl", "results.csv", "samples.jsonl.gz"} <= names
     assert json.loads((folder / "reproduction.json").read_text())["table"] == "fake-table"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 from conftest import ROOT
 
 from harness import recordfile
-from measurement.schema import COLUMNS, SCHEMA_VERSION
+from measurement.schema import COLUMNS, SCHEMA_VERSION, table_schema_text
+from reports import published
 
 # What runs on this machine have left is not committed, and may be of any version.
 FILES = [p for p in sorted((ROOT / "results").glob("**/*")) if p.is_file() and p.relative_to(ROOT).parts[1] != "runs"]
@@ -34,10 +37,59 @@ def test_a_committed_run_has_columns_of_the_schema_and_all_its_records(path: Pat
     cells = [record["cell"] for record in recordfile.json_lines(path)]
     assert [row[header.index("cell")] for row in rows] == cells
     assert len(set(cells)) == len(cells)
-    assert (path.parent / "results.schema.json").exists()
+
+
+def test_one_schema_file_describes_every_table():
+    """To be made anew with `python -m reports.columns`."""
+    assert [path for path in FILES if path.name.endswith(".schema.json")] == [recordfile.PUBLISHED_SCHEMA]
+    assert recordfile.PUBLISHED_SCHEMA.read_text(encoding="utf-8") == table_schema_text()
+
+
+def test_a_published_table_has_no_schema_of_its_own(record, tmp_path, monkeypatch):
+    results = tmp_path / "results"
+    monkeypatch.setattr(recordfile, "RESULTS", results)
+    monkeypatch.setattr(recordfile, "PUBLISHED_SCHEMA", results / "results.schema.json")
+    for folder, has in (("h200/new", False), ("runs/today", True), ("../elsewhere", True)):
+        (results / folder).mkdir(parents=True)
+        recordfile.write_csv([record()], results / folder / "results.csv")
+        assert (results / folder / "results.schema.json").exists() == has
+
+
+def test_the_list_of_published_folders_is_what_is_there():
+    """To be made anew with `python -m reports.published`."""
+    assert (ROOT / "results/README.md").read_text() == published.page(ROOT / "results")
+    assert {path.parent for path in RUNS} <= set(published.folders(ROOT / "results"))
+
+
+def test_a_published_folder_s_row(tmp_path):
+    folder = tmp_path / "h200" / "torch"
+    folder.mkdir(parents=True)
+    given = {
+        "framework": ["torch", "jax"],
+        "filter": "a b",
+        "isolate": True,
+        "force": False,
+        "unseen-seq": 64,
+        "seed": 0,
+    }
+    (folder / "plan.json").write_text(json.dumps({"given": given, "started_at": "2026-01-02T03:04:05Z"}))
+    gpus = [{"name": "NVIDIA H200"}] * 2
+    facts = {"cpu": "A processor", "cpus_usable": 2, "gpus": gpus, "machine_id": "abcd"}
+    (folder / "machine.json").write_text(json.dumps(facts))
+    (folder / "records.jsonl").write_text(json.dumps({"git_revision": "0123+"}) + "\n")
+    (tmp_path / "runs/today").mkdir(parents=True)
+    (tmp_path / "runs/today/plan.json").write_text("{}")
+    (row,) = [line for line in published.page(tmp_path).splitlines() if "h200/torch" in line]
+    command = "make bench FRAMEWORK=torch,jax FILTER='a b' ISOLATE=1 UNSEEN_SEQ=64 SEED=0"
+    machine = "A processor, 2 CPUs; 2 × NVIDIA H200; abcd"
+    cells = ["[h200/torch](h200/torch)", machine, f"`{command}`", "2026-01-02 03:04:05", "0123+", "1", "no"]
+    assert row == f"| {' | '.join(cells)} |"
+    assert "today" not in published.page(tmp_path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_committed_results_name_no_private_places(path: Path):
     if path.suffix in (".json", ".jsonl", ".csv", ".md"):
         assert not PRIVATE.search(path.read_text()), path
+    if path.suffix == ".gz":
+        assert not PRIVATE.search(gzip.decompress(path.read_bytes()).decode()), path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -151,3 +153,29 @@ def test_the_revision_is_the_checkout_s_with_a_plus_for_changes(tmp_path, monkey
     assert git_revision() == git("rev-parse", "--short=10", "HEAD") + "+"
     monkeypatch.setenv("PATH", "")
     assert git_revision() is None  # no git
+
+
+def test_samples_are_compressed_at_the_end_and_a_resumed_run_adds_to_them(run):
+    first, second = ({"cell": name, "launch": 0, "seconds_per_call": [0.1, 0.2]} for name in "ab")
+    run.append_samples(first)
+    assert run.samples() == [first]
+    run.compress_samples()
+    assert not (run.folder / "samples.jsonl").exists()
+    run.append_samples(second)
+    assert run.samples() == [first, second]
+    run.compress_samples()
+    run.compress_samples()  # nothing new
+    assert run.samples() == [first, second]
+    lines = gzip.decompress((run.folder / "samples.jsonl.gz").read_bytes()).splitlines()
+    assert list(map(json.loads, lines)) == [first, second]
+
+
+def test_a_run_stopped_amid_compressing_holds_no_sample_twice(run):
+    entry = {"cell": "a", "launch": 0, "seconds_per_call": [0.1]}
+    run.append_samples(entry)
+    plain = (run.folder / "samples.jsonl").read_bytes()
+    run.compress_samples()
+    (run.folder / "samples.jsonl").write_bytes(plain)
+    assert run.samples() == [entry]
+    run.compress_samples()
+    assert run.samples() == [entry]

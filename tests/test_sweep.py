@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
+import frameworks
 import runner
 from harness.plan import cells_of, plan, profile_of
 from harness.sweep import from_file, resolve
@@ -95,13 +96,16 @@ def test_make_refuses_a_variable_that_it_does_not_know(word):
     assert f"There is no variable {word.partition('=')[0]}" in done.stderr
 
 
+SWEPT = ("torch", "paddle", "tensorflow", "jax")
+
+
 def cells(**given):
     return cells_of(resolve(given))
 
 
 def test_defaults_are_every_framework_eager_and_graph_on_all_cpus():
     found = cells()
-    assert len(found) == 4 * 2 * 2
+    assert len(found) == 2 * sum(1 + len(frameworks.describe(name).default_graph) for name in SWEPT)
     assert {cell.threads for cell in found} == {machine.usable_cpus()}
     assert {cell.workload: cell.implementation for cell in found} == {"bert-base": "library", "mlp": "plain"}
     assert "numpy" not in {cell.framework for cell in found}
@@ -147,6 +151,8 @@ def test_groups_differ_in_mode_and_bundles_share_processes():
             assert len({cell.group_id for cell in group.cells}) == 1
             assert group.cells[0].mode == "eager"
     assert {reason for reason in made.impossible.values()} == {
+        "PyTorch's mode inductor-whole-iteration does not run the inference pass.",
+        "PyTorch's mode cuda-graph needs a GPU.",
         "PyTorch's mode inductor-reduce-overhead needs a GPU.",
         "PyTorch's mode cudagraphs needs a GPU.",
     }
@@ -183,5 +189,34 @@ def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "torch/mlp/plain/inference/cpu/fp32" in printed
     assert "needs a GPU" in printed
-    assert "5 cells, about" in printed
+    assert f"{len(frameworks.describe('torch').modes)} cells, about" in printed
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("framework", "device", "dtype", "attention"),
+    [
+        ("torch", "cpu", "fp32", "fused"),
+        ("torch", "gpu:1", "bf16", "fused"),
+        ("jax", "cpu", "fp32", "fused"),
+        ("jax", "cpu", "fp16", "explicit"),
+        ("paddle", "cpu", "fp32", "explicit"),
+        ("paddle", "gpu", "fp32", "explicit"),
+        ("paddle", "gpu", "bf16", "fused"),
+        ("tensorflow", "gpu", "bf16", "explicit"),
+        ("numpy", "cpu", "fp32", "explicit"),
+    ],
+)
+def test_attention_is_fused_where_the_framework_has_it(framework, device, dtype, attention):
+    words = dict(framework=framework, workload="gpt-tiny", device=device, dtype=dtype, mode="eager")
+    (cell,) = cells_of(resolve(words))
+    assert cell.parameter("attention") == attention
+    assert f"attention={attention}/" in cell.id
+    asked = cells_of(resolve({**words, "attention": "explicit,fused"}))
+    assert [cell.parameter("attention") for cell in asked] == ["explicit", "fused"]
+
+
+def test_a_default_graph_may_be_several_modes():
+    cells = cells_of(resolve(dict(framework="tensorflow,torch", workload="mlp")))
+    assert [cell.mode for cell in cells if cell.framework == "tensorflow"] == ["eager", "function", "function-xla"]
+    assert [cell.mode for cell in cells if cell.framework == "torch"] == ["eager", "inductor"]

@@ -21,8 +21,9 @@ _PARAMETERS = (
     Parameter("seq_len", "seq", 128, "tokens per sequence", maximum=POSITIONS),
     Parameter("mask", "mask", "none", "attention mask passed to the model", choices=("none", "full")),
     Parameter(
-        "attention", "attention", "explicit", "attention of the plain implementation: written out, or fused operator",
-        choices=("explicit", "fused"), implementations=("plain",),
+        "attention", "attention", "fused", "attention of the plain implementation: the framework's fused operator "
+        "(default where it has one), or written out",
+        choices=("fused", "explicit"), implementations=("plain",),
     ),
 )  # fmt: skip
 

@@ -160,8 +160,9 @@ def _gpt(name: str, **sizes: int) -> Gpt:
         Parameter("batch_size", "batch", 1, "sequences per call"),
         Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions),
         Parameter(
-            "attention", "attention", "explicit", "attention written out, or the fused operator",
-            choices=("explicit", "fused"), implementations=("plain",),
+            "attention", "attention", "fused", "the framework's fused attention operator (default where it has one), "
+            "or attention written out",
+            choices=("fused", "explicit"), implementations=("plain",),
         ),
     )  # fmt: skip
     return Gpt(

@@ -61,7 +61,7 @@ def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
 
 def compiled(evidence: Evidence) -> Records:
     """The graph modes that compile, which replaying eager's kernels from a CUDA graph does not."""
-    return Records(record for record in evidence.records.graph if record["mode"] != "cudagraphs")
+    return Records(record for record in evidence.records.graph if record["mode"] not in ("cuda-graph", "cudagraphs"))
 
 
 def more_on_the_small_one(evidence: Evidence) -> Answer:

@@ -81,6 +81,7 @@ class Adapter(boundary.Adapter):
             device_name=self._device.device_kind if gpu else None,
             tf32=jax.config.jax_default_matmul_precision == "tensorfloat32" if gpu else None,
             settings=settings,
+            libraries=runtime.libraries() if gpu else {},
         )
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:

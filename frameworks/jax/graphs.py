@@ -15,6 +15,7 @@ from frameworks.jax import runtime
 from measurement.cells import Cell
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # fires once per executable, cached on disk or not
+CACHE_HIT, CACHE_MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
 WHOLE_MODEL = "whole_model_"
 
 
@@ -23,11 +24,21 @@ class Compilations:
 
     def __init__(self) -> None:
         self._compiled: Counter[str] = Counter()  # by the function they were compiled for
+        self._loaded: Counter[str] = Counter()  # those that the compile cache had
+        self._hit = False  # whether the cache had the executable that is being made
         jax.monitoring.register_event_duration_secs_listener(self._count)
+        jax.monitoring.register_event_listener(self._look_up)
+
+    def _look_up(self, event: str, **_details: Any) -> None:
+        if event in (CACHE_HIT, CACHE_MISS):
+            self._hit = event == CACHE_HIT
 
     def _count(self, event: str, _seconds: float, **details: Any) -> None:
         if event == COMPILED:
-            self._compiled[str(details.get("fun_name", ""))] += 1
+            function = str(details.get("fun_name", ""))
+            self._compiled[function] += 1
+            self._loaded[function] += self._hit
+            self._hit = False
 
     def callable(
         self, cell: Cell, function: Callable, arguments: tuple, detail: str, donated: tuple[int, ...] = ()
@@ -51,20 +62,26 @@ class Compilations:
         return graph, self._of_graph(graph, shapes, backend, detail)
 
     def _of_operators(self, backend: str, detail: str) -> Callable[[], Capture]:
-        def operators() -> int:
-            return sum(count for function, count in self._compiled.items() if WHOLE_MODEL not in function)
+        def operators(counts: Counter[str]) -> int:
+            return sum(count for function, count in counts.items() if WHOLE_MODEL not in function)
 
-        before = operators()
-        return lambda: Capture(False, graphs=0, compilations=operators() - before, backend=backend, detail=detail)
+        before, loaded_before = operators(self._compiled), operators(self._loaded)
+
+        def capture() -> Capture:
+            compiled = operators(self._compiled) - before
+            loaded = operators(self._loaded) - loaded_before
+            return Capture(False, 0, None, compiled, backend, detail, _all_loaded(compiled, loaded))
+
+        return capture
 
     def _of_graph(self, graph: Any, shapes: tuple, backend: str, detail: str) -> Callable[[], Capture]:
         whole = functools.cache(lambda: runtime.is_whole(graph.lower(*shapes).as_text()))
         name = graph.__name__
 
-        def compilations() -> int:
-            return sum(count for function, count in self._compiled.items() if name in function)
+        def compilations(counts: Counter[str] = self._compiled) -> int:
+            return sum(count for function, count in counts.items() if name in function)
 
-        before = compilations()  # the cell may have been prepared before
+        before, loaded_before = compilations(), compilations(self._loaded)  # the cell may have been prepared before
 
         def capture() -> Capture:
             events = compilations() - before
@@ -73,6 +90,12 @@ class Compilations:
                 return Capture(False, 0, 0, events, backend, "not called yet")
             problem = "" if whole() else "the module calls back into Python"
             # A version whose events name no function still moves the cache's size.
-            return Capture(not problem, graphs, 0, max(events, graphs), backend, problem or detail)
+            loaded = _all_loaded(events, compilations(self._loaded) - loaded_before)
+            return Capture(not problem, graphs, 0, max(events, graphs), backend, problem or detail, loaded)
 
         return capture
+
+
+def _all_loaded(compiled: int, loaded: int) -> bool | None:
+    """Whether the compile cache had every executable; None where none was made."""
+    return loaded == compiled if compiled else None

@@ -93,3 +93,14 @@ def ballast(device: jax.Device | None) -> Ballast | None:
     except jax.errors.JaxRuntimeError:
         return None
     return Ballast(array, memory(device)["bytes_in_use"] - before["bytes_in_use"])  # the allocator rounds up
+
+
+def libraries() -> dict[str, str]:
+    """Versions of the GPU's libraries as JAX's own check of them reads them; empty where this release has none."""
+    try:
+        from jax._src.lib import cuda_versions  # no part of JAX's API, and told nowhere else
+
+        told = {"CUDA": cuda_versions.cuda_runtime_get_version(), "cuDNN": cuda_versions.cudnn_get_version()}
+    except (ImportError, AttributeError, RuntimeError):
+        return {}
+    return {name: str(version) for name, version in told.items()}

@@ -7,7 +7,7 @@ FRAMEWORK = Framework(
     title="NumPy",
     distributions=("numpy",),
     modes=(Mode("eager", graph=False, summary="operator by operator", devices=("cpu",), passes=("inference",)),),
-    default_graph=None,
+    default_graph=(),
     models={"plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead")},
     environment=lambda threads, device_kind: openmp_environment(threads),
     oracle=True,

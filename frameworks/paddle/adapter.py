@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from paddle import nn
 
 from frameworks import adapter, canary, fatbin
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, graphs, models, training
+from frameworks.paddle import calls, eager_log, graphs, models, training
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads import bert, gpt
@@ -107,6 +108,7 @@ class Adapter(adapter.Adapter):
             device_name=paddle.device.cuda.get_device_name() if on_gpu else None,
             tf32=paddle.base.core.get_cublas_switch() if on_gpu else False,
             settings=settings,
+            libraries={"CUDA": paddle.version.cuda(), "cuDNN": paddle.version.cudnn()} if on_gpu else {},
         )
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
@@ -122,11 +124,12 @@ class Adapter(adapter.Adapter):
         names = OUTPUTS.get(workload.family, ("output",))
         if cell.mode == "inference":
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
-            return Step(calls.named(exported, names), tensors, lambda: exported.captured)
+            return Step(calls.named(exported, names), tensors, lambda: exported.captured, program=exported.operators)
         if cell.mode == "eager":
-            return Step(calls.named(calls.without_gradients(model), names), tensors)
-        static, capture = graphs.to_static(model, workload, cell, tensors[0])
-        return Step(calls.named(calls.without_gradients(static), names), tensors, capture)
+            call = calls.without_gradients(model)
+            return Step(calls.named(call, names), tensors, program=partial(eager_log.listed, call, tensors[0], cell))
+        static, capture, operators = graphs.to_static(model, workload, cell, tensors[0])
+        return Step(calls.named(calls.without_gradients(static), names), tensors, capture, program=operators)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""
@@ -134,14 +137,15 @@ class Adapter(adapter.Adapter):
         objective.train()
         tensors = [self.place(cell, arrays) for arrays in inputs]
         accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
-        if cell.mode == "eager":
-            trainer = training.Trainer(objective, objective, accumulate, bf16)
-            return Step(calls.named(trainer, ("loss",)), tensors, restore=trainer.restore)
         # What is captured is a micro-batch; several lie along a first axis.
         micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
-        static, capture = graphs.to_static(objective, workload, cell, micro)
+        if cell.mode == "eager":
+            trainer = training.Trainer(objective, objective, accumulate, bf16)
+            operators = partial(eager_log.listed, trainer.loss, micro, cell)
+            return Step(calls.named(trainer, ("loss",)), tensors, restore=trainer.restore, program=operators)
+        static, capture, operators = graphs.to_static(objective, workload, cell, micro)
         trainer = training.Trainer(objective, static, accumulate, bf16)
-        return Step(calls.named(trainer, ("loss",)), tensors, capture, trainer.restore)
+        return Step(calls.named(trainer, ("loss",)), tensors, capture, trainer.restore, operators)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # auto_cast casts there

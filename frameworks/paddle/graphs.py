@@ -12,6 +12,8 @@ import paddle
 from paddle import inference, nn
 
 from frameworks.adapter import Capture
+from frameworks.paddle import programs
+from frameworks.program import Program
 from measurement.cells import Cell
 from workloads.spec import Workload
 
@@ -27,8 +29,10 @@ def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.
     ]
 
 
-def to_static(model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple) -> tuple[nn.Layer, Callable[[], Capture]]:
-    """The model as `cell.mode` captures it, and what tells of its capture; nothing is captured yet.
+def to_static(
+    model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple
+) -> tuple[nn.Layer, Callable[[], Capture], Callable[[], Program | None]]:
+    """The model as `cell.mode` captures it, what tells of its capture, and of its operators; nothing is captured yet.
 
     Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each
     shape is traced.
@@ -36,7 +40,7 @@ def to_static(model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple) ->
     backend = "CINN" if cell.mode == "to_static-cinn" else None
     signature = specification(workload, cell, inputs) if cell.shapes == "dynamic" else None
     static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
-    return static, lambda: captured(static, backend or "executor")
+    return static, lambda: captured(static, backend or "executor"), lambda: programs.of_graph(traced(static), cell)
 
 
 class Exported:
@@ -48,7 +52,7 @@ class Exported:
 
     def __init__(self, model: nn.Layer, cell: Cell, specification: list[paddle.static.InputSpec]) -> None:
         self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
-        self._cell, self._predictor = cell, None
+        self._cell, self._predictor, self._program = cell, None, None
         self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not called yet.")
 
     def __call__(self, *inputs):
@@ -60,6 +64,10 @@ class Exported:
         # The predictor leaves OpenMP at one thread, and the modes called in between would be stuck with that.
         paddle.base.core.set_num_threads(self._cell.threads)
         return self._outputs
+
+    def operators(self) -> Program | None:
+        """Those of the program as it was exported: what passes make of it is what the mode is for."""
+        return programs.of_graph(self._program, self._cell)
 
     def _export(self) -> None:
         with tempfile.TemporaryDirectory(prefix="paddle-inference-") as folder:
@@ -73,7 +81,7 @@ class Exported:
             config.disable_glog_info()
             backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
             backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
-            traced = captured(self._model, backend)
+            capture, self._program = captured(self._model, backend), traced(self._model)
             self._model = None  # the predictor loads weights of its own
             gc.collect()
             if self._cell.device_kind == "gpu":
@@ -84,17 +92,22 @@ class Exported:
             self._predictor = inference.create_predictor(config)
         self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
         self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
-        self.captured = traced
+        self.captured = capture
 
 
 def captured(static: nn.Layer, backend: str) -> Capture:
     """Read the programs that `to_static` traced. The last one is whole if it holds every linear layer's product."""
-    programs = static.forward.program_cache
-    if not len(programs):
+    programs, program = static.forward.program_cache, traced(static)
+    if program is None:
         return Capture(whole=False, graphs=0, compilations=0, detail="No program: not called yet, or to_static is off.")
-    program = programs.last()[-1][0].main_program
     names = [op.name() if callable(getattr(op, "name", None)) else op.type for op in program.global_block().ops]
     products = sum(name in MATMULS for name in names)
     linears = sum(isinstance(layer, nn.Linear) for layer in static.sublayers())
     detail = f"{len(names)} operators in {program.num_blocks} block(s); {products} matmuls, {linears} linear layers"
     return Capture(program.num_blocks == 1 and products >= linears, len(programs), 0, len(programs), backend, detail)
+
+
+def traced(static: nn.Layer) -> paddle.static.Program | None:
+    """The program that `to_static` traced last, as its passes found it; None before the first call."""
+    programs = static.forward.program_cache
+    return programs.last()[-1][0].main_program if len(programs) else None

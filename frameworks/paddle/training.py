@@ -61,13 +61,17 @@ class Trainer:
     def __call__(self, *inputs):
         count, total = self._accumulate, 0.0
         for index in range(count):
-            with paddle.amp.auto_cast(enable=self._bf16, level="O1", dtype="bfloat16"):
-                loss = self._loss(*inputs) if count == 1 else self._loss(*(x[index] for x in inputs)) / count
+            loss = self.loss(*inputs) if count == 1 else self.loss(*(x[index] for x in inputs)) / count
             loss.backward()
             total = loss.detach() if count == 1 else total + loss.detach()
         self._optimizer.step()
         self._optimizer.clear_grad()
         return total
+
+    def loss(self, *inputs):
+        """The loss of one micro-batch; updates nothing."""
+        with paddle.amp.auto_cast(enable=self._bf16, level="O1", dtype="bfloat16"):
+            return self._loss(*inputs)
 
     def restore(self) -> None:
         """Put the first weights back, in place, and forget the moments."""

@@ -7,7 +7,7 @@ FRAMEWORK = Framework(
     title="Python",
     distributions=("python",),
     modes=(Mode("eager", graph=False, summary="the interpreter", devices=("cpu",), passes=("inference",)),),
-    default_graph=None,
+    default_graph=(),
     models={"plain": ("op-overhead",)},
     environment=lambda threads, device_kind: openmp_environment(threads),
     oracle=True,

@@ -33,7 +33,7 @@ FRAMEWORK = Framework(
         Mode("function", graph=True, summary="tf.function: one graph, optimized by Grappler"),
         Mode("function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA"),
     ),
-    default_graph="function",
+    default_graph=("function", "function-xla"),
     models={
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),

@@ -79,7 +79,9 @@ class Adapter(boundary.Adapter):
         settings["memory_growth"] = tf.config.experimental.get_memory_growth(self._gpu)
         settings["compute_capability"] = _capability(self._gpu)
         name = tf.config.experimental.get_device_details(self._gpu).get("device_name")
-        return boundary.Effective(threads, name, tf32, settings)
+        built = tf.sysconfig.get_build_info()  # what it was built for; TensorFlow does not tell what it loaded
+        libraries = {title: built[f"{title.lower()}_version"] for title in ("CUDA", "cuDNN")}
+        return boundary.Effective(threads, name, tf32, settings, libraries)
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> boundary.Step:
         self._refuse(cell)
@@ -145,9 +147,8 @@ class Adapter(boundary.Adapter):
         """
         threads = threads or int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
         tf.config.threading.set_intra_op_parallelism_threads(threads)
-        # On the CPU one thread walks the graph and the intra-op pool works inside its nodes. With TensorFlow's default,
-        # one per core, independent nodes run at once and exceed `threads`. A GPU keeps the default, 0: users do.
-        tf.config.threading.set_inter_op_parallelism_threads(1 if device == "cpu" else 0)
+        # 0 is TensorFlow's default, one per core.
+        tf.config.threading.set_inter_op_parallelism_threads(int(os.environ.get("TF_NUM_INTEROP_THREADS", 0)))
         if device == self._device:
             return
         gpu = None

@@ -6,7 +6,7 @@ from frameworks.description import Framework, Mode, openmp_environment
 
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
-    """Variables a worker needs before it starts: thread counts, no network, and Inductor without constant weights."""
+    """Variables a worker needs before it starts: thread counts, no network, weights that are no constants."""
     return {
         **openmp_environment(threads),
         "HF_HUB_OFFLINE": "1",
@@ -18,7 +18,7 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
         "USE_TORCH": "1",
         "USE_TF": "0",
         "USE_FLAX": "0",
-        # Freezing would make the weights constants of the graph, and a constant may be folded away.
+        # It would make the weights constants of every mode's graph; the mode inductor-freezing asks for it itself.
         "TORCHINDUCTOR_FREEZING": "0",
         "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0",  # no tables on stderr
     }
@@ -43,17 +43,41 @@ FRAMEWORK = Framework(
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
         ),
         Mode(
+            "inductor-max-autotune-no-cudagraphs",
+            graph=True,
+            summary='torch.compile(mode="max-autotune-no-cudagraphs"): tuned kernels',
+        ),
+        Mode(
+            "inductor-freezing",
+            graph=True,
+            summary="torch.compile with Inductor's freezing: weights are constants, folded and packed ahead",
+            passes=("inference",),
+        ),
+        Mode(
+            "inductor-whole-iteration",
+            graph=True,
+            summary="torch.compile over forward, loss, backward and AdamW together, as one graph",
+            passes=("training",),
+        ),
+        Mode(
+            "cuda-graph",
+            graph=True,
+            summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",
+            devices=("gpu",),
+        ),
+        Mode(
             "cudagraphs",
             graph=True,
-            summary='torch.compile(backend="cudagraphs"): the eager kernels inside a CUDA graph',
+            summary='torch.compile(backend="cudagraphs"), for debugging: decomposed operators, weights copied a call',
             devices=("gpu",),
         ),
     ),
-    default_graph="inductor",
+    default_graph=("inductor",),
     models={
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     environment=environment,
+    fused_attention=lambda device_kind, dtype: True,
     cache_variables=("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,14 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
+from frameworks.torch import cuda_graph, graphs, plain, training, whole_iteration
 from frameworks.torch import device as gpu
-from frameworks.torch import graphs, plain, training
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-CUDA_GRAPH_MODES = ("inductor-reduce-overhead", "cudagraphs")
+CUDA_GRAPH_MODES = (cuda_graph.MODE, "inductor-reduce-overhead", "cudagraphs")
 
 
 class Adapter(adapter.Adapter):
@@ -57,11 +58,15 @@ class Adapter(adapter.Adapter):
             device_name=torch.cuda.get_device_name(self._device) if on_gpu else None,
             tf32=torch.backends.cuda.matmul.allow_tf32 if on_gpu else False,
             settings=settings(self._device) | (training.SETTINGS if cell.pass_name == "training" else {}),
+            libraries=gpu.libraries() if on_gpu else {},
         )
 
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse(cell, self._device)
-        return {} if cell.mode == "eager" else graphs.start(graphs.BACKENDS[cell.mode][0], self._device)
+        if cell.mode in graphs.BACKENDS:
+            extra = whole_iteration.SETTINGS if cell.mode == whole_iteration.MODE else {}
+            return graphs.start(cell.mode, self._device) | extra
+        return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.pass_name == "training":
@@ -73,6 +78,9 @@ class Adapter(adapter.Adapter):
         resident = [self.place(cell, arrays) for arrays in inputs]
         if cell.mode == "eager":
             return Step(_inference(model), resident)
+        if cell.mode == cuda_graph.MODE:
+            replayed = cuda_graph.Replayed(_inference(model), cuda_graph.Recorder(self._device))
+            return Step(replayed, resident, replayed.capture)
         compiled, capture = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
         return Step(_inference(compiled), resident, capture)
 
@@ -81,15 +89,22 @@ class Adapter(adapter.Adapter):
         tensors = {name: self._tensor(array, "fp32") for name, array in weights.items()}
         model = plain.build(workload.model, dict(cell.parameters), tensors).train()
         objective = loss = training.Objective(model, workload.family, self._device, cell.dtype == "bf16")
+        accumulate, resident = int(cell.parameter("accumulate")), [self.place(cell, arrays) for arrays in inputs]
+        if cell.mode == cuda_graph.MODE:
+            trainer = training.Trainer(objective, loss, accumulate, keep_gradients=False, capturable=True)
+            replayed = cuda_graph.Replayed(trainer, cuda_graph.Recorder(self._device), trainer.restore)
+            return Step(replayed, resident, replayed.capture, trainer.restore)
+        compiled = partial(graphs.compile_model, mode=cell.mode, device=self._device, dynamic=cell.shapes == "dynamic")
+        if cell.mode == whole_iteration.MODE:
+            trainer = whole_iteration.Trainer(objective, accumulate, compiled)
+            return Step(trainer, resident, trainer.capture, trainer.restore)
         capture = {}
         if cell.mode != "eager":
-            loss, count = graphs.compile_model(objective, cell.mode, self._device, cell.shapes == "dynamic")
+            loss, count = compiled(objective)
             capture = {"capture": count}
-        accumulate = int(cell.parameter("accumulate"))
-        # max-autotune, too, is inside CUDA graphs on a GPU.
-        keep = self._device.type == "cuda" and cell.mode not in ("eager", "inductor")
+        keep = graphs.uses_cuda_graphs(cell.mode, self._device)
         trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)
-        return Step(trainer, [self.place(cell, arrays) for arrays in inputs], restore=trainer.restore, **capture)
+        return Step(trainer, resident, restore=trainer.restore, **capture)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # autocast casts there
@@ -173,6 +188,8 @@ def _refuse(cell: Cell, device: torch.device) -> None:
         major, minor = torch.cuda.get_device_capability(device)
         if major < 8:
             raise Unsupported(f"{cell.dtype} needs compute capability 8.0 or newer; this GPU has {major}.{minor}.")
-    problem = graphs.missing_toolchain(cell.mode, device) if cell.mode != "eager" else None
+    if cell.mode == cuda_graph.MODE and cell.shapes == "dynamic":
+        raise Unsupported("a CUDA graph holds the addresses and sizes of one shape.")
+    problem = graphs.missing_toolchain(cell.mode, device) if cell.mode in graphs.BACKENDS else None
     if problem:
         raise Unsupported(problem)

@@ -134,11 +134,15 @@ def _onednn_has(dtype: str) -> bool | None:
         return None
 
 
+def libraries() -> dict[str, str]:
+    """Versions of the GPU's libraries that this build has or finds; empty for a build without any."""
+    told = {"CUDA": torch.version.cuda, "HIP": torch.version.hip, "cuDNN": torch.backends.cudnn.version()}
+    return {name: str(version) for name, version in told.items() if version}
+
+
 def _gpu_settings() -> dict[str, Any]:
     cuda, matmul = torch.backends.cuda, torch.backends.cuda.matmul
     return {
-        "cuda": torch.version.cuda or torch.version.hip,
-        "cudnn": torch.backends.cudnn.version(),
         "cudnn_tf32": torch.backends.cudnn.allow_tf32,
         "nvidia_tf32_override": os.environ.get("NVIDIA_TF32_OVERRIDE"),
         "fp16_reduced_precision_reduction": matmul.allow_fp16_reduced_precision_reduction,

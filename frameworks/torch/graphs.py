@@ -21,8 +21,19 @@ BACKENDS = {
     "inductor": ("inductor", "default"),
     "inductor-reduce-overhead": ("inductor", "reduce-overhead"),
     "inductor-max-autotune": ("inductor", "max-autotune"),
+    "inductor-max-autotune-no-cudagraphs": ("inductor", "max-autotune-no-cudagraphs"),
+    "inductor-freezing": ("inductor", "default"),
+    "inductor-whole-iteration": ("inductor", "default"),
     "cudagraphs": ("cudagraphs", None),
 }
+WITH_CUDA_GRAPHS = ("inductor-reduce-overhead", "inductor-max-autotune", "cudagraphs")
+# Inductor's switches that a mode has besides those of torch.compile's mode.
+OPTIONS = {"inductor-freezing": {"freezing": True}}
+
+
+def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
+    """Whether torch.compile puts this mode's kernels into CUDA graphs; max-autotune's, too, on a GPU."""
+    return device.type == "cuda" and mode in WITH_CUDA_GRAPHS
 
 
 def internal(module: str, name: str) -> Any:
@@ -37,19 +48,46 @@ def internal(module: str, name: str) -> Any:
 
 
 def compile_model(
-    model: torch.nn.Module, mode: str, device: torch.device, dynamic: bool
+    model: Callable, mode: str, device: torch.device, dynamic: bool
 ) -> tuple[Callable, Callable[[], Capture]]:
-    """The compiled model, and a function that tells what capture has done so far. Nothing is compiled yet.
+    """The compiled module or function, and what tells what capture has done so far. Nothing is compiled yet.
 
     With `dynamic`, one compilation serves all sizes; else each has its own. A graph break is an error of the first
     call (`fullgraph`), not a slower mode under the same name.
     """
     backend = CountingBackend(mode, device)
-    return torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic), backend.capture
+    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
+    return _under_options(compiled, OPTIONS[mode]) if mode in OPTIONS else compiled, backend.capture
+
+
+def _under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
+    """`compiled`, with `options` set while it is called with shapes for the first time.
+
+    Dynamo reads some as well, while it traces: whether weights are the graph's constants or its inputs. Other modes
+    compile in this process without them.
+    """
+    import torch._inductor.config as inductor
+
+    known = set()
+
+    def call(*inputs: torch.Tensor) -> Any:
+        shapes = tuple(given.shape for given in inputs)
+        if shapes in known:
+            return compiled(*inputs)
+        known.add(shapes)
+        with inductor.patch(options):
+            return compiled(*inputs)
+
+    return call
+
+
+def start(mode: str, device: torch.device) -> dict[str, Any]:
+    """Start the mode's compiler; returns its settings."""
+    return _start(BACKENDS[mode][0], device) | OPTIONS.get(mode, {})
 
 
 @functools.cache
-def start(backend: str, device: torch.device) -> dict[str, Any]:
+def _start(backend: str, device: torch.device) -> dict[str, Any]:
     """Have torch do what it does once per process, on a graph of one operator; returns the compiler's settings.
 
     Imports, instruction set checks and precompiled headers take longer than a small model's own compilation; the
@@ -76,22 +114,24 @@ class CountingBackend:
         # torch tells its own backends from others' by name and treats the two differently.
         self.__name__, torch_mode = BACKENDS[mode]
         if self.__name__ == "inductor":
-            self._compile = internal("torch", "_TorchCompileInductorWrapper")(torch_mode, None, False)
+            self._compile = internal("torch", "_TorchCompileInductorWrapper")(torch_mode, OPTIONS.get(mode), False)
         else:
             self._compile = internal("torch._dynamo.backends.registry", "lookup_backend")(self.__name__)
         # Here, since what is raised while Dynamo compiles comes out as Dynamo's error.
         self._compile_context = internal("torch._guards", "CompileContext")
         self._counters = internal("torch._dynamo.utils", "counters")["inductor"]
         self._mode, self._device = mode, device
-        self._cuda_graphs = device.type == "cuda" and mode != "inductor"
+        self._cuda_graphs = uses_cuda_graphs(mode, device)
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
         self._compile_ids: list = []
+        self._constants = 0  # weights that the latest graph holds itself
         self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
         compile_id = self._compile_context.current_compile_id()
         self._frames.add(compile_id.frame_id)
         self._compile_ids.append(compile_id)
+        self._constants = len(list(graph.parameters()))
         counters = self._counters
         before = dict(counters)
         with _own_caches(self._mode):
@@ -109,17 +149,27 @@ class CountingBackend:
         graphs, recordings = len(self._frames), self._recordings()
         recorded = not self._cuda_graphs or (recordings and not self._notes.get("cudagraph_skips"))
         return Capture(
-            whole=bool(graphs == 1 and recorded),
+            whole=bool(graphs == 1 and recorded and (self._constants or "freezing" not in OPTIONS.get(self._mode, {}))),
             graphs=graphs,
             graph_breaks=max(graphs - 1, 0),
             compilations=len(self._compile_ids) + len(recordings),
             backend=self._effective_backend(recordings) if graphs else None,
             detail="; ".join(self._details(recordings)),
+            loaded=self._loaded(),
         )
+
+    def _loaded(self) -> bool | None:
+        """Whether Inductor found every graph in its cache on disk; other backends have none."""
+        if self.__name__ != "inductor" or not self._frames:
+            return None
+        missed = self._notes.get("fxgraph_cache_miss", 0) + self._notes.get("fxgraph_cache_bypass", 0)
+        return not missed and self._notes.get("fxgraph_cache_hit", 0) > 0
 
     def _effective_backend(self, recordings: list) -> str:
         kernels = "Triton" if self._device.type == "cuda" else "C++"
-        parts = [self.__name__, "eager kernels" if self.__name__ == "cudagraphs" else kernels]
+        if self.__name__ == "cudagraphs":
+            kernels = "decomposed operators' kernels"
+        parts = [self.__name__, kernels]
         return " + ".join(parts + ["CUDA graphs"] * bool(recordings))
 
     def _details(self, recordings: list) -> Iterator[str]:
@@ -135,7 +185,9 @@ class CountingBackend:
             yield f"{len(recordings[-1].non_static_input_idx)} tensors are copied into the CUDA graph at every call"
         if self._notes.get("fuse_attention"):
             yield f"{self._notes['fuse_attention']} attentions were replaced by the fused operator"
-        if self._frames and self._mode == "inductor-max-autotune":
+        if self._frames and self._mode in OPTIONS:
+            yield f"{self._constants} weights are constants of the graph"
+        if self._frames and "max-autotune" in self._mode:
             tuned = self._notes.get("select_algorithm_autotune", 0)
             # On the CPU Inductor tunes products with a constant weight, which none is here, and of two activations.
             yield f"{tuned} kinds of matrix product autotuned" if tuned else "no matrix product was autotuned"

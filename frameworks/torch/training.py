@@ -11,7 +11,7 @@ from workloads import training
 SETTINGS = {
     "inference": None,
     "dtype": "parameters and inputs in fp32; bf16 by torch.autocast",
-    "optimizer": "torch.optim.AdamW(fused=True), outside the compiled graph",
+    "optimizer": "torch.optim.AdamW(fused=True), beside the graph",
 }
 
 
@@ -48,15 +48,24 @@ class Objective(nn.Module):
 class Trainer:
     """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or compiled.
 
-    With CUDA graphs (`keep_gradients`) gradients are summed into memory of their own: those that backward returns lie
-    in a graph's memory, which the next replay overwrites.
+    Where `loss` runs in CUDA graphs (`keep_gradients`), gradients are summed into memory of their own: those that
+    backward returns lie in a graph's memory, which the next replay overwrites. Where the whole iteration is to be
+    captured (`capturable`), AdamW counts its steps on the device.
     """
 
-    def __init__(self, objective: Objective, loss: nn.Module, accumulate: int, keep_gradients: bool):
+    def __init__(
+        self, objective: Objective, loss: nn.Module, accumulate: int, keep_gradients: bool, capturable: bool = False
+    ):
         self._objective, self._loss = objective, loss
         self._accumulate, self._keep_gradients = accumulate, keep_gradients
         self._first = {name: tensor.detach().cpu().clone() for name, tensor in objective.named_parameters()}
-        self._optimizer = self._new_optimizer()
+        if keep_gradients:
+            for parameter in objective.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+        self._optimizer = torch.optim.AdamW(
+            objective.parameters(), lr=training.LEARNING_RATE, betas=training.BETAS, eps=training.EPSILON,
+            weight_decay=training.WEIGHT_DECAY, fused=True, capturable=capturable,
+        )  # fmt: skip
 
     def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         count, total = self._accumulate, 0.0
@@ -69,17 +78,13 @@ class Trainer:
         return {"loss": total.reshape(1)}
 
     def restore(self) -> None:
-        """Put the first weights back, in place, and forget the moments."""
+        """Put the first weights back and make the moments those before a first step.
+
+        In place: a graph that holds the optimizer's step reads and writes them where they lie.
+        """
         with torch.no_grad():
             for name, parameter in self._objective.named_parameters():
                 parameter.copy_(self._first[name])
-        self._optimizer = self._new_optimizer()
-
-    def _new_optimizer(self) -> torch.optim.AdamW:
-        if self._keep_gradients:
-            for parameter in self._objective.parameters():
-                parameter.grad = torch.zeros_like(parameter)
-        return torch.optim.AdamW(
-            self._objective.parameters(), lr=training.LEARNING_RATE, betas=training.BETAS, eps=training.EPSILON,
-            weight_decay=training.WEIGHT_DECAY, fused=True,
-        )  # fmt: skip
+            for state in self._optimizer.state.values():
+                for tensor in state.values():
+                    tensor.zero_()

@@ -36,7 +36,11 @@ def section(material: Material) -> Section | None:
     if not groups:
         return None
     caches = {pair.graph["compile_cache"] for pair in known}
-    cold = () if caches - {"cold"} else ("Compile caches were cold: private and empty for every process.",)
+    cold = (
+        ()
+        if caches - {"cold"}
+        else ("Compile caches were empty before the first launch; later ones load what it compiled.",)
+    )
     few = [FEW_LAUNCHES, FEW_PAY] if any(pair.few_launches and pair.gain_s for pair in known) else []
     names = material.points.series
     return Section.of(

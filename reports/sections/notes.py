@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 
 from measurement.flags import FLAGS
@@ -21,8 +22,10 @@ def machine_section(material: Material) -> Section:
         sentences.insert(
             0, "Several machines were measured; they are kept apart, and what each section shows says where."
         )
-    panels = (Panel("Machines", _machines(material)), Panel("Versions", _versions(material)))
-    return Section("machines", "Machine and versions", tuple(sentences), panels, len(panels))
+    panels = [Panel("Machines", _machines(material)), Panel("Versions", _versions(material))]
+    if (packages := _packages(material)).rows:
+        panels.append(Panel("Packages", packages))
+    return Section("machines", "Machine and versions", tuple(sentences), tuple(panels), len(panels))
 
 
 def _machines(material: Material) -> Table:
@@ -52,6 +55,21 @@ def _versions(material: Material) -> Table:
     ]
     titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
     return Table.of(titles, rows)
+
+
+def _packages(material: Material) -> Table:
+    """What each framework computed with: the other packages that decide, and the GPU's libraries."""
+    seen = ((p["framework"], p["framework_version"], p["device"], p["versions"]) for p in material.points.all)
+    rows = [
+        Row((*(str(part or "") for part in who), _listed(versions)), {"framework": who[0], "device": who[2]})
+        for *who, versions in dict.fromkeys(seen)
+        if versions
+    ]
+    return Table.of(("framework", "version", "device", "with"), rows)
+
+
+def _listed(versions: str) -> str:
+    return ", ".join(f"{name} {version}" for name, version in json.loads(versions).items())
 
 
 def flags_section(material: Material) -> Section | None:

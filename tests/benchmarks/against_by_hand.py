@@ -1,17 +1,22 @@
 """The suite against short scripts by hand, in one go: `python tests/benchmarks/against_by_hand.py FRAMEWORK [...]`.
 
 Runs `by_hand/bert_FRAMEWORK.py`, `runner.py bench` on the same shapes, and the script once more, each in processes of
-its own, and prints a line for each mode. Wants, of every graph mode, the suite's median within 5 % of the script's
-where the host decides (regime `overhead`) and within 2 % elsewhere, or inside the range of the script's own samples.
+its own, and prints a line for each mode: the suite's time over the script's with its 95 % interval. A graph mode is
+shown to agree if the whole interval lies within 5 % of 1 where the host decides (regime `overhead`) and within 2 %
+elsewhere: an equivalence test, two one-sided tests at 2.5 %. An interval that reaches beyond the margin shows nothing.
+
+The script runs as users have it (`--environment users`, the default): nothing in its environment but what was there, on
+as many CPUs as threads, as under `taskset`; so what the suite sets is tested, too. With `--environment worker` it has a
+worker's variables and CPUs, and the loop alone is tested.
 
 Processes of the same code differ, and shared machines change speed: `--paired` takes the suite's steps and the script's
-calls in turn in one process instead, and prints the ratio with its interval. It wants the interval to reach 1 within
-2 %, or 5 % for calls below 5 ms.
+calls in turn in one process instead, a worker's, and prints the ratio of these. The margin is 5 % for calls below 5 ms.
 
 `--out FOLDER` keeps what the processes gave: `by-hand-1.json`, `by-hand-2.json` and the suite's run in `suite`, or
 `paired.json`, each with the machine's id, as in the suite's records, and what was asked.
 
-The exit code is 1 where that is not met. No test asserts it: times on a shared machine fail for its neighbours.
+The exit code is 1 where a graph mode is not shown to agree. No test asserts it: times on a shared machine fail for its
+neighbours.
 """
 
 from __future__ import annotations
@@ -23,14 +28,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
+from frameworks import policies  # noqa: E402
 from launchers import local  # noqa: E402
 from measurement.machine import cpu_assignment, facts  # noqa: E402
+from measurement.statistics import Interval, independent_ratio, median_interval  # noqa: E402
 from tests.benchmarks.by_hand import loop  # noqa: E402
 
 BY_HAND = Path(loop.__file__).parent
@@ -38,17 +44,16 @@ SCRIPTS = sorted(path.stem.removeprefix("bert_") for path in BY_HAND.glob("bert_
 WITHIN = {"overhead": 0.05}
 WITHIN_ELSEWHERE = 0.02
 HOST_DECIDES_BELOW_MS = 5.0  # where no regime is measured
+AGREES, DIFFERS, NOT_SHOWN = "agrees", "does not agree", "not shown to agree"
 
 
 def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *more: str) -> dict[str, dict]:
-    """Mode -> figures of a file of `by_hand` in a fresh process, under a worker's variables and on its CPUs."""
-    description = frameworks.describe(framework)
+    """Mode -> figures of a file of `by_hand` in a fresh process."""
     command = [python, str(BY_HAND / file), "--device", asked.device, *more]
     command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
     command += ["--workload", asked.workload, "--threads", str(asked.threads), "--seconds", str(asked.seconds)]
     command += ["--inputs", str(asked.inputs), *(["--mode", ",".join(asked.mode)] if asked.mode else [])]
-    environment = local.environment(description.environment(asked.threads, asked.device))
-    cpus = cpu_assignment(asked.threads, exactly=description.pinned)
+    environment, cpus = surroundings(asked, framework)
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cpus)
     )
@@ -56,6 +61,16 @@ def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *
     if done.returncode or not lines:
         sys.exit(f"{' '.join(command)} ended with exit code {done.returncode}; what it said stands above.")
     return {line.pop("mode"): line for line in lines}
+
+
+def surroundings(asked: argparse.Namespace, framework: str) -> tuple[dict[str, str], list[int]]:
+    """The variables and CPUs of a script: a user's, or a worker's."""
+    if asked.environment == "users":
+        return dict(os.environ), cpu_assignment(asked.threads, exactly=True)
+    variables = frameworks.describe(framework).environment(asked.threads, asked.device)
+    variables |= policies.variables(framework, asked.device, {})
+    pinned = policies.pinned(framework, asked.device, {})
+    return local.environment(variables), cpu_assignment(asked.threads, exactly=pinned)
 
 
 def by_suite(asked: argparse.Namespace, framework: str, python: str, modes: list[str], out: Path) -> dict[str, dict]:
@@ -71,30 +86,40 @@ def by_suite(asked: argparse.Namespace, framework: str, python: str, modes: list
 
 def compared(mode: str, runs: list[dict], record: dict) -> bool:
     """Print a mode's line; whether it is as wanted."""
-    hand, low, high = median(r["ms"] for r in runs), min(r["low"] for r in runs), max(r["high"] for r in runs)
+    hand = median_interval([sample for run in runs for sample in run["samples_ms"]])
     both = " and ".join(f"{run['ms']:.4g}" for run in runs)
-    head = f"{mode}: by hand {both} ms ({low:.4g} to {high:.4g}), the suite"
-    suite = record["latency_ms_median"]
+    head = f"{mode}: by hand {both} ms, the suite"
+    suite, low, high = (record[f"latency_ms_{name}"] for name in ("median", "ci_low", "ci_high"))
     if suite is None:
         print(f"{head}: {record['status']}: {record['reason']}")
         return False
-    off, limit = suite / hand - 1, WITHIN.get(record["regime"], WITHIN_ELSEWHERE)
-    fits = abs(off) <= limit or low <= suite <= high
-    interval = f"{record['latency_ms_ci_low'] or suite:.4g} to {record['latency_ms_ci_high'] or suite:.4g}"
-    wanted = (
-        f"within {limit:.0%}" if abs(off) <= limit else "within the script's range" if fits else f"over {limit:.0%}"
-    )
-    print(f"{head} {suite:.4g} ({interval}; {record['regime'] or 'regime unknown'}): {off:+.1%}, {wanted}")
-    return fits or mode == "eager"
+    head = f"{head} {suite:.4g} ({record['regime'] or 'regime unknown'})"
+    ratio = independent_ratio(Interval(suite, low, high), hand) if hand and low else None
+    return told(head, mode, ratio, WITHIN.get(record["regime"], WITHIN_ELSEWHERE))
 
 
 def paired(mode: str, figures: dict) -> bool:
     """Print a mode's line; whether it is as wanted."""
-    ratio, low, high = figures["ratio"]
     limit = WITHIN["overhead"] if figures["hand_ms"] < HOST_DECIDES_BELOW_MS else WITHIN_ELSEWHERE
     head = f"{mode}: by hand {figures['hand_ms']:.4g} ms, the suite {figures['suite_ms']:.4g}"
-    print(f"{head}: {ratio:.3f} ({low:.3f} to {high:.3f}; {figures['rounds']} rounds), wanted within {limit:.0%}")
-    return (low <= 1 + limit and high >= 1 - limit) or mode == "eager"
+    return told(f"{head} ({figures['rounds']} rounds)", mode, Interval(*figures["ratio"]), limit)
+
+
+def told(head: str, mode: str, ratio: Interval | None, limit: float) -> bool:
+    """Print what the ratio shows; whether it is as wanted: of graph modes agreement, of eager nothing."""
+    what = verdict(ratio, limit)
+    figures = f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})" if ratio else "too few samples"
+    print(f"{head}: {figures}: {what} within {limit:.0%}")
+    return what == AGREES or mode == "eager"
+
+
+def verdict(ratio: Interval | None, limit: float) -> str:
+    """Whether a ratio is shown to be 1 within the limit, shown not to be, or neither (Schuirmann 1987)."""
+    if ratio is None:
+        return NOT_SHOWN
+    if 1 - limit <= ratio.low and ratio.high <= 1 + limit:
+        return AGREES
+    return DIFFERS if ratio.low > 1 + limit or ratio.high < 1 - limit else NOT_SHOWN
 
 
 def separately(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
@@ -127,10 +152,13 @@ def main() -> int:
     parser.set_defaults(threads=len(os.sched_getaffinity(0)), seconds=3.0)
     parser.add_argument("framework", nargs="+", choices=SCRIPTS)
     parser.add_argument("--paired", action="store_true", help="take the suite's steps and the script's calls in turn")
+    parser.add_argument("--environment", choices=("users", "worker"), default="users", help="of the script")
     parser.add_argument("--budget", type=float, help="of the suite's samples for each mode (default: the same)")
     parser.add_argument("--out", help="a folder to keep what the processes gave, one inside it for each framework")
     parser.add_argument("--python", help="the interpreter (default: that of the environment that make setup makes)")
     asked, good = parser.parse_args(), True
+    if asked.paired:  # one process cannot have both
+        asked.environment = "worker"
     for framework in asked.framework:
         python = asked.python or str(ROOT / f".venvs/{framework}-{asked.device}/bin/python")
         shape = f"{asked.workload} {asked.dtype} {asked.device}, {asked.batch} x {asked.seq} tokens"

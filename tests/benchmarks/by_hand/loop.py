@@ -71,7 +71,8 @@ def measure(script: Script, call: Callable, seconds: float) -> dict:
     samples, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(samples) < 3:
         samples.append(1e3 * script.seconds(call, calls))
-    return {"ms": median(samples), "low": min(samples), "high": max(samples), "samples": len(samples), "calls": calls}
+    whole = {"ms": median(samples), "low": min(samples), "high": max(samples), "samples": len(samples), "calls": calls}
+    return whole | {"samples_ms": samples}
 
 
 def built(build: Callable[[argparse.Namespace], Script], asked: argparse.Namespace) -> Script:

@@ -35,7 +35,7 @@ FRAMEWORK = Framework(
             for name, wrong in MODES.items()
         ),
     ),
-    default_graph="graph",
+    default_graph=("graph",),
     models={"plain": ("mlp",)},
     environment=lambda threads, device_kind: openmp_environment(threads),
     cache_variables=("FAKE_CACHE_DIR",),

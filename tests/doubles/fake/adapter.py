@@ -85,12 +85,15 @@ class Adapter(adapter.Adapter):
             call = MISBEHAVIOUR[cell.mode](call)
         if cell.mode == "eager":
             return Step(call, [self.place(cell, arrays) for arrays in inputs])
+        loaded = (CACHE / cell.mode).exists()
         CACHE.mkdir(parents=True, exist_ok=True)
         (CACHE / cell.mode).touch()  # "compiled code"
         if cell.mode == "recompiles":
             return recompiling(call, [self.place(cell, arrays) for arrays in inputs])
         whole = cell.mode != "silent-fallback"
-        captured = Capture(whole, graphs=1 if whole else 2, graph_breaks=0 if whole else 1, compilations=1)
+        captured = Capture(
+            whole, graphs=1 if whole else 2, graph_breaks=0 if whole else 1, compilations=1, loaded=loaded
+        )
         return Step(call, [self.place(cell, arrays) for arrays in inputs], lambda: captured)
 
     def poison(self) -> None:

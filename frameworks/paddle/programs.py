@@ -1,0 +1,148 @@
+"""The operators that Paddle dispatches in eager mode, and those that a captured program holds, in one normal form.
+
+Operators have one set of names in both (`matmul`, `pd_op.matmul`), so the normal form is small: left out are constants,
+a program's inputs and outputs, and reshapes, which make no numbers; kept are the types and shapes of all operands, the
+type that a cast makes, and the attributes in `ATTRIBUTES`, which choose a kernel. Transposes and slices stay, since
+those of a captured program copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import paddle
+
+from frameworks.program import NONE, Operation
+from measurement.cells import Cell
+
+# Attributes that choose a kernel: their names in a captured program, their places among the arguments of the eager
+# function (Paddle's ops.yaml), and what they are where they are not given.
+ATTRIBUTES: dict[str, dict[str, tuple[int, Any]]] = {
+    "matmul": {"transpose_x": (2, False), "transpose_y": (3, False)},
+    "softmax": {"axis": (1, -1)},
+    "layer_norm": {"epsilon": (3, 1e-5), "begin_norm_axis": (4, 1)},
+    "gelu": {"approximate": (1, False)},
+    "dropout": {"is_test": (3, False)},
+    "flash_attn": {"dropout": (5, 0.0), "causal": (6, False)},
+    "flash_attn_unpadded": {"scale": (9, None), "dropout": (10, 0.0), "causal": (11, False)},
+    "flash_attn_v3": {"softmax_scale": (7, None), "causal": (8, False)},
+    "flashmask_attention": {"dropout": (5, 0.0), "causal": (6, False)},
+    "flashmask_attention_v2": {"softmax_scale": (5, None), "causal": (6, False)},
+    "memory_efficient_attention": {"causal": (10, False), "dropout_p": (11, 0.0), "scale": (12, None)},
+}
+KINDS = {
+    "matmul": "matmul", "bmm": "matmul", "addmm": "matmul", "linear_v2": "linear", "fused_gemm_epilogue": "linear",
+    "conv2d": "convolution", "depthwise_conv2d": "convolution", "conv3d": "convolution",
+    "rnn": "recurrent", "softmax": "softmax", "cross_entropy_with_softmax": "softmax", "log_softmax": "softmax",
+    "layer_norm": "normalisation", "rms_norm": "normalisation", "batch_norm": "normalisation",
+    "group_norm": "normalisation",
+}  # fmt: skip
+# What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
+MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
+ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
+CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
+PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
+RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
+LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """One operator as Paddle has it.
+
+    `operands`, under the operator's own names for them, and `results` are texts such as `float32 (1,32,768)`.
+    """
+
+    name: str
+    operands: Mapping[str, list[str]]
+    results: list[str]
+    attributes: Mapping[str, Any]
+
+
+def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
+    """What of the operators makes numbers, and how. Operators that write to an operand of theirs are no others."""
+    operations, before = [], None
+    for dispatch in dispatches:
+        name = dispatch.name.removesuffix("_")
+        if name not in LEFT_OUT:
+            operations.append(_operation(name, dispatch, before))
+        before = dispatch
+    return operations
+
+
+def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operation:
+    operands = {key: texts for key, texts in dispatch.operands.items() if key not in ATTRIBUTE_OPERANDS.get(name, ())}
+    arguments = {key: " ".join(texts) for key, texts in operands.items() if texts}
+    kind = "attention" if "attention" in name or name.startswith("flash_attn") else KINDS.get(name, "")
+    if name == "cast":
+        arguments["to"] = dispatch.results[0].split()[0]
+        kind = "cast" if all("float" in text for text in arguments.values()) else ""
+    if before and before.name == "full" and arguments.get("y") == before.results[0]:
+        dtype, _, size = arguments["y"].partition(" ")
+        if size in ("()", "rank 0") or arguments["y"] == arguments["x"]:
+            arguments["y"] = f"{dtype} number"  # which eager mode gives the shape of what it meets
+    if kind == "attention":  # told in this order: first what decides most
+        masks = {key: " ".join(texts) or NONE for key, texts in operands.items() if key in MASKS}
+        arguments = masks | arguments
+    for key in ATTRIBUTES.get(name, {}):
+        arguments[key] = _text(dispatch.attributes[key])
+    return Operation(name, kind, arguments)
+
+
+def tensor(dtype: str, shape: list[int], cell: Cell) -> str:
+    """`float32 (1,32,768)`; of a program that serves every shape its rank alone, for its dimensions are left open."""
+    return f"{dtype} rank {len(shape)}" if cell.shapes == "dynamic" else f"{dtype} ({','.join(map(str, shape))})"
+
+
+def _text(value: Any) -> str:
+    """The same for an eager call's argument and for a program's attribute, which is a float32 where that is none."""
+    if value in ("tanh", "none"):  # what GELU may be told
+        return str(value == "tanh")
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def of_graph(program: Any, cell: Cell) -> list[Operation] | None:
+    """The operators of a program that `to_static` captured, before any pass of Paddle's own.
+
+    None where it is none of Paddle 3's programs, whose operators are told with their operands.
+
+    Raises ValueError for one that branches or loops, whose operators depend on values.
+    """
+    if not hasattr(paddle, "pir") or not isinstance(program, paddle.pir.Program):
+        return None
+    operators = [op for op in program.global_block().ops if not op.name().startswith("builtin.")]
+    return normal_form(_dispatch(operator, cell) for operator in operators if not _of_a_shape(operator))
+
+
+def _of_a_shape(operator: Any) -> bool:
+    """Whether it picks from a tensor's shape: where a dimension is left open, the program does so itself."""
+    sources = [value for value in operator.operands_source() if value is not None and value.initialized()]
+    return bool(sources) and sources[0].get_defining_op().name() in ("pd_op.shape", "pd_op.shape64")
+
+
+def _dispatch(operator: Any, cell: Cell) -> Dispatch:
+    if list(operator.blocks()):
+        raise ValueError(f"the captured program has a block inside its operator {operator.name()}.")
+    sources = zip(operator.get_input_names(), operator.operands_source(), strict=True)
+    operands = {key: [tensor(*_type(part), cell) for part in _parts(value)] for key, value in sources}
+    results = [tensor(*_type(value), cell) for value in operator.results() if value.is_dense_tensor_type()]
+    return Dispatch(operator.name().removeprefix("pd_op."), operands, results, operator.attrs())
+
+
+def _parts(value: Any) -> list:
+    """The tensors of an operand: none where it is left out or an attribute made a tensor, several of a list."""
+    if value is None or not value.initialized():
+        return []
+    maker = value.get_defining_op()
+    if maker.name() == "builtin.combine":
+        return list(maker.operands_source())
+    attribute = maker.name() == "pd_op.full_int_array" or (
+        maker.name() == "pd_op.full" and "cpu" in str(maker.attrs()["place"])
+    )
+    return [] if attribute else [value]
+
+
+def _type(value: Any) -> tuple[str, list[int]]:
+    return str(value.dtype).rpartition(".")[2].lower(), list(value.shape)

@@ -1,0 +1,150 @@
+"""Settings in which the suite might differ from its users: what they have, what else there is, and which it takes.
+
+One table. `bench --policy torch-openmp-idle=sleep` takes another choice for a run, `--policy users` the users' of every
+policy; `tests/benchmarks/ablations.py` measures both. To change what the suite does, change `suite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+USERS = "users"  # in place of a policy's name: every policy as users have it
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One way to set it: variables of a worker's environment, or exactly as many CPUs as threads."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    pinned: bool = False
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One setting of one framework. `choices` has the users' default first; `suite` names the choice that is taken."""
+
+    name: str
+    framework: str
+    choices: Mapping[str, Choice]
+    suite: str
+    reason: str
+    devices: tuple[str, ...] = ("cpu",)
+
+    @property
+    def users(self) -> str:
+        """What users have who set nothing."""
+        return next(iter(self.choices))
+
+
+DEFAULT, PINNED = Choice(), Choice(pinned=True)
+SLEEP = Choice({"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"})
+
+POLICIES = (
+    Policy(
+        name="torch-openmp-idle",
+        framework="torch",
+        choices={"spin": DEFAULT, "sleep": SLEEP},
+        suite="spin",
+        reason="All modes work on the same OpenMP threads and take turns, so that a thread that spins takes no "
+        "core from another mode. Asleep they make small models at two threads 1.25 to 1.6 times slower.",
+        devices=("cpu", "gpu"),
+    ),
+    Policy(
+        name="paddle-openmp-idle",
+        framework="paddle",
+        choices={"spin": DEFAULT, "sleep": SLEEP},
+        suite="sleep",
+        reason="Intel's OpenMP threads spin on for 200 ms after the mode that used them; a mode beside it that "
+        "computes on fewer threads would be measured with a busy neighbour.",
+        devices=("cpu", "gpu"),
+    ),
+    Policy(
+        name="paddle-executor",
+        framework="paddle",
+        choices={"parallel": DEFAULT, "serial": Choice({"FLAGS_new_executor_serial_run": "1"})},
+        suite="serial",
+        reason="The graph executor otherwise runs independent operators at once on threads of its own, each "
+        "with a whole team of OpenMP threads: N threads asked for can be four times N. Not measured both ways yet.",
+    ),
+    Policy(
+        name="paddle-cpus",
+        framework="paddle",
+        choices={"any": DEFAULT, "pinned": PINNED},
+        suite="pinned",
+        reason="Its helper threads, which no setting stops, kept up to 0.4 of a second core busy on small models, so N "
+        "threads are made to mean N CPUs. Not measured both ways yet.",
+        devices=("cpu", "gpu"),
+    ),
+    Policy(
+        name="paddle-multiply",
+        framework="paddle",
+        choices={"operator": DEFAULT, "scale": Choice({"SUITE_PADDLE_MULTIPLY": "scale"})},
+        suite="scale",
+        reason="`x * factor` broadcasts the factor, which took ten times as long as `paddle.scale`; the chain "
+        "is to show memory traffic. Not measured both ways yet.",
+        devices=("cpu", "gpu"),
+    ),
+    Policy(
+        name="paddle-stride",
+        framework="paddle",
+        choices={"on": DEFAULT, "off": Choice({"FLAGS_use_stride_kernel": "0"})},
+        suite="on",
+        reason="Users have it. Eager's transposes are then views that the next operator copies, slowly on a CPU.",
+    ),
+    Policy(
+        name="jax-cpus",
+        framework="jax",
+        choices={"any": DEFAULT, "pinned": PINNED},
+        suite="pinned",
+        reason="XLA's dispatch threads, which no setting stops, come on top of its pool, so N threads are made "
+        "to mean N CPUs. Not measured both ways yet.",
+        devices=("cpu", "gpu"),
+    ),
+    Policy(
+        name="tensorflow-inter-op",
+        framework="tensorflow",
+        choices={"default": DEFAULT, "one": Choice({"TF_NUM_INTEROP_THREADS": "1"})},
+        suite="one",
+        reason="One thread walks the graph and the intra-op pool works inside its nodes. By default, one per core, "
+        "independent nodes run at once and exceed the threads asked for. Not measured both ways yet.",
+    ),
+)  # fmt: skip
+
+
+def parse(words: str | None) -> dict[str, str]:
+    """Choices by policy from `name=choice,...`, where `users` stands for every policy. Raises ValueError."""
+    chosen: dict[str, str] = {}
+    known = {policy.name: policy for policy in POLICIES}
+    for word in filter(None, (part.strip() for part in (words or "").split(","))):
+        name, _, choice = word.partition("=")
+        if word == USERS:
+            chosen |= {policy.name: policy.users for policy in POLICIES}
+        elif name not in known:
+            raise ValueError(f"There is no policy {name!r}; choose {USERS}, or from {', '.join(known)}.")
+        elif choice not in known[name].choices:
+            raise ValueError(f"POLICY {name} is {' or '.join(known[name].choices)}, not {choice!r}.")
+        else:
+            chosen[name] = choice
+    return chosen
+
+
+def of(framework: str, device_kind: str, asked: Mapping[str, str]) -> dict[str, str]:
+    """The choice of each policy that a worker of this framework follows; `asked` overrides the suite's."""
+    mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
+    return {policy.name: asked.get(policy.name, policy.suite) for policy in mine}
+
+
+def variables(framework: str, device_kind: str, asked: Mapping[str, str]) -> dict[str, str]:
+    """What those choices add to a worker's environment."""
+    return {key: value for choice in _chosen(framework, device_kind, asked) for key, value in choice.variables.items()}
+
+
+def pinned(framework: str, device_kind: str, asked: Mapping[str, str]) -> bool:
+    """Whether those choices give a worker exactly as many CPUs as threads."""
+    return any(choice.pinned for choice in _chosen(framework, device_kind, asked))
+
+
+def _chosen(framework: str, device_kind: str, asked: Mapping[str, str]) -> list[Choice]:
+    known = {policy.name: policy for policy in POLICIES}
+    return [known[name].choices[choice] for name, choice in of(framework, device_kind, asked).items()]

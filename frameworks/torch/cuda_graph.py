@@ -1,0 +1,154 @@
+"""Eager's own kernels captured once in a `torch.cuda.CUDAGraph` and replayed, as a user does by hand."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from frameworks.adapter import Capture, Unsupported
+
+MODE = "cuda-graph"
+# As torch's notes on CUDA graphs have it: in these, libraries load kernels, choose among them and take workspaces.
+WARM_UP_CALLS = 3
+_KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
+
+
+def settings(pass_name: str) -> dict[str, str]:
+    """How a recording is made, for the record."""
+    recipe = f"torch.cuda.CUDAGraph after {WARM_UP_CALLS} calls on a stream beside; inputs copied into static buffers"
+    optimizer = "torch.optim.AdamW(fused=True, capturable=True), inside the graph"
+    return {"cuda_graph": recipe} | ({"optimizer": optimizer} if pass_name == "training" else {})
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A captured call: `replay` computes `output`, in place, from what the buffers hold. `kernels` None: unreadable."""
+
+    replay: Callable[[], None]
+    output: Any
+    kernels: int | None
+    inputs: tuple[torch.Tensor, ...] = ()
+
+
+class Recorder:
+    """What records a call on a GPU: `warm_up`, then `capture`. A double of it stands in where there is no GPU."""
+
+    def __init__(self, device: torch.device):
+        self._device = device
+
+    def warm_up(self, call: Callable[[], Any]) -> None:
+        """Call a few times on a stream beside the current one, as capture will, so that it meets nothing new."""
+        current, beside = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)
+        beside.wait_stream(current)
+        with torch.cuda.stream(beside):
+            for _ in range(WARM_UP_CALLS):
+                call()
+        current.wait_stream(beside)
+
+    def capture(self, call: Callable[[], Any]) -> Recording:
+        """The call's kernels as one graph; none of them has run. Raises `Unsupported` for what cannot be captured."""
+        graph = _new_graph()
+        # cuBLAS keeps a workspace a stream, which others (CUDA graph trees) may give back to the allocator while this
+        # graph still writes to it; one that is taken during the capture lies in the graph's own pool.
+        getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
+        try:
+            with torch.cuda.graph(graph, stream=torch.cuda.Stream(self._device)):
+                output = call()
+        except RuntimeError as error:
+            cause = error.__context__ or error  # what the call raised, not that the capture then could not end
+            if "captur" not in f"{cause} {error}":
+                raise
+            raise Unsupported(f"a CUDA graph cannot hold this call: {str(cause).strip().splitlines()[0]}.") from error
+        return Recording(graph.replay, output, _kernel_nodes(graph))
+
+
+class Replayed:
+    """`call`, recorded at its first call at each shape; from then on inputs are copied into the recording's buffers.
+
+    Weights are used where they lie. An output is the graph's memory: it holds until the next call. `after_warm_up`
+    undoes what the calls before the capture left behind.
+    """
+
+    def __init__(self, call: Callable[..., Any], recorder: Recorder, after_warm_up: Callable[[], None] = lambda: None):
+        self._call, self._recorder, self._after_warm_up = call, recorder, after_warm_up
+        self._recordings: list[Recording] = []
+        self._latest: Recording | None = None
+
+    def __call__(self, *inputs: torch.Tensor) -> Any:
+        recording = self._latest
+        if recording is None or not _fits(recording, inputs):
+            recording = self._latest = self._recording_for(inputs)
+        for buffer, given in zip(recording.inputs, inputs, strict=True):
+            buffer.copy_(given)
+        recording.replay()
+        return recording.output
+
+    def capture(self) -> Capture:
+        """Every recording moves `compilations`; one holds the whole call, or there would be none."""
+        recordings, latest = self._recordings, self._latest
+        empty = any(recording.kernels == 0 for recording in recordings)
+        if latest is None:
+            detail = "nothing is captured yet"
+        elif empty:
+            detail = "the CUDA graph holds no kernel"
+        else:
+            number = "an unknown number of" if latest.kernels is None else latest.kernels
+            detail = f"{number} kernels in the CUDA graph; {len(latest.inputs)} inputs and no weights are copied a call"
+        return Capture(
+            whole=bool(recordings) and not empty,
+            graphs=1 if recordings else 0,
+            graph_breaks=0,
+            compilations=len(recordings),
+            backend="eager kernels + CUDA graph" if recordings else None,
+            detail=detail,
+        )
+
+    def _recording_for(self, inputs: tuple[torch.Tensor, ...]) -> Recording:
+        for recording in self._recordings:
+            if _fits(recording, inputs):
+                return recording
+        buffers = tuple(given.clone() for given in inputs)
+
+        def call() -> Any:
+            return self._call(*buffers)
+
+        self._recorder.warm_up(call)
+        self._after_warm_up()
+        captured = self._recorder.capture(call)
+        self._recordings.append(Recording(captured.replay, captured.output, captured.kernels, buffers))
+        return self._recordings[-1]
+
+
+def _fits(recording: Recording, inputs: tuple[torch.Tensor, ...]) -> bool:
+    return all(buffer.shape == given.shape for buffer, given in zip(recording.inputs, inputs, strict=True))
+
+
+def _new_graph() -> torch.cuda.CUDAGraph:
+    try:
+        return torch.cuda.CUDAGraph(keep_graph=True)  # else its nodes cannot be read; the first replay instantiates it
+    except TypeError:  # before torch 2.8
+        return torch.cuda.CUDAGraph()
+
+
+def _kernel_nodes(graph: torch.cuda.CUDAGraph) -> int | None:
+    """How many kernels the graph launches, by the driver (CUDA Driver API, "Graph Management"); None if unreadable."""
+    try:
+        driver, handle = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(graph.raw_cuda_graph())
+        count, kind = ctypes.c_size_t(), ctypes.c_int()
+        if driver.cuGraphGetNodes(handle, None, ctypes.byref(count)):
+            return None
+        nodes = (ctypes.c_void_p * count.value)()
+        if driver.cuGraphGetNodes(handle, nodes, ctypes.byref(count)):
+            return None
+        kinds = []
+        for node in nodes:
+            if driver.cuGraphNodeGetType(ctypes.c_void_p(node), ctypes.byref(kind)):
+                return None
+            kinds.append(kind.value)
+    except (OSError, AttributeError, RuntimeError):  # no such library (ROCm), or a torch that keeps no graph
+        return None
+    return kinds.count(_KERNEL_NODE)

@@ -1,0 +1,87 @@
+"""`results/README.md`: what each committed folder holds, where and when it was measured, and by what command.
+
+Made from the folders' own files by `python -m reports.published`, so that a folder that is new or gone needs no edit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+UNPUBLISHED = "runs"  # what this machine measured, under results/ but not committed
+# Plans of runs and of profiles, and the command that made them.
+PLANS = {"plan.json": "bench", "explanation.json": "explain"}
+HEAD = """# Published results
+
+Made from the folders' own files by `python -m reports.published`.
+What was found is told in [h200](h200/README.md) and [experiments](experiments/README.md).
+A run has `plan.json`, `machine.json`, `records.jsonl`, `results.csv` and, if it kept them, `samples.jsonl.gz` (raw
+samples) and `versions.json` (every package installed).
+[results.schema.json](results.schema.json), a Table Schema, describes the columns of every `results.csv`;
+runs of earlier schema versions lack the columns that came later.
+
+| folder | machine | command | begun (UTC) | suite | records | samples |
+|---|---|---|---|---|---|---|
+"""
+
+
+def folders(results: Path) -> Iterator[Path]:
+    """Every folder that holds a run or profiles, in the order of their names."""
+    every = {path.parent for name in PLANS for path in results.glob(f"**/{name}")}
+    return (path for path in sorted(every) if path.relative_to(results).parts[0] != UNPUBLISHED)
+
+
+def page(results: Path) -> str:
+    """The page for all folders under `results`."""
+    return HEAD + "".join("| " + " | ".join(row(folder, results)) + " |\n" for folder in folders(results))
+
+
+def row(folder: Path, results: Path) -> list[str]:
+    """The cells of one folder's row."""
+    name = next(name for name in PLANS if (folder / name).exists())
+    plan = json.loads((folder / name).read_text())
+    entries = _lines(folder / ("records.jsonl" if PLANS[name] == "bench" else "explained.jsonl"))
+    place = folder.relative_to(results)
+    return [
+        f"[{place}]({place})",
+        _machine(folder, entries),
+        f"`{command(PLANS[name], plan['given'])}`",
+        plan["started_at"].replace("T", " ").removesuffix("Z"),
+        ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")})) or "unknown",
+        str(len(entries)),
+        "yes" if (folder / "samples.jsonl.gz").exists() else "no",
+    ]
+
+
+def command(target: str, given: dict) -> str:
+    """What to type for the same again, from the flags that were given."""
+    meant = {flag: value for flag, value in given.items() if value is not None and value is not False}
+    if target == "explain":
+        meant.pop("budget", None)  # of a sweep file; a profile has none
+    words = [f"{flag.upper().replace('-', '_')}={_value(value)}" for flag, value in meant.items()]
+    return " ".join(["make", target, *words])
+
+
+def _value(value) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else "1" if value is True else str(value)
+    return f"'{text}'" if set(text) & set(" *?|") else text
+
+
+def _machine(folder: Path, entries: list[dict]) -> str:
+    """The processor, its CPUs, the GPUs, and the id that records have."""
+    facts = json.loads(path.read_text()) if (path := folder / "machine.json").exists() else {}
+    if not facts:
+        return ", ".join(sorted({entry["device_name"] for entry in entries if entry.get("device_name")})) or "unknown"
+    names = [gpu["name"] for gpu in facts["gpus"]]
+    gpus = [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+    return "; ".join([f"{facts['cpu']}, {facts['cpus_usable']} CPUs", *gpus, facts["machine_id"]])
+
+
+def _lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+if __name__ == "__main__":
+    (RESULTS / "README.md").write_text(page(RESULTS))

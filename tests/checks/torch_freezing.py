@@ -1,0 +1,55 @@
+"""Torch's mode `inductor-freezing`: its weights are constants, and those of other modes in the process are not.
+
+python tests/checks/torch_freezing.py --device gpu:0
+"""
+
+from __future__ import annotations
+
+import torch
+import torch._inductor.config
+from prepared import TRAINED, Prepared, arguments, largest_difference, run_checks
+
+from frameworks.torch import graphs
+
+
+def change_of_output(mlp: Prepared, step) -> float:
+    """What a weight of zeros, put in place, changes."""
+    before = mlp.outputs(step, 1)
+    (model,) = mlp.adapter._models.values()
+    weight = model.layers[0].linear.weight
+    with torch.no_grad():
+        kept = weight.clone()
+        weight.zero_()
+        change = largest_difference(mlp.outputs(step, 1), before)
+        weight.copy_(kept)
+    return change
+
+
+def check_weights_are_constants_in_this_mode_alone(device: str) -> str:
+    mlp = Prepared(device, "mlp", TRAINED["mlp"])
+    steps = {mode: mlp.of(mode) for mode in ("inductor-freezing", "inductor", "eager")}
+    reference = mlp.outputs(steps["eager"], 3)
+    for step in steps.values():
+        assert largest_difference(mlp.outputs(step, 3), reference) <= 1e-5
+    changes = {mode: change_of_output(mlp, step) for mode, step in steps.items()}
+    assert changes.pop("inductor-freezing") == 0
+    assert min(changes.values()) > 1e-3, changes
+    frozen = steps["inductor-freezing"].capture()
+    assert frozen.whole and frozen.compilations == 1 and frozen.detail.startswith("8 weights"), frozen
+    assert not torch._inductor.config.freezing
+    assert mlp.adapter.start_compiler(mlp.cell("inductor-freezing"))["freezing"] is True
+    assert mlp.adapter.start_compiler(mlp.cell("inductor"))["freezing"] is False
+    return frozen.detail
+
+
+def check_a_graph_that_froze_nothing_is_not_whole(device: str) -> str:
+    graphs._under_options = lambda compiled, options: compiled  # Dynamo is not told
+    mlp = Prepared(device, "mlp", TRAINED["mlp"])
+    step = mlp.of("inductor-freezing")
+    step()
+    assert not step.capture().whole
+    return step.capture().detail
+
+
+if __name__ == "__main__":
+    run_checks(globals(), arguments(__doc__).parse_args().device)

@@ -1,0 +1,54 @@
+"""What the comparison with scripts written by hand calls agreement, and what a script runs under."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+import pytest
+
+from measurement.statistics import Interval
+from tests.benchmarks import against_by_hand as comparison
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict"),
+    [
+        ((1.0, 0.99, 1.01), comparison.AGREES),
+        ((1.0, 0.99, 1.03), comparison.NOT_SHOWN),  # reaches 1, and beyond the margin
+        ((1.0, 0.794, 1.202), comparison.NOT_SHOWN),  # the wider, the less it shows
+        ((1.015, 1.01, 1.019), comparison.AGREES),  # without reaching 1
+        ((1.04, 1.03, 1.05), comparison.DIFFERS),
+        ((0.9, 0.85, 0.97), comparison.DIFFERS),
+    ],
+)
+def test_agreement_takes_the_whole_interval(interval, verdict):
+    assert comparison.verdict(Interval(*interval), 0.02) == verdict
+
+
+@pytest.mark.parametrize(("scatter", "agrees"), [(0.001, True), (0.2, False)])
+def test_more_noise_makes_no_agreement(scatter, agrees, capsys):
+    samples = [1.0 + scatter * (number % 5 - 2) for number in range(40)]
+    runs = [{"ms": 1.0, "samples_ms": samples}] * 2
+    record = {"latency_ms_median": 1.001, "latency_ms_ci_low": 1.0, "latency_ms_ci_high": 1.002, "regime": "compute"}
+    assert comparison.compared("graph", runs, record) == agrees
+    assert comparison.compared("eager", runs, record)  # of which nothing is wanted
+    assert ("not shown to agree within 2%" in capsys.readouterr().out) != agrees
+
+
+def test_a_record_without_figures_is_no_agreement(capsys):
+    record = {**dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")), "status": "oom"}
+    assert not comparison.compared("graph", [{"ms": 1.0, "samples_ms": [1.0] * 9}], {**record, "reason": "too large"})
+    assert "oom: too large" in capsys.readouterr().out
+
+
+def test_a_users_script_has_nothing_of_the_suites(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    asked = argparse.Namespace(environment="users", threads=1, device="cpu")
+    variables, cpus = comparison.surroundings(asked, "paddle")
+    assert variables == dict(os.environ)
+    assert len(cpus) == 1
+    asked.environment = "worker"
+    variables, cpus = comparison.surroundings(asked, "paddle")
+    assert variables["OMP_NUM_THREADS"] == "1"
+    assert variables["FLAGS_new_executor_serial_run"] == "1"

@@ -1,0 +1,78 @@
+"""Settings that users may not have: one table, obeyed by workers, named in records and in the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from conftest import ROOT
+
+import frameworks
+from frameworks import policies
+from harness import assemble, sweep
+from harness.outcomes import Context, Outcome
+from harness.sweep import UsageError
+from measurement.cells import Cell
+from measurement.profiles import PROFILES
+
+
+@pytest.mark.parametrize("policy", policies.POLICIES, ids=lambda policy: policy.name)
+def test_a_policy_has_the_users_way_and_another(policy):
+    assert policy.framework in frameworks.NAMES
+    assert policy.suite in policy.choices
+    assert policy.choices[policy.users] == policies.DEFAULT  # users set nothing
+    assert len({json.dumps([dict(c.variables), c.pinned]) for c in policy.choices.values()}) == len(policy.choices) == 2
+    row = next(line for line in documented() if line[0] == policy.name)
+    other = next(choice for choice in policy.choices if choice != policy.users)
+    assert row[1:4] == [policy.users, other, policy.suite]
+
+
+def documented() -> list[list[str]]:
+    """The rows of methodology's table."""
+    text = (ROOT / "docs/methodology.md").read_text()
+    lines = [line.split("|")[1:5] for line in text.splitlines() if re.match(r"\| `[a-z]+-[a-z-]+` \| `", line)]
+    return [[cell.strip().strip("`") for cell in line] for line in lines]
+
+
+def test_the_documentation_has_no_policy_that_is_gone():
+    assert [row[0] for row in documented()] == [policy.name for policy in policies.POLICIES]
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "pinned"),
+    [
+        (None, {"OMP_WAIT_POLICY": "PASSIVE", "FLAGS_new_executor_serial_run": "1"}, True),
+        ("users", {}, False),
+        ("users,paddle-cpus=pinned", {}, True),
+        ("paddle-stride=off,users", {}, False),
+        ("paddle-stride=off,paddle-cpus=any", {"FLAGS_use_stride_kernel": "0", "OMP_WAIT_POLICY": "PASSIVE"}, False),
+    ],
+)
+def test_what_is_asked_for_reaches_the_workers_variables(words, variables, pinned):
+    asked = policies.parse(words)
+    given = policies.variables("paddle", "cpu", asked)
+    assert variables.items() <= given.items()
+    assert bool(given) == bool(variables)
+    assert policies.pinned("paddle", "cpu", asked) == pinned
+
+
+def test_a_gpus_workers_keep_what_concerns_cpus_alone():
+    assert "TF_NUM_INTEROP_THREADS" in policies.variables("tensorflow", "cpu", {})
+    assert policies.variables("tensorflow", "gpu", {}) == {}
+
+
+@pytest.mark.parametrize("words", ["jax-cpu=any", "jax-cpus=some", "jax-cpus", "nobody"])
+def test_a_policy_that_is_none_is_a_usage_error(words):
+    with pytest.raises(UsageError):
+        sweep.resolve({"policy": words})
+
+
+def test_a_record_names_the_policies_it_ran_under():
+    cell = Cell("jax", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
+    context = Context("run", "", "", None, PROFILES["quick"], "cold", {})
+    outcome = Outcome(cell, hello={"effective": {"settings": {"x": 1}}})
+    assert assemble._settings(outcome, context) == {"x": 1, "policies": {"jax-cpus": "pinned"}}
+    users = replace(context, policies=sweep.resolve({"policy": "users"}).policies)
+    assert assemble._settings(outcome, users) == {"x": 1, "policies": {"jax-cpus": "any"}}

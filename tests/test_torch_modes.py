@@ -1,0 +1,42 @@
+"""Torch's modes whose proof needs torch itself, in its own interpreter; on a GPU where an environment sees one."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from test_frameworks import interpreter
+
+from harness import environments
+
+CHECKS = {path.stem: path for path in sorted((ROOT / "tests/checks").glob("torch_*.py"))}
+pytestmark = pytest.mark.timeout(1200)  # compiling takes its time on a busy machine
+
+
+def checked(python: Path, check: str, *words: str) -> subprocess.CompletedProcess:
+    return subprocess.run([str(python), str(CHECKS[check]), *words], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_on_the_cpu(check):
+    done = checked(interpreter("torch"), check)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == CHECKS[check].read_text().count("def check_")
+
+
+def test_a_replay_that_computes_nothing_is_found():
+    done = checked(interpreter("torch"), "torch_cuda_graph", "--double", "Idle")
+    assert done.returncode != 0
+    assert "AssertionError: nan" in done.stderr
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_on_a_gpu(check):
+    python = environments.path("torch", "gpu") / "bin" / "python"
+    visible = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    if not python.exists() or subprocess.run([str(python), "-c", visible], capture_output=True).returncode:
+        pytest.skip("no environment of torch sees a GPU: make setup FRAMEWORK=torch DEVICE=gpu")
+    done = checked(python, check, "--device", "gpu:0")
+    assert done.returncode == 0, done.stderr
