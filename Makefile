@@ -72,7 +72,7 @@ gather: $(RUNNER)
 	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
 
 selfcheck: $(RUNNER)
-	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
+	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
 
 list: $(RUNNER)
 	@$(RUNNER) runner.py list $(call flags,PYTHON)

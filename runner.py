@@ -176,7 +176,11 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("selfcheck", help="is this machine fit?", description=selfcheck.__doc__)
     for name in ("framework", "device", "threads", "profile", "budget"):
         command.add_argument(f"--{name}", help=f"as in bench; by default bench's own {name}")
-    command.add_argument("--repeats", type=int, default=1, help="trials of each framework (default: 1)")
+    for name in ("workload", "impl", "mode", "seq"):
+        command.add_argument(
+            f"--{name}", help=f"repeat whole runs of this {name} instead; --profile may be a list then"
+        )
+    command.add_argument("--repeats", type=int, default=1, help="trials of each framework, or whole runs (default: 1)")
     command.add_argument("--load", type=int, default=0, help="other processes kept busy meanwhile (default: 0)")
     command.add_argument("--python", help="check with this interpreter instead of the locked environments")
     command.add_argument("--out", metavar="FILE", help="write the checks as JSON as well")

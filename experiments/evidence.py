@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, is_noisy
 from measurement.statistics import Interval
 
 
@@ -23,6 +23,11 @@ class Record:
     @property
     def measured(self) -> bool:
         return self["status"] in MEASURED
+
+    @property
+    def noisy(self) -> bool:
+        """Whether its latency is less certain than its profile promises."""
+        return is_noisy(self._columns, "latency")
 
     @property
     def device_kind(self) -> str:

@@ -28,7 +28,7 @@ def latency(record: Record) -> str:
     """The median latency in milliseconds, `~` where the interval is wider than the profile promises; or the status."""
     if not record.measured:
         return str(record["status"])
-    return figure(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")
+    return figure(record["latency_ms_median"]) + ("~" if record.noisy else "")
 
 
 def gain(record: Record) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
 from measurement.gpu import GpuMeter
+from measurement.host import loop_seconds
 from measurement.noise import NoiseMeter
 from measurement.profiles import Profile
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
@@ -37,6 +39,7 @@ class Contest(GroupWork):
     def __init__(self, worker: Worker, group: dict, profile: Profile, position: int, releases: bool):
         super().__init__(worker, group)
         self.profile, self.position, self.releases = profile, position, releases
+        self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
@@ -126,11 +129,14 @@ class Contest(GroupWork):
             job = self.worker.job
             order = random.Random(f"{job['seed']}/{job['launch']}/{at_work[0].group_id}")
             for member in members:
-                member.contender = replace(member.contender, samples=[], cpu_seconds=0.0, wall_seconds=0.0)
+                member.contender = replace(
+                    member.contender, samples=[], single_calls=[], cpu_seconds=0.0, wall_seconds=0.0
+                )
             with self.worker.reporting(at_work):
                 meter = NoiseMeter(job.get("own_cpus"))
                 contenders = [member.contender for member in members]
-                take_rounds(contenders, self.profile, self.worker.clocks, order, on_round, on_sample)
+                clocks, control = self.worker.clocks, partial(loop_seconds, self.worker.clocks.wall)
+                self.host_loop = take_rounds(contenders, self.profile, clocks, order, on_round, on_sample, control)
                 return {**meter.stop().to_json(), "gpu": _state(gpu)}
             members[:] = [member for member in members if member.cell is not at_work[0]]
         return {}
@@ -185,6 +191,8 @@ class Contest(GroupWork):
             "steady": contender.steady,
             "calls_per_sample": contender.calls_per_sample,
             "samples": contender.samples,
+            "host_loop_s": self.host_loop,
+            "single_calls_s": contender.single_calls,
             "timed_s": contender.wall_seconds,
             "cpu_per_wall": contender.cpu_per_wall,
             "recompilations": None if before is None or after is None else after - before,

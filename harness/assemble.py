@@ -9,24 +9,26 @@ from statistics import median
 from frameworks import policies
 from harness import judgement
 from harness.costs import cost_of, moved_bytes
-from harness.outcomes import Context, Outcome
+from harness.intervals import over_launches
+from harness.outcomes import Context, Outcome, counted
 from harness.runs import parameters_text
 from measurement.peaks import Peaks, datasheet
 from measurement.schema import SCHEMA_VERSION
-from measurement.statistics import Interval, log_ratios, median_interval, ratio, summarise
+from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
 
 
 def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
     """Eager time over this mode's, from the rounds of each worker process that measured both."""
     if baseline is None:
         return None
-    theirs = {_process(report): report["samples"] for report in baseline.reports}
+    theirs = {_process(report): counted(report) for report in baseline.reports}
     pairs = [
-        log_ratios(theirs[_process(report)], report["samples"])
+        log_ratios(theirs[_process(report)], counted(report))
         for report in outcome.reports
         if _process(report) in theirs
     ]
-    return ratio(pairs)
+    interval = over_launches(pairs)
+    return interval.map(math.exp) if interval else None
 
 
 def _process(report: dict) -> tuple:
@@ -60,11 +62,13 @@ def record(
         row["speedup_vs_eager"] = 1.0
     elif interval:
         row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
-    certain = interval or median_interval(outcome.samples)
-    half_width = certain.relative_half_width if certain else math.inf
-    raised = judgement.flags_of(outcome, half_width, context.profile)
+    figures = {"latency": outcome.latency}
+    if baseline and outcome.cell.mode != "eager":
+        figures["ratio"] = interval
+    half_widths = {name: found.relative_half_width if found else math.inf for name, found in figures.items()}
+    raised = judgement.flags_of(outcome, half_widths, context.profile)
     row["flags"] = ";".join(raised) or None
-    return row | judgement.status(outcome, half_width, context.profile)
+    return row | judgement.status(outcome, half_widths, raised, context.profile)
 
 
 def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
@@ -138,23 +142,25 @@ def _framework_version(outcome: Outcome, context: Context) -> str | None:
 
 
 def _latency(outcome: Outcome) -> dict:
-    samples = outcome.samples
-    summary, interval = summarise(samples), median_interval(samples)
+    summary, interval = summarise(outcome.samples), outcome.latency
+    calls = [seconds for report in outcome.reports for seconds in report.get("single_calls_s", ())]
     milliseconds = {
-        "latency_ms_median": summary.median,
+        "latency_ms_median": outcome.latency_s,
         "latency_ms_ci_low": interval.low if interval else None,
         "latency_ms_ci_high": interval.high if interval else None,
         "latency_ms_mean": summary.mean,
         "latency_ms_std": summary.std,
-        "latency_ms_p95": summary.p95,
         "latency_ms_min": summary.minimum,
+        **{f"latency_call_ms_p{percent}": percentile(calls, percent / 100) for percent in (50, 95, 99)},
         "latency_sync_ms_median": outcome.median_of("latency_sync_s"),
         "device_ms_median": outcome.median_of("device_s"),
         "host_ms_median": outcome.median_of("host_s"),
     }
     return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
+        "interval_scope": scope(len(outcome.reports)) if interval else None,
         "launches": len(outcome.reports),
         "samples": summary.samples,
+        "single_calls": len(calls),
         "calls_per_sample": max(report["calls_per_sample"] for report in outcome.reports),
         "timed_s": sum(report["timed_s"] for report in outcome.reports),
         "warmup_calls": sum(report["warmup_calls"] for report in outcome.reports),
@@ -162,7 +168,7 @@ def _latency(outcome: Outcome) -> dict:
 
 
 def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
-    steady = median(outcome.samples)
+    steady = outcome.latency_s
     compiling, loading = outcome.first_call(loaded=False), outcome.first_call(loaded=True)
     first = loading if compiling is None else compiling  # every launch loads from a cache that was filled beforehand
     row = {
@@ -173,7 +179,7 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
         "launch_position": outcome.reports[0]["position"],
     }
     if baseline and baseline is not outcome:
-        gain = median(baseline.samples) - steady
+        gain = baseline.latency_s - steady
         extra = first - (baseline.first_call(loaded=False) or baseline.first_call(loaded=True))
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row

@@ -67,7 +67,8 @@ class Attempt:
         facts = {"cell": cell_id, "started_at": outcome.started_at, "hello": outcome.hello}
         self.kept.append({**facts, "report": outcome.reports[-1]})
         whose = {"cell": cell_id, "launch": self.launch, "worker": self.folder.name}
-        self.samples.append({**whose, "seconds_per_call": message["samples"]})
+        series = {"seconds_per_call": message["samples"], "host_loop_s": message.get("host_loop_s")}
+        self.samples.append({**whose, **series})
 
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.

@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
+import workloads
 from harness import bench, plan, recordfile, runs, sweep
 from harness.costs import cost_of
 from harness.execute import Executor

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from statistics import median
 
-from harness.outcomes import Outcome, Parity
-from measurement import flags
+from harness.intervals import change_between_halves
+from harness.outcomes import Outcome, Parity, counted
+from measurement import flags, host
 from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
 from measurement.profiles import Profile
@@ -26,10 +27,14 @@ def noise(outcome: Outcome) -> dict:
 
     throttles = {name for state in gpu for name in (state["throttles"] or "").split(";") if name}
     cpu_per_wall = outcome.median_of("cpu_per_wall")
+    loops = [seconds for report in outcome.reports for seconds in report.get("host_loop_s", ())]
     on_cpu = outcome.cell.device_kind == "cpu"
     return {
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
+        "host_loop_ms_median": 1e3 * median(loops) if loops else None,
+        "host_slowed_share": _slowed_share(outcome.reports),
+        "rounds_set_aside": sum(len(r["samples"]) - len(counted(r)) for r in outcome.reports) if loops else None,
         "load_average": over_launches(seen, "load_average"),
         "other_load_cores": over_launches(seen, "other_load_cores"),
         "steal_share": over_launches(seen, "steal_share"),
@@ -43,11 +48,14 @@ def noise(outcome: Outcome) -> dict:
 
 
 def _drift(report: dict) -> float | None:
-    samples = report["samples"]
-    if len(samples) < flags.ROUNDS_WANTED:
-        return None
-    half = len(samples) // 2
-    return abs(median(samples[half:]) / median(samples[:half]) - 1)
+    samples = counted(report)
+    return change_between_halves(samples) if len(samples) >= flags.ROUNDS_WANTED else None
+
+
+def _slowed_share(reports: list[dict]) -> float | None:
+    """The share of these launches' rounds in which the host was slower than usual; None where it was not timed."""
+    slow = [slow for report in reports for slow in host.slowed(report.get("host_loop_s", ()))]
+    return sum(slow) / len(slow) if slow else None
 
 
 def _queue_share(report: dict) -> float | None:
@@ -59,8 +67,8 @@ def _queue_share(report: dict) -> float | None:
     return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
-def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]:
-    """Flags raised by any launch."""
+def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) -> list[str]:
+    """Flags raised by any launch. `half_widths` are relative, by figure; infinite where there is no interval."""
     on_cpu = outcome.cell.device_kind == "cpu"
     found = set()
     for report in outcome.reports:
@@ -68,8 +76,9 @@ def flags_of(outcome: Outcome, half_width: float, profile: Profile) -> list[str]
             threads=outcome.cell.threads,
             cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
             steady=report["steady"],
-            rounds=len(report["samples"]),
-            half_width=half_width,
+            rounds=len(counted(report)),
+            host_slowed_share=_slowed_share([report]),
+            half_width=max(half_widths.values()),
             target_half_width=profile.target_half_width,
             recompilations=report["recompilations"],
             drift=_drift(report),
@@ -100,8 +109,8 @@ def _how_far(parity: Parity) -> str:
     return f"{size}, a relative {found.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
 
 
-def status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
-    """How the cell ended, and what parity says."""
+def status(outcome: Outcome, half_widths: dict[str, float], raised: list[str], profile: Profile) -> dict:
+    """How the cell ended, whether its figures are known as well as the profile promises, and what parity says."""
     parity = outcome.parity
     row = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,
@@ -113,4 +122,15 @@ def status(outcome: Outcome, half_width: float, profile: Profile) -> dict:
     if parity and not parity.holds:
         reason = f"Outputs differ from {parity.reference}'s {_how_far(parity)}."
         return row | {"status": "mismatch", "reason": reason}
-    return row | {"status": "noisy" if half_width > profile.target_half_width else "ok"}
+    figures = {name: _of_figure(name, width, raised, profile) for name, width in half_widths.items()}
+    row |= {f"{name}_status": found for name, found in figures.items()}
+    # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.
+    if math.isinf(half_widths.get(flags.RATIO, 0.0)) or set(figures.values()) == {"noisy"}:
+        return row | {"status": "noisy"}
+    return row | {"status": "disturbed" if any(flags.disturbed(raised, name) for name in figures) else "ok"}
+
+
+def _of_figure(name: str, half_width: float, raised: list[str], profile: Profile) -> str:
+    if half_width > profile.target_half_width:
+        return "noisy"
+    return "disturbed" if flags.disturbed(raised, name) else "ok"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 
+from harness.intervals import over_launches
+from measurement import host
 from measurement.cells import Cell
 from measurement.parity import Difference
 from measurement.profiles import Profile
+from measurement.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,11 @@ class Parity:
         return self.difference.within(self.tolerance)
 
 
+def counted(report: dict) -> list[float]:
+    """A launch's samples in the rounds in which the host had its usual speed."""
+    return [report["samples"][index] for index in host.kept(report.get("host_loop_s", ()), len(report["samples"]))]
+
+
 @dataclass
 class Outcome:
     """All that is known of one cell: a report per launch, or a failure."""
@@ -51,8 +60,24 @@ class Outcome:
 
     @property
     def samples(self) -> list[float]:
-        """Seconds per call, of all launches."""
-        return [sample for report in self.reports for sample in report["samples"]]
+        """Seconds per call, of all launches, in the rounds that count."""
+        return [sample for report in self.reports for sample in counted(report)]
+
+    @property
+    def logarithms(self) -> list[list[float]]:
+        """ln of seconds per call, a list a launch."""
+        return [[math.log(sample) for sample in counted(report)] for report in self.reports]
+
+    @property
+    def latency(self) -> Interval | None:
+        """Seconds per call over launches with their interval; None where there is none."""
+        interval = over_launches(self.logarithms)
+        return interval.map(math.exp) if interval else None
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds per call: of the launches' medians the geometric mean, which is what `latency` is an interval of."""
+        return math.exp(fmean(map(median, self.logarithms)))
 
     def median_of(self, name: str) -> float | None:
         """The median over launches of what workers reported under `name`; None where none did."""

@@ -99,3 +99,10 @@ def line(record: dict) -> str:
     if record.get("flags"):
         text += f" ({record['flags'].replace(';', ', ')})"
     return text + (f": {record['reason']}" if record.get("reason") else "")
+
+
+class Silent:
+    """A display that shows nothing."""
+
+    def __getattr__(self, _name):
+        return lambda *_: None

@@ -27,7 +27,12 @@ from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
 GATHERED = "gathered.csv"
-COLOURS = {comparing.SLOWER: "red", comparing.FASTER: "green", comparing.NOT_COMPARABLE: "yellow"}
+COLOURS = {
+    comparing.SLOWER: "red",
+    comparing.FASTER: "green",
+    comparing.NOT_COMPARABLE: "yellow",
+    comparing.UNTOLD: "yellow",
+}
 MOST_CELLS_PRINTED = 60
 
 

@@ -1,7 +1,8 @@
 """`selfcheck`: is this machine fit for measuring, and does the suite measure right on it? Answers in words.
 
 Each framework runs a small workload against itself: the same step twice (A/A), slowed down by known shares, and under
-an independent timer, all taken alternately as in a real run. What comes out is known beforehand.
+an independent timer, all taken alternately as in a real run. What comes out is known beforehand. With WORKLOAD whole
+runs of real models are repeated instead (`harness.repeatability`).
 """
 
 from __future__ import annotations
@@ -23,24 +24,18 @@ from rich.console import Console
 from rich.table import Table
 
 import frameworks
-from harness import assemble, environments, fitness, plan, runs, sweep
+from harness import assemble, environments, fitness, plan, repeatability, runs, sweep
 from harness.execute import Executor
 from harness.fitness import Check, Trial
 from harness.materials import Store
 from harness.outcomes import Context, Outcome
 from harness.plan import Bundle, Control, Group
+from harness.progress import Silent
 from measurement import machine
 
 DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
 WORKLOAD, SMALLEST_BATCH = "mlp", 8
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def __getattr__(self, _name):
-        return lambda *_: None
 
 
 @contextlib.contextmanager
@@ -120,6 +115,8 @@ def check_framework(framework: str, device: str, threads: int, repeats: int, pro
 
 def selfcheck(arguments) -> int:
     """Run all checks and print them; the exit code is 1 where one does not hold."""
+    if arguments.workload:
+        return repeatability.repeat(arguments)
     console = Console()
     if arguments.repeats < 1 or arguments.load < 0:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from measurement.host import MOST_SET_ASIDE, SLOW
 from measurement.noise import Noise
 
 ROUNDS_WANTED = 10
@@ -14,10 +15,11 @@ OTHER_LOAD_CORES = 0.1
 STEAL_SHARE = 0.01
 SWITCHES_PER_S = 50.0
 FREQUENCY_CHANGE = 0.05
-DRIFT = 0.05
+DRIFT = 0.02
 QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
 ROUNDING = 1e-9  # a cell that sets the peak explains all of its time
+HOST_SLOWED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,15 @@ class Observation:
     target_half_width: float = 1.0
     recompilations: int | None = None
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
+    host_slowed_share: float | None = None  # of the rounds
     noise: Noise | None = None
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
     compared: bool = True  # with outputs that are not its own
+
+
+LATENCY, RATIO = "latency", "ratio"
+BOTH = (LATENCY, RATIO)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class Flag:
     meaning: str
     remedy: str
     raised: Callable[[Observation], bool]
+    disturbs: tuple[str, ...] = ()  # the figures that are not plainly ok with it
 
 
 def _above(value: float | None, limit: float) -> bool:
@@ -65,6 +73,7 @@ FLAGS = (
         "The framework used more threads than it was told to; the cell is not what its `threads` column says.",
         "Compare it with cells of the threads it really used, and report the leak.",
         lambda o: _above(o.cpu_per_wall, o.threads + THREADS_MARGIN),
+        BOTH,
     ),
     Flag(
         "threads_unused",
@@ -75,10 +84,12 @@ FLAGS = (
     ),
     Flag(
         "no_steady_state",
-        "warm-up reached its time cap before two windows agreed (medians within 2 %, quartiles within 5 %)",
-        "Latency was still changing, or scattered, when sampling began.",
+        "warm-up reached its time cap before the last two thirds of its samples agreed (medians within 2 %, or within "
+        "scatter)",
+        "Latency was still changing when sampling began.",
         "Use a profile with a longer warm-up, or quieten the machine.",
         lambda o: not o.steady,
+        BOTH,
     ),
     Flag(
         "few_rounds",
@@ -89,8 +100,8 @@ FLAGS = (
     ),
     Flag(
         "wide_interval",
-        "half-width of the speedup's 95 % interval (eager: the latency's) above the profile's target (quick 5 %, else "
-        "1 %); the status is then `noisy`",
+        "half-width of the speedup's or the latency's 95 % interval above the profile's target (quick 5 %, else 1 %); "
+        "`ratio_status` and `latency_status` tell which",
         "The estimate is less certain than the profile promises.",
         "Quieten the machine, or use a longer profile.",
         lambda o: _above(o.half_width, o.target_half_width),
@@ -101,6 +112,7 @@ FLAGS = (
         "Samples were short beside the queue: the latency is too high by that share.",
         "Use a larger BUDGET, which allows longer samples.",
         lambda o: _above(o.queue_share, QUEUE_SHARE),
+        BOTH,
     ),
     Flag(
         "recompiled",
@@ -108,6 +120,7 @@ FLAGS = (
         "Compilation time is among the samples.",
         "Look at the framework's recompilation log; a static shape should compile once.",
         lambda o: _above(o.recompilations, 0),
+        BOTH,
     ),
     Flag(
         "program_differs",
@@ -118,10 +131,21 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"median of the second half of the rounds differs from the first half's by more than {DRIFT:.0%}",
+        f"latency changed by more than {DRIFT:.0%} from the first half of the rounds to the second, beyond what "
+        "scatter explains in 99 of 100 cases",
         "The machine or the framework changed speed while measured; paired ratios suffer less than latencies.",
         "Let the machine reach a steady temperature and load, and measure again.",
         lambda o: _above(o.drift, DRIFT),
+        (LATENCY,),
+    ),
+    Flag(
+        "host_slowed",
+        f"a fixed loop of Python took over {SLOW} times its usual time in over {HOST_SLOWED_SHARE:.0%} of the rounds",
+        "The core itself was slower, as when another tenant uses its other half, which no counter tells. Up to "
+        f"{MOST_SET_ASIDE:.0%} of the rounds are set aside for it (`rounds_set_aside`), more than that are kept.",
+        "Measure on a host of your own, or in more launches; compare `host_loop_ms_median` between runs.",
+        lambda o: _above(o.host_slowed_share, HOST_SLOWED_SHARE),
+        BOTH,
     ),
     Flag(
         "other_load",
@@ -129,6 +153,7 @@ FLAGS = (
         "Something else competed for the processor's cores, caches and memory.",
         "Stop other work on the machine.",
         _noise("other_load_cores", OTHER_LOAD_CORES),
+        (LATENCY,),
     ),
     Flag(
         "steal",
@@ -136,6 +161,7 @@ FLAGS = (
         "Another virtual machine on the host had the processor.",
         "Measure on a dedicated host, or trust the ratios more than the latencies.",
         _noise("steal_share", STEAL_SHARE),
+        (LATENCY,),
     ),
     Flag(
         "preempted",
@@ -143,6 +169,7 @@ FLAGS = (
         "The scheduler took the processor away from the worker.",
         "Ask for fewer threads than cores, or stop other work.",
         _noise("involuntary_switches_per_s", SWITCHES_PER_S),
+        (LATENCY,),
     ),
     Flag(
         "frequency",
@@ -150,6 +177,7 @@ FLAGS = (
         "The processor changed its clock, by its governor or by heat.",
         "Fix the governor to `performance` and check the cooling.",
         _noise("frequency_change", FREQUENCY_CHANGE),
+        (LATENCY,),
     ),
     Flag(
         "throttled",
@@ -159,6 +187,7 @@ FLAGS = (
         lambda o: (
             o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu["throttled_share"], THROTTLED_SHARE)
         ),
+        (LATENCY,),
     ),
     Flag(
         "roofline_exceeded",
@@ -191,3 +220,8 @@ def with_flag(text: str | None, name: str, is_raised: bool) -> str | None:
 def raised(observation: Observation) -> list[str]:
     """The names of the flags that this observation raises, in the list's order."""
     return [flag.name for flag in FLAGS if flag.raised(observation)]
+
+
+def disturbed(names: Collection[str], figure: str) -> bool:
+    """Whether one of these flags says that this figure, `latency` or `ratio`, was disturbed."""
+    return any(flag.name in names and figure in flag.disturbs for flag in FLAGS)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 # Calls before a sample of several, as a share of it: the first milliseconds after another mode are up to a third
 # slower, for what it left in caches and predictors.
 LEAD_IN_SHARE = 0.25
+SINGLE_CALLS_SHARE = 0.1  # of a sample's time, for calls after it that are each waited for
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,13 @@ class Profile:
     long_call_seconds: float = 0.05
     long_call_window: int = 3  # of calls that long
     steady_median: float = 0.02
-    steady_quartiles: float = 0.05
+    steady_span: float = 0.2  # of warmup_seconds: what settles slower than a window lasts cannot be seen in it
 
     @property
     def longest_queued_sample(self) -> float:
-        """Seconds that a sample of queued calls may last: with its lead-in, so that there is time for all rounds."""
+        """Seconds that a sample of queued calls may last, so that there is time for all rounds."""
         turn = self.maximum_seconds_per_cell / self.minimum_launches / self.minimum_rounds
-        affordable = turn / (1 + LEAD_IN_SHARE)
+        affordable = turn / (1 + LEAD_IN_SHARE + SINGLE_CALLS_SHARE)
         return max(self.queued_sample_seconds, min(self.longest_queued_sample_seconds, affordable))
 
     def to_json(self) -> dict:

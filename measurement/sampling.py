@@ -14,16 +14,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
-from measurement.profiles import LEAD_IN_SHARE, Profile
-from measurement.statistics import log_ratios, median_interval
+from measurement.profiles import LEAD_IN_SHARE, SINGLE_CALLS_SHARE, Profile
+from measurement.statistics import batch_interval, log_ratios
 
 # Outputs that a sample holds while the next call runs, as a user does who works on them meanwhile. More would fill a
 # GPU, and always new memory is slow: XLA keeps what it recorded of calls to libraries for 16 sets of addresses and
 # records anew for another one, which made jax.jit 1.4 times as slow on an H200. With the one that is being made they
 # are as many as the inputs.
 OUTPUTS_KEPT = 3
+# Tail latency is of calls that are each waited for, which a mean over a sample has none of. They are taken in every
+# round, so that they meet what a whole launch meets.
+MOST_SINGLE_CALLS = 10
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Contender:
     steady: bool = False
     calls_per_sample: int = 1
     samples: list[float] = field(default_factory=list)  # seconds per call, one a round
+    single_calls: list[float] = field(default_factory=list)  # seconds of calls that were each waited for
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
@@ -101,6 +106,18 @@ def take_sample(contender: Contender, clocks: Clocks) -> None:
     contender.samples.append(seconds)
 
 
+def take_single_calls(contender: Contender, clocks: Clocks) -> None:
+    """After a sample, calls for a tenth of its time, each timed alone and waited for; a sample of one call is one."""
+    if contender.calls_per_sample == 1:
+        contender.single_calls.append(contender.samples[-1])
+    elif not contender.timer:
+        seconds = SINGLE_CALLS_SHARE * contender.calls_per_sample * contender.samples[-1]
+        calls: list[float] = []
+        while len(calls) < MOST_SINGLE_CALLS and sum(calls) < seconds:
+            calls.append(time_calls(contender, 1, clocks))
+        contender.single_calls += calls
+
+
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
     """Collect now, and not again inside."""
@@ -118,9 +135,9 @@ def half_width(contenders: Sequence[Contender]) -> float:
     """The widest relative half-width among the ratios to the first contender; infinite while unknown."""
     baseline, *others = contenders
     if not others:
-        interval = median_interval(baseline.samples)
+        interval = batch_interval(baseline.samples)
         return interval.relative_half_width if interval else math.inf
-    intervals = [median_interval(log_ratios(baseline.samples, other.samples)) for other in others]
+    intervals = [batch_interval(log_ratios(baseline.samples, other.samples)) for other in others]
     # The half-width of a log-ratio is the relative half-width of the ratio.
     return max((i.high - i.low) / 2 if i else math.inf for i in intervals)
 
@@ -132,12 +149,16 @@ def take_rounds(
     order: random.Random,
     on_round: Callable[[int], None] = lambda rounds: None,
     on_sample: Callable[[Contender], None] = lambda contender: None,
-) -> None:
+    control: Callable[[], float] | None = None,
+) -> list[float]:
     """Take rounds until the profile's rule says stop. In a round every contender is sampled once, in random order.
 
     The budget is per contender and launch; it bounds the time of all contenders together, so that a slow mode does
-    not starve a fast one of its rounds. `on_sample` and `on_round` run outside the timed region.
+    not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
+
+    Returns, a value a round, the mean of what `control` gave before each contender's turn; nothing without one.
     """
+    controls: list[float] = []
     for contender in contenders:
         contender.compilations_before = contender.compilations()
     share = len(contenders) / profile.minimum_launches
@@ -145,20 +166,25 @@ def take_rounds(
     rounds, next_check = 0, profile.minimum_rounds
     with no_garbage_collection():
         while True:
+            turns = []
             for contender in order.sample(contenders, len(contenders)):
                 on_sample(contender)
+                if control:
+                    turns.append(control())
                 lead_in(contender, clocks)
                 take_sample(contender, clocks)
+                take_single_calls(contender, clocks)
             rounds += 1
+            controls += [fmean(turns)] if turns else []
             on_round(rounds)
             spent = clocks.wall() - start
             if spent >= profile.maximum_seconds_per_cell * share:
-                return
+                return controls
             if rounds < profile.minimum_rounds:
                 continue
             if spent >= profile.seconds_per_cell * share:
-                return
+                return controls
             if profile.stop_early and rounds >= next_check:
                 next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
                 if half_width(contenders) <= profile.target_half_width / 2:
-                    return
+                    return controls

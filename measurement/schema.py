@@ -3,7 +3,8 @@
 History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by class, datasheet peaks, doubled batches;
 3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
-reference's scale.
+reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
+calls.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 SCHEMA_VERSION = 4
 
 STATUSES = {
-    "ok": "measured, outputs agree with the reference, interval within the profile's target",
-    "noisy": "measured and correct, but the interval of the speedup (eager: of the latency) is wider than the target",
+    "ok": "measured, outputs agree with the reference, a figure is known as well as the profile promises, undisturbed",
+    "noisy": "measured and correct, but neither latency nor speedup is known so well, or beside eager there is none",
+    "disturbed": "measured, correct and known so well, but flags say that the machine or the framework was not steady",
     "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
     "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason tells why",
     "oom": "the device or the machine ran out of memory",
@@ -24,7 +26,13 @@ STATUSES = {
     "crash": "the worker died or broke its protocol",
     "error": "the framework raised an exception",
 }
-MEASURED = ("ok", "noisy")
+MEASURED = ("ok", "noisy", "disturbed")
+# What `ratio_status` and `latency_status` say of one figure; empty where the cell has no such figure.
+FIGURE_STATUSES = {
+    "ok": "its interval is within the profile's target, and no flag speaks against it",
+    "noisy": "its interval is wider, or there is none",
+    "disturbed": "its interval is within the target, but a flag that concerns it is raised",
+}
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,8 @@ COLUMNS = _columns(
     ("threads_effective", "int", "threads", "cpu_per_wall rounded to whole threads, at least 1"),
     ("cpu_per_wall", "float", "cores", "process CPU time over wall time in the timed region"),
     ("status", "str", "", "how the cell ended"),
+    ("latency_status", "str", "", "the latency alone: ok, noisy or disturbed"),
+    ("ratio_status", "str", "", "the speedup alone likewise; empty for eager, and without eager beside it"),
     ("reason", "str", "", "one sentence on why the cell has no figures, or why they are not to be compared"),
     ("stderr_tail", "str", "", "end of the worker's output where the cell failed"),
     ("profile", "str", "", "quick, standard or rigorous"),
@@ -88,13 +98,18 @@ COLUMNS = _columns(
     ("samples", "int", "", "samples over all launches"),
     ("calls_per_sample", "int", "calls", "calls timed together in one sample (the largest over launches)"),
     ("timed_s", "float", "s", "time spent in timed calls, over all launches"),
-    ("latency_ms_median", "float", "ms", "median time per call"),
-    ("latency_ms_ci_low", "float", "ms", "lower end of the 95 % interval of the median"),
-    ("latency_ms_ci_high", "float", "ms", "upper end of the 95 % interval of the median"),
+    ("interval_scope", "str", "", "what intervals hold for: within this process (to two launches) or across processes"),
+    ("latency_ms_median", "float", "ms", "median time per call; over launches the geometric mean of their medians"),
+    ("latency_ms_ci_low", "float", "ms", "lower end of its 95 % interval"),
+    ("latency_ms_ci_high", "float", "ms", "upper end of its 95 % interval"),
     ("latency_ms_mean", "float", "ms", "mean time per call"),
     ("latency_ms_std", "float", "ms", "standard deviation between samples"),
-    ("latency_ms_p95", "float", "ms", "95th percentile of samples"),
+    ("latency_ms_p95", "float", "ms", "up to version 3: 95th percentile of samples, which are means over calls"),
     ("latency_ms_min", "float", "ms", "fastest sample"),
+    ("single_calls", "int", "calls", "calls that were timed alone and each waited for, over all launches"),
+    ("latency_call_ms_p50", "float", "ms", "median of these calls"),
+    ("latency_call_ms_p95", "float", "ms", "their 95th percentile (nearest rank); empty below 20 calls"),
+    ("latency_call_ms_p99", "float", "ms", "their 99th percentile; empty below 100 calls"),
     ("latency_sync_ms_median", "float", "ms", "median time of single calls, each synchronized (GPU)"),
     ("host_ms_median", "float", "ms", "median time in which a single call returns, its work going on (GPU)"),
     ("device_ms_median", "float", "ms", "time per call by the device's clock, gaps between kernels included (GPU)"),
@@ -140,6 +155,9 @@ COLUMNS = _columns(
     ("parity_repeated_err", "float", "", "the part of it that two calls have in common, beyond chance: no rounding"),
     ("parity_tolerance", "float", "", "what parity_rel_rms_err may be (before version 4: parity_max_abs_err)"),
     ("parity_reference", "str", "", "numpy (in float64), or the cell whose outputs stood in for it; empty if none did"),
+    ("host_loop_ms_median", "float", "ms", "a fixed loop of Python timed in every round: how fast the host ran"),
+    ("host_slowed_share", "float", "", "share of the rounds in which it took 1.25 times its usual time or more"),
+    ("rounds_set_aside", "int", "", "rounds that count for nothing because of that; at most a quarter of a launch's"),
     ("load_average", "float", "", "one-minute load average at the end of sampling"),
     ("other_load_cores", "float", "cores", "cores kept busy by other processes during sampling"),
     ("steal_share", "float", "cores", "time taken by the hypervisor during sampling"),
@@ -162,6 +180,13 @@ _TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
 
 
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+
+
+def is_noisy(record: dict, figure: str) -> bool:
+    """Whether `latency` or `ratio` is less certain than promised; up to version 3 the status said so of one of them."""
+    spoken_for = "latency" if record["mode"] == "eager" else "ratio"
+    known = record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
+    return known == "noisy"
 
 
 def table_schema() -> dict:

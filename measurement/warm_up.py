@@ -10,36 +10,38 @@ from measurement.profiles import Profile
 from measurement.sampling import Clocks, Contender, time_calls
 from measurement.statistics import steady
 
+LOOK_AGAIN = 1.5  # times as many samples
 TRIALS = 5  # of a single call, and of several, for what the queue takes
 FEW_CALLS = 5  # which scatter by more than the queue takes
 
 
 def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
-    """Call until the last two windows of samples agree with no compile counter moving, or the time is spent.
+    """Call until the last two thirds of the samples agree with no compile counter moving, or time is up.
 
-    The windows slide: after every sample, the last ones are compared with those before. Sets the number of calls a
-    sample needs to last as long as the profile says: the latency seen last decides, and with queued calls what the
-    queue takes.
+    The thirds grow with the warm-up, so what drifts slowly shows as well, and they are compared seldom: each time the
+    samples have become half as many again, since who looks after every sample stops at the first chance agreement.
+    Sets the number of calls a sample needs to last as long as the profile says: the latency seen last decides, and
+    with queued calls what the queue takes.
     """
     queued = not contender.synchronize_each_call
     shortest = profile.queued_sample_seconds if queued else profile.sample_seconds
-    deadline = clocks.wall() + profile.warmup_seconds
+    deadline, shortest_span = clocks.wall() + profile.warmup_seconds, profile.warmup_seconds * profile.steady_span
     recent: list[float] = []
+    next_look = 0
     while True:
         before = contender.compilations()
         recent.append(_timed(contender, contender.calls_per_sample, clocks))
-        late = clocks.wall() > deadline
+        now = clocks.wall()
         length = _window_length(recent, profile)
         wanted = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
-        if len(recent) >= 2 * length:
-            earlier, later = recent[-2 * length : -length], recent[-length:]
-            # The quartiles of three calls are the calls themselves, and one that was disturbed is no warming up.
-            quartiles = profile.steady_quartiles if length > profile.long_call_window else math.inf
-            contender.steady = steady(earlier, later, profile.steady_median, quartiles)
         if contender.compilations() != before:
             contender.steady = False
             recent.clear()
-        if contender.steady or late:
+        elif len(recent) >= max(next_look, 2 * length) and _span(recent, contender) >= shortest_span:
+            window = max(length, len(recent) // 3)
+            contender.steady = steady(recent[-2 * window : -window], recent[-window:], profile.steady_median)
+            next_look = math.ceil(len(recent) * LOOK_AGAIN)
+        if contender.steady or now > deadline:
             contender.calls_per_sample = queued_calls(contender, profile, clocks) if queued else wanted
             return
         # A changed sample length changes what a window is, unless it hardly changed.
@@ -47,6 +49,13 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
         if len(recent) >= length and not same_length:
             contender.calls_per_sample = wanted
             recent.clear()
+        if not recent:
+            next_look = 0
+
+
+def _span(recent: Sequence[float], contender: Contender) -> float:
+    """Seconds that the calls of these samples took."""
+    return sum(recent) * contender.calls_per_sample
 
 
 def queued_calls(contender: Contender, profile: Profile, clocks: Clocks) -> int:

@@ -6,9 +6,10 @@ cause is in what the control changed, and no closer than that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from measurement.statistics import Interval, independent_ratio, log_ratios, median_interval, ratio
+from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
 
 MASK, PLAIN = "mask", "plain"
 OTHER_MASK = {"none": "full", "full": "none"}
@@ -32,8 +33,9 @@ def speedup(eager: dict, graph: dict) -> Interval | None:
     """
     samples = [entry.get("samples_s") or [] for entry in (eager, graph)]
     if eager.get("launch") == graph.get("launch") and len(samples[0]) == len(samples[1]):
-        return ratio([log_ratios(*samples)])
-    intervals = [median_interval(times) for times in samples]
+        interval = batch_interval(log_ratios(*samples))
+        return interval.map(math.exp) if interval else None
+    intervals = [batch_interval(times) for times in samples]
     return independent_ratio(*intervals) if all(intervals) else None
 
 

@@ -148,8 +148,9 @@ def dots(
 ) -> dict | None:
     """Points with intervals along x, a line of the chart for each `row`, side by side where it has several `series`.
 
-    Rows hold `row`, `series`, `value` and, where there is one, the interval `low` to `high`. `mark` is a line to
-    compare with: where it lies and what it is called. `zero`: a linear axis begins at zero. None without a value.
+    Rows hold `row`, `series`, `value` and, where there is one, the interval `low` to `high`, drawn thin where it says
+    nothing of other processes (`thin`). `mark` is a line to compare with: where it lies and what it is called.
+    `zero`: a linear axis begins at zero. None without a value.
     """
     rows = [row for row in rows if row.get("value") is not None]
     if not rows:
@@ -169,7 +170,8 @@ def dots(
         look = {channel: {**encoding, "legend": None} for channel, encoding in look.items()}
     span = {"x": _number("low", title=title, scale=scale), "x2": {"field": "high"}, "color": look["color"]}
     at = {"x": _number("value", title=title, scale=scale, axis=axis), "tooltip": _tooltip(rows, title)}
-    rules = {"mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.75}, "encoding": base | span}
+    width = {"strokeWidth": {"condition": {"test": "datum.thin", "value": 1}, "value": 3}}
+    rules = {"mark": {"type": "rule", "opacity": 0.75}, "encoding": base | span | width}
     points = {"mark": {"type": "point", "filled": True, "size": 60, "opacity": 1}, "encoding": base | at | look}
     layers = [rules, points] if any(row.get("low") is not None for row in rows) else [points]
     if mark:

@@ -6,16 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from statistics import median
 
 import numpy as np
 
 from measurement.schema import MEASURED
-from measurement.statistics import Interval, independent_ratio
+from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from reports import markdown
 from reports.content import Figure, Row, Table, text_of, times
 from reports.points import machine_names
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
+UNTOLD = "cannot be told"  # a difference between processes of which too few were measured
 # Two processes that run the same code differ by so much; docs/methodology.md has the self-checks that say so.
 SAME_WITHIN = 0.02
 # A comment on a pull request holds 65,536 characters.
@@ -23,12 +25,14 @@ MOST_ROWS = 100
 _FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting"}
-_STATE = ("status", "reason", *_ALIKE)
+_STATE = ("status", "reason", *_ALIKE, "launches")
 _OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
+_HOST = "host_loop_ms_median"
+SAME_HOST_WITHIN = 0.1
 _LATENCY = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
 _NOWHERE = (None,) * len(_STATE), (None,) * len(_LATENCY)  # what a run says of a cell that it has not
 # The columns of a record that a comparison looks at.
-COLUMNS_READ = tuple(dict.fromkeys(("cell", "run_id", *_OF_A_RUN, *_STATE, *_LATENCY)))
+COLUMNS_READ = tuple(dict.fromkeys(("cell", "run_id", *_OF_A_RUN, *_STATE, *_LATENCY, _HOST)))
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 
@@ -90,7 +94,7 @@ class _Side:
 def compare(a: Mapping[str, list], b: Mapping[str, list], same_within: float = SAME_WITHIN) -> Comparison:
     """Compare the records of two runs, as columns of `COLUMNS_READ`, by the names of their cells."""
     ours, theirs = _Side(a), _Side(b)
-    cells, names, latencies = [], [], ([], [])
+    cells, names, latencies, few = [], [], ([], []), []
     for name in ours.found | theirs.found:
         (state_a, a_ms), (state_b, b_ms) = ours.found.get(name, _NOWHERE), theirs.found.get(name, _NOWHERE)
         if (
@@ -105,21 +109,30 @@ def compare(a: Mapping[str, list], b: Mapping[str, list], same_within: float = S
             names.append(name)
             latencies[0].append(a_ms)
             latencies[1].append(b_ms)
-    cells += _judged(names, *latencies, same_within)
-    place = {SLOWER: 0, FASTER: 1, NOT_COMPARABLE: 2, SAME: 3}
+            few.append(min(state[-1] or ENOUGH_LAUNCHES for state in (state_a, state_b)) < ENOUGH_LAUNCHES)
+    cells += _judged(names, *latencies, few, same_within)
+    place = {SLOWER: 0, FASTER: 1, UNTOLD: 2, NOT_COMPARABLE: 3, SAME: 4}
     cells.sort(key=lambda cell: (place[cell.verdict], -cell.ratio.value if cell.ratio else 0.0, cell.cell))
     in_both = len(ours.found.keys() & theirs.found.keys())
-    return Comparison(tuple(cells), in_both, tuple(_cautions(ours.kinds, theirs.kinds)))
+    cautions = [*_cautions(ours.kinds, theirs.kinds), *_host_speeds(a[_HOST], b[_HOST])]
+    return Comparison(tuple(cells), in_both, tuple(cautions))
 
 
-def _judged(names: list[str], ours: list[tuple], theirs: list[tuple], same_within: float) -> Iterator[Compared]:
-    """The verdicts on cells that can be compared, by both sides' latencies with their intervals."""
+def _judged(
+    names: list[str], ours: list[tuple], theirs: list[tuple], few: list[bool], same_within: float
+) -> Iterator[Compared]:
+    """The verdicts on cells that can be compared, by both sides' latencies with their intervals.
+
+    Two runs are different processes: where a side's interval is of `few` launches, it says nothing of others, and a
+    difference cannot be told from that between two processes of the same code.
+    """
     if not names:
         return
     ratios = independent_ratio(*(Interval(*np.array(side).T) for side in (theirs, ours)), of=np)
     slower = (ratios.low > 1) & (ratios.value > 1 + same_within)
     faster = (ratios.high < 1) & (ratios.value < 1 / (1 + same_within))
-    verdicts = np.where(slower, SLOWER, np.where(faster, FASTER, SAME)).tolist()
+    verdicts = np.where(slower, SLOWER, np.where(faster, FASTER, SAME))
+    verdicts = np.where(few & (verdicts != SAME), UNTOLD, verdicts).tolist()
     intervals = map(Interval, *(part.tolist() for part in ratios))
     for name, a, b, ratio, verdict in zip(names, ours, theirs, intervals, verdicts, strict=True):
         yield Compared(name, (a[0], b[0]), ratio, verdict)
@@ -142,7 +155,7 @@ def _unlike(a: tuple, b: tuple) -> str:
     for side, (status, reason, *_) in (("A", a), ("B", b)):
         if status not in MEASURED:
             return f"{side}: {status}: {reason or 'no reason given'}"
-    for (column, name), *both in zip(_ALIKE.items(), a[2:], b[2:], strict=True):
+    for (column, name), *both in zip(_ALIKE.items(), a[2:-1], b[2:-1], strict=True):
         if None not in both and both[0] != both[1]:
             return f"the {name} differ{'s' if column == 'tf32' else ''}: {both[0]} and {both[1]}"
     return ""
@@ -183,9 +196,24 @@ def _cautions(a: list[dict], b: list[dict]) -> list[str]:
             found.append(f"Different {title}: {sides[0]} and {sides[1]}.")
     if any(record.get("launches") in (1, 2) for record in (*a, *b)):
         found.append(
-            "Intervals of fewer than three launches do not hold how processes differ; PROFILE=standard measures that."
+            "Intervals of fewer than three launches hold within their processes alone. What differs there cannot be "
+            "told from how processes of the same code differ, and breaks no limit: PROFILE=standard measures that."
         )
     return found
+
+
+def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
+    """Which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
+    times_ms = [[value for value in side if value is not None] for side in (a, b)]
+    if not all(times_ms):
+        return []
+    ours, theirs = map(median, times_ms)
+    if max(ours, theirs) <= (1 + SAME_HOST_WITHIN) * min(ours, theirs):
+        return []
+    return [
+        f"A slower host: the same loop of Python took {text_of(ours)} ms in A and {text_of(theirs)} ms in B. What the "
+        "host decides differs for that alone; a finding in both is the same finding on a slower host."
+    ]
 
 
 def _versions(records: Iterable[dict]) -> dict[str, str]:
@@ -198,7 +226,7 @@ def _versions(records: Iterable[dict]) -> dict[str, str]:
 
 def summary(comparison: Comparison, threshold: float) -> str:
     """How many cells ended how, and whether the threshold is kept."""
-    verdicts = {verdict: len(comparison.of(verdict)) for verdict in (SLOWER, FASTER, SAME, NOT_COMPARABLE)}
+    verdicts = {verdict: len(comparison.of(verdict)) for verdict in (SLOWER, FASTER, UNTOLD, SAME, NOT_COMPARABLE)}
     parts = [f"{count:,} {verdict}" for verdict, count in verdicts.items() if count]
     over = Counter(cell.verdict for cell in comparison.over(threshold))
     slower, broke = over[SLOWER], over[NOT_COMPARABLE]
@@ -232,7 +260,7 @@ def page(comparison: Comparison, a: str, b: str, threshold: float) -> str:
             )
         )
     parts.append(f"**{summary(comparison, threshold)}.** The ratio is B's time over A's; above 1 B is slower.")
-    for verdict in (SLOWER, FASTER, NOT_COMPARABLE):
+    for verdict in (SLOWER, FASTER, UNTOLD, NOT_COMPARABLE):
         if cells := comparison.of(verdict):
             parts += [f"#### {verdict.capitalize()}", _shown(cells)]
     if same := comparison.of(SAME):

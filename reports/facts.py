@@ -9,14 +9,13 @@ from statistics import median
 
 from measurement.flags import OTHER_LOAD_CORES
 from measurement.schema import MEASURED
-from measurement.statistics import Interval, independent_ratio
+from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from reports.content import text_of, times
 from reports.points import Point, grouped, machine_names, machine_of, shape_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
 PAYS, COSTS, UNCERTAIN = "yes", "no", "cannot be told"
-ENOUGH_LAUNCHES = 3  # from here on a speedup's interval holds how processes differ
 
 
 def verdict(ratio: Interval | None) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, is_noisy
 from reports import facts
 from reports.content import text_of
 from reports.points import natural
@@ -98,9 +98,9 @@ def _figures(record: dict) -> list[str]:
     """Latency, speedup and interval of a cell as far as it has them, or how it ended."""
     if record["status"] not in MEASURED:
         return [record["status"]]
-    figures = [text_of(record["latency_ms_median"]) + ("~" if record["status"] == "noisy" else "")]
+    figures = [text_of(record["latency_ms_median"]) + ("~" if is_noisy(record, "latency") else "")]
     if record["mode"] != "eager" and record.get("speedup_vs_eager") is not None:
-        figures.append(f"{_ratio(record['speedup_vs_eager'])}x")
+        figures.append(f"{_ratio(record['speedup_vs_eager'])}x" + ("~" if is_noisy(record, "ratio") else ""))
         if record.get("speedup_ci_low") is not None:
             figures.append(f"{_ratio(record['speedup_ci_low'])}-{_ratio(record['speedup_ci_high'])}")
     return figures
@@ -115,7 +115,7 @@ def counts(records: list[dict]) -> str:
     found = Counter(record["status"] for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in found.most_common())
     lines = [f"{len(records)} cells: {parts}"]
-    if "noisy" in found:
+    if any(is_noisy(record, figure) for record in records for figure in ("latency", "ratio")):
         lines.append("~ noisy: interval wider than the profile promises; quieten the machine, or PROFILE=standard")
     lines += facts.unequal_machine(records)
     reasons = Counter((r["framework"], r["mode"], r["status"], r["reason"]) for r in records if r.get("reason"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 
 import pytest
 
@@ -28,8 +29,8 @@ def test_agreement_takes_the_whole_interval(interval, verdict):
 
 @pytest.mark.parametrize(("scatter", "agrees"), [(0.001, True), (0.2, False)])
 def test_more_noise_makes_no_agreement(scatter, agrees, capsys):
-    samples = [1.0 + scatter * (number % 5 - 2) for number in range(40)]
-    runs = [{"ms": 1.0, "samples_ms": samples}] * 2
+    draw = random.Random(0)
+    runs = [{"ms": 1.0, "samples_ms": [1.0 + scatter * draw.gauss(0, 1) for _ in range(40)]} for _ in range(2)]
     record = {"latency_ms_median": 1.001, "latency_ms_ci_low": 1.0, "latency_ms_ci_high": 1.002, "regime": "compute"}
     assert comparison.compared("graph", runs, record) == agrees
     assert comparison.compared("eager", runs, record)  # of which nothing is wanted

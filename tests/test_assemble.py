@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -88,15 +89,68 @@ def test_the_speedup_is_of_pairs_not_of_medians(outcome):
     assert (found.low, found.value, found.high) == pytest.approx((2, 2, 2))
     row = made(graph, eager)
     assert row["speedup_vs_eager"] == pytest.approx(2)
-    assert row["status"] == "ok"
+    assert (row["status"], row["latency_status"], row["ratio_status"]) == ("disturbed", "noisy", "ok")
     assert "drift" in row["flags"].split(";")
 
 
 def test_a_wide_interval_is_noisy(outcome):
-    scattered = [0.002 * (1 + 0.5 * (i % 2)) for i in range(12)]
+    scattered = [0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12)]
     row = made(outcome(samples=scattered))
     assert row["status"] == "noisy"
     assert "wide_interval" in row["flags"].split(";")
+
+
+STEADY = (0.002,) * 12
+SCATTERED = tuple(0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12))
+
+
+def statuses(row: dict) -> tuple:
+    return row["status"], row["latency_status"], row.get("ratio_status")
+
+
+@pytest.mark.parametrize(
+    ("eager", "graph", "noise", "expected"),
+    [
+        (STEADY, STEADY, {}, ("ok", "ok", "ok")),
+        (SCATTERED, STEADY, {}, ("ok", "ok", "noisy")),  # a graph is not noisy because eager scatters
+        (SCATTERED, SCATTERED, {}, ("ok", "noisy", "ok")),  # both bore the same
+        (STEADY, SCATTERED, {}, ("noisy", "noisy", "noisy")),
+        (STEADY, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "ok")),
+        (SCATTERED, STEADY, {"steal_share": 0.5}, ("disturbed", "disturbed", "noisy")),
+        (STEADY[:5], STEADY[:5], {}, ("noisy", "noisy", "noisy")),
+    ],
+)
+def test_ratio_and_latency_have_a_status_each(outcome, eager, graph, noise, expected):
+    quiet = outcome().reports[0]["noise"]
+    row = made(outcome("inductor", samples=graph, noise=quiet | noise), outcome(samples=eager))
+    assert statuses(row) == expected
+    assert ("wide_interval" in (row["flags"] or "")) == ("noisy" in expected)
+
+
+def test_a_graph_without_a_speedup_is_not_ok_by_its_latency(outcome):
+    elsewhere = outcome()
+    elsewhere.reports[0]["worker"] = "0002"  # no round of theirs is the graph's
+    assert statuses(made(outcome("inductor"), elsewhere)) == ("noisy", "ok", "noisy")
+    assert statuses(made(outcome("inductor"))) == ("ok", "ok", None)  # eager was not asked for: it claims no speedup
+    assert statuses(made(outcome())) == ("ok", "ok", None)
+
+
+@pytest.mark.parametrize(("steady", "expected"), [(True, "ok"), (False, "disturbed")])
+def test_a_disturbed_warm_up_concerns_both_figures(outcome, steady, expected):
+    assert statuses(made(outcome("inductor", steady=steady), outcome())) == (expected,) * 3
+
+
+def test_the_latency_of_launches_is_not_pooled(outcome, report):
+    """Two hundred samples that agree within a launch say nothing of how launches differ."""
+    launches = outcome()
+    launches.reports = [report((seconds,) * 200, launch=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
+    row = made(launches)
+    assert row["latency_ms_median"] == pytest.approx(2.0)
+    half = 4.3027 * math.log(2) / math.sqrt(3)
+    ends = 2 * math.exp(-half), 2 * math.exp(half)
+    assert (row["latency_ms_ci_low"], row["latency_ms_ci_high"]) == pytest.approx(ends, rel=1e-4)
+    assert (row["interval_scope"], row["latency_status"]) == ("across processes", "noisy")
+    assert made(outcome())["interval_scope"] == "within this process"
 
 
 def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):
@@ -139,3 +193,24 @@ def test_a_graph_that_does_not_fuse_moves_what_eager_moves(outcome):
     assert fused["moved_bytes"] == fused["bytes"] < eager["moved_bytes"]
     assert unfused["moved_bytes"] == eager["moved_bytes"] == eager["unfused_bytes"]
     assert unfused["intensity"] == eager["intensity"] == eager["flops"] / eager["unfused_bytes"]
+
+
+def test_tail_latency_is_of_single_calls(outcome):
+    row = made(outcome(single_calls_s=[0.002] * 95 + [0.009] * 5))
+    assert (row["single_calls"], row["latency_call_ms_p50"]) == (100, pytest.approx(2.0))
+    assert (row["latency_call_ms_p95"], row["latency_call_ms_p99"]) == (pytest.approx(2.0), pytest.approx(9.0))
+    few = made(outcome(single_calls_s=[0.002] * 12))
+    assert (few["latency_call_ms_p95"], few.get("latency_ms_p95")) == (None, None)
+    assert made(outcome())["single_calls"] == 0
+
+
+def test_the_host_s_speed_is_in_the_record(outcome):
+    loop = [3e-4] * 9 + [6e-4] * 3
+    row = made(outcome(samples=(0.002,) * 9 + (0.004,) * 3, host_loop_s=loop))
+    assert row["host_loop_ms_median"] == pytest.approx(0.3)
+    assert (row["host_slowed_share"], row["rounds_set_aside"], row["samples"]) == (0.25, 3, 9)
+    assert (row["latency_ms_ci_high"], row["status"]) == (pytest.approx(2.0), "disturbed")
+    assert "host_slowed" in row["flags"].split(";")
+    often = made(outcome(samples=(0.002,) * 8 + (0.004,) * 4, host_loop_s=[3e-4] * 8 + [6e-4] * 4))
+    assert (often["rounds_set_aside"], often["samples"]) == (0, 12)
+    assert made(outcome(host_loop_s=[])).get("host_loop_ms_median") is None

@@ -10,9 +10,9 @@ import pytest
 from doubles.reported import failed, record, write_run
 
 import runner
-from measurement.statistics import Interval, independent_ratio, median_interval
+from measurement.statistics import Interval, batch_interval, independent_ratio
 from reports import compare
-from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER
+from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD
 
 
 def compared(a: list[dict], b: list[dict]) -> compare.Comparison:
@@ -44,6 +44,18 @@ def test_verdicts_follow_the_interval_of_the_ratio(factor, expected):
 
 def test_a_difference_within_a_wide_interval_is_none():
     assert verdict(A, slower(1.1, latency_ms_ci_low=15.0, latency_ms_ci_high=30.0)) == (SAME, "")
+
+
+@pytest.mark.parametrize(
+    ("launches", "expected"),
+    [((1, 3), UNTOLD), ((3, 2), UNTOLD), ((1, 1), UNTOLD), ((3, 3), SLOWER), ((None, 5), SLOWER)],
+)
+def test_a_difference_between_single_processes_is_no_verdict(launches, expected):
+    a, b = (row | {"launches": n} for row, n in zip((A, slower(1.5)), launches, strict=True))
+    assert verdict(a, b) == (expected, "")
+    assert bool(compared([a], [b]).over(0.05)) == (expected == SLOWER)
+    assert any("breaks no limit" in text for text in compared([a], [b]).cautions) == (expected == UNTOLD)
+    assert verdict(a, a)[0] == SAME
 
 
 def test_a_difference_below_two_percent_is_none_however_narrow_the_interval():
@@ -80,6 +92,13 @@ def test_machines_and_versions_come_first():
     page = compare.page(comparison, "one", "two", 0.05)
     assert page.index("Different machines") < page.index("Different versions") < page.index("1 cell")
     assert compared([A], [A]).cautions == ()
+
+
+@pytest.mark.parametrize(("ours", "theirs", "said"), [(0.3, 0.6, True), (0.6, 0.3, True), (0.3, 0.32, False),
+                                                       (None, 0.6, False)])  # fmt: skip
+def test_a_slower_host_is_said(ours, theirs, said):
+    cautions = compared([A | {"host_loop_ms_median": ours}], [A | {"host_loop_ms_median": theirs}]).cautions
+    assert any(text.startswith("A slower host") for text in cautions) == said
 
 
 def test_the_page_folds_what_is_the_same():
@@ -122,7 +141,7 @@ def test_the_interval_of_independent_medians_covers_their_ratio():
     draw, held, trials = random.Random(7), 0, 400
     for _ in range(trials):
         sides = [[draw.lognormvariate(math.log(scale), 0.1) for _ in range(40)] for scale in (3.0, 2.0)]
-        ratio = independent_ratio(*map(median_interval, sides))
+        ratio = independent_ratio(*map(batch_interval, sides))
         held += ratio.low <= 1.5 <= ratio.high
         assert ratio.value == pytest.approx(median(sides[0]) / median(sides[1]))
     assert held / trials >= 0.93

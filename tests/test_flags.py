@@ -30,7 +30,11 @@ CASES = {
     "queue": (Observation(threads=1, queue_share=0.02), Observation(threads=1, queue_share=0.0201)),
     "recompiled": (Observation(threads=1, recompilations=0), Observation(threads=1, recompilations=1)),
     "program_differs": (Observation(threads=1), Observation(threads=1, program_differs=True)),
-    "drift": (Observation(threads=1, drift=0.05), Observation(threads=1, drift=0.0501)),
+    "drift": (Observation(threads=1, drift=0.02), Observation(threads=1, drift=0.0201)),
+    "host_slowed": (
+        Observation(threads=1, host_slowed_share=0.05),
+        Observation(threads=1, host_slowed_share=0.0501),
+    ),
     "other_load": (
         Observation(threads=1, noise=noise(other_load_cores=0.1)),
         Observation(threads=1, noise=noise(other_load_cores=0.101)),
@@ -84,7 +88,7 @@ def test_flags_keep_the_list_s_order():
     )  # fmt: skip
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, queue_share=0.1,
-        recompilations=2, program_differs=True, drift=1.0, noise=loud,
+        recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, noise=loud,
         explained_share=2.0, compared=False,
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]

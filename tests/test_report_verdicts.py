@@ -42,6 +42,8 @@ def test_a_difference_seen_in_few_launches_is_said_to_hold_there(launches, suffi
     assert all(("launch" in text) == bool(suffix) and text.endswith(suffix) for text in ranges)
     for key in ("answer", "speedup", "frameworks", "compiling"):
         assert sum("PROFILE=standard" in sentence for sentence in made[key].sentences) == bool(suffix)
+    drawn = [made["speedup"].panels[0].chart, made["frameworks"].panels[1].chart]
+    assert {row["thin"] for chart in drawn for row in chart.drawing["data"]["values"]} == {bool(suffix)}
     answer = " ".join(made["answer"].sentences)
     assert ("the difference is real" in answer, "certainly" in answer) == (not suffix, not suffix)
     assert (f"with 16 ms (they differ{suffix})" in answer) == bool(suffix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import random
 from collections import Counter
@@ -18,6 +19,7 @@ from measurement.sampling import (
     first_call,
     take_rounds,
     take_sample,
+    take_single_calls,
 )
 
 
@@ -235,3 +237,21 @@ def test_early_stopping_goes_by_the_widest_ratio(machine):
     quiet = [machine.contender(name, 0.016) for name in "ab"]
     take_rounds([*quiet, noisy], profile, machine.clocks, random.Random(0))
     assert machine.now >= 3 * profile.seconds_per_cell / profile.minimum_launches
+
+
+@pytest.mark.parametrize(("calls", "taken"), [(1, 1), (2, 1), (16, 2), (60, 5), (1000, 10)])
+def test_single_calls_are_each_waited_for(machine, calls, taken):
+    """Queued calls share the wait, and their mean hides what one of them waits: here half of a tick."""
+    contender = machine.contender("a", TICK, queue=TICK / 2, calls_per_sample=calls, synchronize_each_call=False)
+    take_rounds([contender], dataclasses.replace(PROFILE, minimum_rounds=3), machine.clocks, random.Random(0))
+    assert contender.single_calls == [1.5 * TICK] * taken * len(contender.samples)
+    assert (contender.samples[0] < 1.5 * TICK) == (calls > 1)
+    assert contender.wall_seconds == approx(sum(contender.samples) * calls)  # the sample's time, not theirs
+
+
+def test_somebody_else_s_timer_times_no_single_calls(machine):
+    contender = machine.contender("a", TICK, calls_per_sample=5)
+    contender.timer = lambda calls: 0.5
+    take_sample(contender, machine.clocks)
+    take_single_calls(contender, machine.clocks)
+    assert contender.single_calls == []

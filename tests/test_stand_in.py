@@ -34,7 +34,7 @@ def parity(cell, report, tmp_path):
             outcome = Outcome(one, reports=[report(outputs=str(path))])
             references.check(Group((one,), frozenset({one.id})), {one.id: outcome}, lambda group: materials)
             results.append((outcome.parity.reference, outcome.parity.holds) if outcome.parity else None)
-            flags = judgement.flags_of(outcome, 0.0, PROFILES["quick"])
+            flags = judgement.flags_of(outcome, {"latency": 0.0}, PROFILES["quick"])
             assert ("not_compared" in flags) == (outcome.parity is None)
         return results
 

@@ -8,67 +8,68 @@ import random
 import pytest
 from pytest import approx
 
+from harness import intervals
 from measurement import statistics
 from measurement.statistics import Interval
 
 
-@pytest.mark.parametrize(
-    ("n", "k"),
-    # k: the largest with P[Binomial(n, 1/2) < k] <= 0.025. From tables of the binomial distribution, e.g. for n = 20
-    # P[X <= 5] = 0.0207 and P[X <= 6] = 0.0577; the sign test's critical values are k - 1.
-    [(6, 1), (7, 1), (8, 1), (9, 2), (10, 2), (12, 3), (15, 4), (20, 6), (25, 8), (30, 10), (50, 18), (100, 40)],
-)
-def test_median_interval_takes_the_order_statistics_of_the_binomial_table(n, k):
-    values = list(range(1, n + 1))
-    random.Random(n).shuffle(values)
-    assert statistics.median_interval(values) == Interval((n + 1) / 2, k, n + 1 - k)
+def test_batches_are_consecutive_and_about_five_long():
+    assert statistics.batch_medians([1.0, 2.0, 9.0, 4.0, 5.0, 6.0]) == [1.5, 6.5, 5.5]
+    assert statistics.batch_medians(range(20)) == [2, 7, 12, 17]
+    assert [len(statistics.batch_medians(range(n))) for n in (6, 19, 20, 39, 40, 1000)] == [3, 3, 4, 7, 8, 8]
 
 
 @pytest.mark.parametrize("n", range(6))
 def test_under_six_values_have_no_interval(n):
-    assert statistics.median_interval([1.0] * n) is None
+    assert statistics.batch_interval([1.0] * n) is None
+    assert intervals.over_launches([[1.0] * n]) is None
 
 
-def test_median_interval_of_thousands_of_values():
-    # The normal approximation of the binomial: k = n/2 - 1.96 sqrt(n)/2 = 1201 for n = 2500.
-    interval = statistics.median_interval(range(1, 2501))
-    assert interval.value == 1250.5
-    assert interval.low == approx(1201, abs=1)
-    assert interval.low + interval.high == 2501
+def test_batch_interval_by_hand():
+    # Batches of four with medians 1, 2 and 3: standard deviation 1, t(2) = 4.303, widened by 1 + 0.8 / 4.
+    interval = statistics.batch_interval([1.0] * 4 + [2.0] * 4 + [3.0] * 4)
+    half = 1.2 * 4.303 / math.sqrt(3)
+    assert (interval.value, interval.low, interval.high) == approx((2.0, 2 - half, 2 + half))
 
 
 @pytest.mark.parametrize(
     ("degrees", "quantile"),
     [(1, 12.706), (2, 4.303), (4, 2.776), (6, 2.447), (10, 2.228), (30, 2.042), (10_000, 1.960)],
 )
-def test_t_quantiles_are_the_table_s(degrees, quantile):
-    assert statistics.t_quantile(degrees) == quantile
+def test_the_runner_s_t_quantiles_are_the_table_s(degrees, quantile):
+    assert intervals.quantile(degrees) == approx(quantile, abs=6e-4)
 
 
-def test_t_quantiles_fall_with_the_degrees_of_freedom():
-    quantiles = [statistics.t_quantile(n) for n in range(1, 40)]
-    assert quantiles == sorted(quantiles, reverse=True)
-
-
-def test_student_interval_by_hand():
-    # Mean 2, standard deviation 1, t(2) = 4.303: 2 -+ 4.303 / sqrt(3).
-    interval = statistics.student_interval([1.0, 2.0, 3.0])
-    assert (interval.value, interval.low, interval.high) == approx((2.0, 2 - 2.48434, 2 + 2.48434), abs=1e-5)
-    assert statistics.student_interval([1.0, 2.0]) is None
+def test_one_launch_s_interval_is_the_worker_s():
+    """The worker stops by the interval that the record gets, though it computes it from a table."""
+    draw = random.Random(3)
+    for n in (6, 10, 17, 40, 200):
+        values = [draw.gauss(0, 1) for _ in range(n)]
+        assert intervals.over_launches([values]) == approx(statistics.batch_interval(values), rel=1e-3, abs=1e-9)
 
 
 def test_summary_by_hand():
-    # 1..20, shuffled: nearest rank ceil(0.95 * 20) = 19; variance 35 = (n^2 - 1) / 12 * n / (n - 1).
+    # 1..20, shuffled: variance 35 = (n^2 - 1) / 12 * n / (n - 1).
     values = [float(value) for value in range(1, 21)]
     random.Random(0).shuffle(values)
-    summary = statistics.summarise(values)
-    assert summary == statistics.Summary(20, 10.5, 10.5, approx(math.sqrt(35)), 19.0, 1.0)
+    assert statistics.summarise(values) == statistics.Summary(20, 10.5, 10.5, approx(math.sqrt(35)), 1.0)
 
 
 def test_summary_tells_median_from_mean_and_has_no_deviation_of_one_sample():
     assert statistics.summarise([1.0, 1.0, 10.0]).median == 1.0
     assert statistics.summarise([1.0, 1.0, 10.0]).mean == 4.0
-    assert statistics.summarise([3.0]) == statistics.Summary(1, 3.0, 3.0, None, 3.0, 3.0)
+    assert statistics.summarise([3.0]) == statistics.Summary(1, 3.0, 3.0, None, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "rank"),
+    [(21, 0.95, 20), (20, 0.95, 19), (19, 0.95, None), (101, 0.99, 100), (100, 0.99, 99), (99, 0.99, None),
+     (1000, 0.99, 990), (2, 0.5, 1), (1, 0.5, None), (0, 0.5, None)],
+)  # fmt: skip
+def test_a_percentile_is_never_the_slowest_call(n, share, rank):
+    values = [float(value) for value in range(1, n + 1)]
+    random.Random(n).shuffle(values)
+    assert statistics.percentile(values, share) == rank
 
 
 def test_log_ratios_pair_what_was_taken_in_the_same_round():
@@ -77,34 +78,37 @@ def test_log_ratios_pair_what_was_taken_in_the_same_round():
         statistics.log_ratios([1.0, 2.0], [1.0])
 
 
-def test_ratio_of_one_launch_is_the_median_with_its_order_statistics():
-    ratios = [1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7]
-    interval = statistics.ratio([[math.log(r) for r in ratios]])
-    assert (interval.value, interval.low, interval.high) == approx((1.4, 1.1, 1.7))
+def test_two_launches_hold_both_medians():
+    apart = intervals.over_launches([[1.0, 1.1] * 5, [3.0, 3.1] * 5])
+    assert apart == approx((2.05, 1.05, 3.05))
+    assert intervals.over_launches([[0.0] * 6, [0.0] * 5]) is None
 
 
-def test_ratio_of_two_launches_pools_their_pairs():
-    low, high = [1.0, 1.1, 1.2, 1.3, 1.4], [1.5, 1.6, 1.7, 1.8, 1.9]
-    interval = statistics.ratio([[math.log(r) for r in low], [math.log(r) for r in high]])
-    # n = 10, k = 2; the median of logarithms lies at the geometric mean of the middle two.
-    assert (interval.value, interval.low, interval.high) == approx((math.sqrt(1.4 * 1.5), 1.1, 1.8))
-    assert statistics.ratio([[0.0] * 3, [0.0] * 2]) is None
+def test_three_launches_are_student_s_over_their_medians():
+    # Medians 0, 1 and 2 with outliers around them: mean 1, standard deviation 1, t(2) = 4.3027.
+    launches = [[0.0, 0.0, 9.0], [1.0, -7.0, 1.0], [2.0, 2.0, 8.0]]
+    half = 4.3027 / math.sqrt(3)
+    assert intervals.over_launches(launches) == approx((1.0, 1 - half, 1 + half), abs=1e-4)
 
 
-def test_ratio_of_three_launches_is_student_s_over_their_medians():
-    # Medians 1, 2 and 4 with outliers around them: logarithms 0, ln 2, 2 ln 2; mean ln 2, standard deviation ln 2.
-    launches = [[0.0, 0.0, 9.0], [math.log(2), -7.0, math.log(2)], [math.log(4), math.log(4), 8.0]]
-    interval = statistics.ratio(launches)
-    half = 4.303 * math.log(2) / math.sqrt(3)
-    assert interval.value == approx(2.0)
-    assert (interval.low, interval.high) == approx((2 * math.exp(-half), 2 * math.exp(half)))
+def test_launches_that_agree_by_chance_are_no_better_known_than_their_scatter_allows():
+    scattered = [-3.0, 3.0, 1.0, -1.0, 2.0, -2.0, 3.0, 4.0, -1.0, 0.0, -5.0]
+    alone, three = intervals.over_launches([scattered]), intervals.over_launches([scattered] * 3)
+    assert three.value == alone.value == 0.0
+    # A third of the variance, and t(6) = 2.447 for t(2) = 4.303.
+    assert three.high == approx(alone.high / math.sqrt(3) * 2.447 / 4.303, rel=1e-3)
 
 
-def test_a_launch_without_pairs_does_not_count():
-    pairs = [[math.log(1.5)] * 6, [], []]
-    assert statistics.ratio(pairs).value == approx(1.5)
-    assert statistics.ratio([]) is None
-    assert statistics.ratio([[], []]) is None
+def test_a_launch_without_values_does_not_count():
+    assert intervals.over_launches([[1.5] * 6, [], []]) == (1.5, 1.5, 1.5)
+    assert intervals.over_launches([]) is None
+    assert intervals.over_launches([[], []]) is None
+
+
+@pytest.mark.parametrize(("launches", "scope"), [(1, "within this process"), (2, "within this process"),
+                                                 (3, "across processes"), (7, "across processes")])  # fmt: skip
+def test_the_scope_says_whether_processes_were_compared(launches, scope):
+    assert statistics.scope(launches) == scope
 
 
 def test_relative_half_width():
@@ -126,32 +130,78 @@ def test_quartiles_are_type_7():
         ([102.0, 102.0, 102.0], True),  # 2 % is allowed
         ([102.1, 102.1, 102.1], False),
         ([97.9, 97.9, 97.9], False),
-        ([100.0, 100.0, 110.0], True),  # third quartile 105
-        ([100.0, 100.0, 110.2], False),
-        ([89.0, 100.0, 100.0], False),  # first quartile 94.5
+        ([100.0, 100.0, 200.0], True),  # one disturbed call is no warming up
     ],
 )
-def test_windows_agree_in_median_and_quartiles(later, agree):
-    assert statistics.steady([100.0, 100.0, 100.0], later, 0.02, 0.05) is agree
-    assert statistics.steady(later, [100.0, 100.0, 100.0], 0.02, 0.05) is agree
+def test_windows_agree_in_their_medians(later, agree):
+    assert statistics.steady([100.0, 100.0, 100.0], later, 0.02) is agree
+    assert statistics.steady(later, [100.0, 100.0, 100.0], 0.02) is agree
+
+
+def test_scatter_is_no_disagreement_but_a_trend_is():
+    draw, trials = random.Random(2), 500
+    windows = [[[100 * math.exp(draw.gauss(0, 0.1)) for _ in range(15)] for _ in "ab"] for _ in range(trials)]
+    assert sum(statistics.steady(*pair, 0.02) for pair in windows) / trials >= 0.87
+    for n in (3, 5, 15):
+        rising = [100.0 + 20 * i / n for i in range(2 * n)]
+        assert not statistics.steady(rising[:n], rising[n:], 0.02)
+
+
+def autoregressive(draw: random.Random, n: int, coefficient: float) -> list[float]:
+    """Stationary values of order one around 0, of variance 1."""
+    values = [draw.gauss(0, 1)]
+    while len(values) < n:
+        values.append(coefficient * values[-1] + math.sqrt(1 - coefficient**2) * draw.gauss(0, 1))
+    return values
+
+
+@pytest.mark.parametrize("n", [10, 15, 20, 34, 50, 70])
+@pytest.mark.parametrize("coefficient", [0.0, 0.3, 0.6])
+def test_the_interval_of_one_launch_covers_as_it_promises_whatever_the_correlation(n, coefficient):
+    draw, trials = random.Random(f"{n}/{coefficient}"), 6000
+    covered = 0
+    for _ in range(trials):
+        interval = statistics.batch_interval(autoregressive(draw, n, coefficient))
+        covered += interval.low <= 0 <= interval.high
+    assert 0.93 <= covered / trials <= 0.97
 
 
 @pytest.mark.parametrize("n", [10, 25])
-def test_median_interval_covers_as_it_promises(n):
+def test_the_interval_of_one_launch_covers_skewed_values_with_outliers(n):
     draw, trials = random.Random(n), 2000
     covered = 0
     for _ in range(trials):
-        interval = statistics.median_interval([draw.lognormvariate(0.0, 0.7) for _ in range(n)])
-        covered += interval.low <= 1.0 <= interval.high
-    assert 0.95 <= covered / trials <= 0.995
+        values = [draw.lognormvariate(0.0, 0.7) * (20 if draw.random() < 0.05 else 1) for _ in range(n)]
+        interval = statistics.batch_interval(values)
+        truth = math.exp(0.7 * 0.0660)  # the median is where the undisturbed 95 % have 0.5 / 0.95 of theirs, about
+        covered += interval.low <= truth <= interval.high
+    assert 0.93 <= covered / trials <= 0.985
 
 
-def test_student_ratio_covers_as_it_promises():
-    """Launches differ by more than their pairs do: the interval has to know."""
-    draw, trials = random.Random(1), 1000
+@pytest.mark.parametrize("between", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("count", [3, 5])
+def test_the_interval_over_launches_covers_however_much_they_differ(between, count):
+    """Rounds scatter by 2 % with a correlation of 0.5; launches by as much as `between` says."""
+    draw, trials = random.Random(f"{between}/{count}"), 1500
     covered = 0
     for _ in range(trials):
-        offsets = [draw.gauss(math.log(1.5), 0.03) for _ in range(5)]
-        interval = statistics.ratio([[draw.gauss(offset, 0.02) for _ in range(15)] for offset in offsets])
+        offsets = [draw.gauss(1.5, between) for _ in range(count)]
+        launches = [[offset + 0.02 * value for value in autoregressive(draw, 15, 0.5)] for offset in offsets]
+        interval = intervals.over_launches(launches)
         covered += interval.low <= 1.5 <= interval.high
-    assert 0.93 <= covered / trials <= 0.97
+    # Three medians that are alike by chance get no narrower interval than their rounds allow, which covers more often.
+    assert 0.935 <= covered / trials <= 0.995
+
+
+@pytest.mark.parametrize("n", [10, 20, 70])
+def test_scatter_seldom_passes_for_a_drift_and_a_drift_shows(n):
+    draw, trials = random.Random(n), 1000
+    for coefficient, most in ((0.0, 0.03), (0.4, 0.08)):
+        scattered = [[math.exp(0.05 * value) for value in autoregressive(draw, n, coefficient)] for _ in range(trials)]
+        raised = sum(intervals.change_between_halves(samples) > 0 for samples in scattered)
+        assert raised / trials <= most
+    rising = [1.0 + 0.04 * i / n + 0.001 * draw.random() for i in range(n)]
+    assert intervals.change_between_halves(rising) == approx(0.02, abs=0.004)
+    stepped = [1.0 + 0.04 * (i >= n // 2) + 0.005 * draw.gauss(0, 1) for i in range(n)]
+    assert intervals.change_between_halves(stepped) == approx(0.04, abs=0.012)
+    assert intervals.change_between_halves([1.0] * n) == 0.0

@@ -32,7 +32,7 @@ class Material:
 
 FEW_LAUNCHES = (
     "“In 1 launch” (or 2) says that a difference was seen within one process (or two) of a framework, and holds there: "
-    "the next process of the same code may be faster or slower by more than the interval. "
+    "the next process of the same code may be faster or slower by more than the interval, which is drawn thin. "
     "PROFILE=standard tells across processes."
 )
 

@@ -91,7 +91,7 @@ def flags_section(material: Material) -> Section | None:
     flagged = sum(bool(point["flags"]) for point in measured)
     sentence = (
         f"Of {times(len(measured), 'measured cell')}, {flagged:,} carry a warning and {noisy:,} are noisy: "
-        "their interval is wider than the profile promises."
+        "no interval of theirs is as narrow as the profile promises."
     )
     table = Table.of(("warning", "cells", "what it means", "what to do", "where"), rows)
     return Section("flags", "Noise and warnings", (sentence,), (Panel("Warnings", table),), 1)

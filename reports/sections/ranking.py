@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from measurement.schema import is_noisy
 from reports import charts, facts
 from reports.content import Chart, Panel, Row, Section, Table, number, span, times
 from reports.sections import FEW_LAUNCHES, Material
@@ -85,6 +86,7 @@ def _panel(ranks: list[facts.Rank], names: list[str]) -> Panel:
             "value": rank.point["latency_ms_median"],
             "low": rank.point["latency_ms_ci_low"],
             "high": rank.point["latency_ms_ci_high"],
+            "thin": facts.few_launches(rank.point) is not None,
         }
         for rank in ranks
     ]
@@ -102,6 +104,6 @@ def _row(rank: facts.Rank) -> Row:
         span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]),
         number(ratio.value) if ratio else "",
         span(ratio.low, ratio.high) if ratio else "",
-        slower + (" (noisy)" if point["status"] == "noisy" else ""),
+        slower + (" (noisy)" if is_noisy(point.record, "latency") else ""),
     )
     return Row(cells, point.tags)

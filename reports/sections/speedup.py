@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from measurement.schema import is_noisy
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, span, text_of
 from reports.points import Point, grouped
@@ -52,6 +53,7 @@ def _panel(group: list[Point], eager: dict, names: list[str]) -> Panel:
             "value": point["speedup_vs_eager"],
             "low": point["speedup_ci_low"],
             "high": point["speedup_ci_high"],
+            "thin": facts.few_launches(point) is not None,
         }
         for point in group[: len(table.rows)]
         if point.measured and point["speedup_vs_eager"] is not None
@@ -81,7 +83,7 @@ def _row(point: Point, eager: Point | None) -> Row:
         number(point["latency_ms_median"]),
         number(point["speedup_vs_eager"]),
         span(point["speedup_ci_low"], point["speedup_ci_high"]),
-        judged + (" (noisy)" if point["status"] == "noisy" else ""),
+        judged + (" (noisy)" if is_noisy(point.record, "ratio") else ""),
     )
     return Row(cells, point.tags)
 

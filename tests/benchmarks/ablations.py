@@ -27,9 +27,9 @@ sys.path.insert(0, str(ROOT))
 
 from frameworks.policies import POLICIES, Policy  # noqa: E402
 from harness import recordfile  # noqa: E402
+from harness.intervals import over_launches  # noqa: E402
 from measurement.machine import cpu_assignment, cpu_name, facts, usable_cpus  # noqa: E402
 from measurement.schema import MEASURED  # noqa: E402
-from measurement.statistics import student_interval  # noqa: E402
 
 BERT = ("bert-tiny", "bert-base")
 WORKLOADS = {"paddle-multiply": ("pointwise-chain",)}  # those of other policies are BERT's
@@ -119,7 +119,7 @@ def rows(trial: Trial, pairs: list[tuple[dict, dict]]) -> list[str]:
         if not both:
             continue
         logs = [math.log(a["latency_ms_median"] / b["latency_ms_median"]) for a, b in both]
-        interval = student_interval(logs)
+        interval = over_launches([[log] for log in logs])
         ratio = f"{math.exp(sum(logs) / len(logs)):.3f}"
         if interval:
             ratio += f" ({math.exp(interval.low):.3f} to {math.exp(interval.high):.3f})"

@@ -34,9 +34,10 @@ sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
 from frameworks import policies  # noqa: E402
+from harness.intervals import over_launches  # noqa: E402
 from launchers import local  # noqa: E402
 from measurement.machine import cpu_assignment, facts  # noqa: E402
-from measurement.statistics import Interval, independent_ratio, median_interval  # noqa: E402
+from measurement.statistics import Interval, independent_ratio  # noqa: E402
 from tests.benchmarks.by_hand import loop  # noqa: E402
 
 BY_HAND = Path(loop.__file__).parent
@@ -86,7 +87,7 @@ def by_suite(asked: argparse.Namespace, framework: str, python: str, modes: list
 
 def compared(mode: str, runs: list[dict], record: dict) -> bool:
     """Print a mode's line; whether it is as wanted."""
-    hand = median_interval([sample for run in runs for sample in run["samples_ms"]])
+    hand = over_launches([run["samples_ms"] for run in runs])
     both = " and ".join(f"{run['ms']:.4g}" for run in runs)
     head = f"{mode}: by hand {both} ms, the suite"
     suite, low, high = (record[f"latency_ms_{name}"] for name in ("median", "ci_low", "ci_high"))

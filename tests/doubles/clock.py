@@ -10,9 +10,9 @@ from measurement.sampling import OUTPUTS_KEPT, Clocks, Contender
 
 TICK = 1 / 1024  # binary, so that sums of it are exact
 PROFILE = Profile(
-    "test", 1, 1, seconds_per_cell=1.0, maximum_seconds_per_cell=2.0, minimum_rounds=4, target_half_width=0.01,
+    "test", 1, 1, seconds_per_cell=1.0, maximum_seconds_per_cell=2.2, minimum_rounds=4, target_half_width=0.01,
     stop_early=False, warmup_seconds=2.0, sample_seconds=16 * TICK, queued_sample_seconds=40 * TICK,
-    long_call_seconds=1.0,
+    long_call_seconds=1.0, steady_span=0.0,
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ import workloads
 from measurement.cells import Cell
 from measurement.profiles import Profile
 from measurement.sampling import Clocks, Contender, first_call, take_rounds
-from measurement.statistics import log_ratios, median_interval
+from measurement.statistics import batch_interval, log_ratios
 from measurement.warm_up import warm_up
 
 
@@ -58,7 +58,7 @@ def main() -> None:
         warm_up(contender, profile, clocks)
     take_rounds(contenders, profile, clocks, random.Random(0))
     for mode, (ours, theirs) in pairs.items():
-        interval = median_interval(log_ratios(ours.samples, theirs.samples))
+        interval = batch_interval(log_ratios(ours.samples, theirs.samples))
         if interval is None:
             sys.exit(f"{mode}: {len(ours.samples)} rounds are too few for an interval; ask for more --seconds.")
         suite, hand = (1e3 * median(contender.samples) for contender in (ours, theirs))

@@ -1,0 +1,78 @@
+"""Intervals over launches: what processes that run the same code have in common, and by how much they differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, median, stdev
+
+from scipy.stats import linregress
+from scipy.stats import t as student
+
+from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, widening
+
+CONFIDENCE = 0.95
+SAME = 1e-9  # on logarithms
+CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
+
+
+def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
+    """Student's t between whose negative and itself lies this share of the distribution."""
+    return float(student.ppf((1 + confidence) / 2, degrees_of_freedom))
+
+
+def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
+    """The mean of the launches' medians with its 95 % interval; values in the order they were taken in each launch.
+
+    From three launches on Student's interval over their medians (Kalibera and Jones, Rigorous Benchmarking in
+    Reasonable Time, 2013, for a hierarchy of two levels), though never narrower than the values within the launches
+    allow, since few medians may agree by chance. With one or two, what the values within allow, of two widened to
+    hold both medians: nothing is known of other processes. None where neither can be had.
+    """
+    launches = [launch for launch in launches if launch]
+    if not launches:
+        return None
+    medians = [median(launch) for launch in launches]
+    centre, half = fmean(medians), _half_width_within(launches)
+    if len(launches) >= ENOUGH_LAUNCHES:
+        between = quantile(len(launches) - 1) * stdev(medians) / math.sqrt(len(launches))
+        half = max(between, half or 0.0)
+    elif half is not None:
+        half = max(half, (max(medians) - min(medians)) / 2)
+    return None if half is None else Interval(centre, centre - half, centre + half)
+
+
+def _half_width_within(launches: Sequence[Sequence[float]]) -> float | None:
+    """How far the mean of the launches' medians may be off for the scatter within them; None where one has few values.
+
+    As `batch_interval`, with the variance of batches pooled over the launches.
+    """
+    batches = [batch_medians(launch) for launch in launches]
+    if not all(batches):
+        return None
+    degrees = sum(len(medians) - 1 for medians in batches)
+    variance = sum((len(medians) - 1) * stdev(medians) ** 2 for medians in batches) / degrees
+    error = math.sqrt(variance * sum(1 / len(medians) for medians in batches)) / len(launches)
+    length = sum(map(len, launches)) / sum(map(len, batches))
+    return widening(length) * quantile(degrees) * error
+
+
+def change_between_halves(samples: Sequence[float]) -> float:
+    """How far the median of the second half of ten or more samples lies from the first's, as a share; 0 within scatter.
+
+    Two tests on the medians of batches, each at 0.5 %: whether a line through them rises or falls, which shows a
+    trend, and Student's of the halves, which shows a step.
+    """
+    half = len(samples) // 2
+    parts = [[math.log(sample) for sample in part] for part in (samples[:half], samples[half:])]
+    change = median(parts[1]) - median(parts[0])
+    batches = [batch_medians(part) or part for part in parts]
+    both = [*batches[0], *batches[1]]
+    if max(both) - min(both) < SAME:
+        return 0.0
+    degrees = len(both) - 2
+    variance = sum((len(part) - 1) * stdev(part) ** 2 for part in batches) / degrees
+    error = math.sqrt(variance * sum(1 / len(part) for part in batches))
+    step = abs(fmean(batches[1]) - fmean(batches[0])) > quantile(degrees, 1 - CHANCE) * error
+    trend = linregress(range(len(both)), both).pvalue < CHANCE
+    return abs(math.expm1(change)) if step or trend else 0.0

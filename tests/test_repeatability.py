@@ -1,0 +1,89 @@
+"""Whole runs repeated: what is counted, and a check that runs through."""
+
+from __future__ import annotations
+
+import json
+import random
+from statistics import fmean
+
+import pytest
+
+import runner
+from harness import repeatability
+from harness.intervals import over_launches
+from harness.repeatability import agreement, intervals_of, verdict
+from measurement.statistics import Interval
+
+
+def test_pairs_are_counted_by_hand():
+    runs = [Interval(1.0, 0.9, 1.1), Interval(1.05, 1.0, 1.2), Interval(2.0, 1.9, 2.1)]
+    found = agreement("standard", "ratio", [runs, [Interval(1.0, 0.5, 1.5)]])
+    assert (found.cells, found.pairs) == (1, 3)
+    assert (found.overlap, found.second_in_first) == pytest.approx((1 / 3, 1 / 3))
+    assert found.spread == 2.0
+    assert agreement("standard", "ratio", [[runs[0]]]) is None
+
+
+def test_figures_without_an_interval_and_failed_cells_do_not_count(record):
+    known = {"latency_ms_ci_low": 1.9, "latency_ms_ci_high": 2.1, "speedup_vs_eager": 1.0}
+    assert intervals_of(record(**known)) == {"latency": Interval(2.0, 1.9, 2.1)}
+    assert intervals_of(record(**known, status="crash", reason="It died.")) == {}
+
+
+@pytest.mark.parametrize(
+    ("profile", "overlap", "says"),
+    [("standard", 0.95, "agree"), ("standard", 0.85, "differ"), ("quick", 0.3, "no share")],
+)
+def test_longer_profiles_are_held_to_their_promise(profile, overlap, says):
+    found = repeatability.Agreement(profile, "ratio", 1, 20, overlap, overlap, 0.01, 1.0)
+    assert says in verdict([found])
+
+
+def runs_of(draw: random.Random, launches: int, between: float) -> list[Interval]:
+    """Twenty runs of one cell: rounds scatter by 1 %, processes by as much as `between`."""
+    runs = []
+    for _ in range(20):
+        levels = [draw.gauss(1.0, between) for _ in range(launches)]
+        runs.append(over_launches([[draw.gauss(level, 0.01) for _ in range(15)] for level in levels]))
+    return runs
+
+
+def test_processes_that_differ_show_as_disagreement_of_single_ones_alone():
+    draw = random.Random(4)
+    shares = {
+        launches: fmean(agreement("quick", "ratio", [runs_of(draw, launches, 0.05)]).overlap for _ in range(10))
+        for launches in (1, 3)
+    }
+    assert shares[1] < 0.5
+    assert shares[3] > 0.93
+
+
+def test_whole_runs_are_repeated(tmp_path, capsys):
+    out = tmp_path / "found.json"
+    words = [
+        "--framework",
+        "numpy",
+        "--workload",
+        "bert-tiny",
+        "--impl",
+        "plain",
+        "--seq",
+        "8",
+        "--threads",
+        "1",
+        "--budget",
+        "2",
+    ]
+    runner.main(["selfcheck", *words, "--repeats", "2", "--out", str(out)])
+    found = json.loads(out.read_text())
+    assert [one["pairs"] for one in found["agreement"]] == [1]
+    runs = found["runs"]["quick"]
+    assert len(runs) == 2
+    assert runs[0][0]["cell"] == runs[1][0]["cell"]
+    assert runs[0][0]["latency"] != runs[1][0]["latency"]
+    assert "run 2 of 2" in capsys.readouterr().out
+
+
+def test_one_run_cannot_be_compared(capsys):
+    assert runner.main(["selfcheck", "--workload", "bert-tiny"]) == 2
+    assert "REPEATS" in capsys.readouterr().err
