@@ -22,7 +22,7 @@ from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX, Cell
-from measurement.machine import cpu_assignment
+from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.peaks import Peaks
 from measurement.profiles import Profile
 
@@ -245,7 +245,7 @@ class Executor:
             "marker": str(folder / "marker"),
             "outputs": str(folder / "outputs"),
             "force": self.sweep.force,
-            "own_cpus": None if self.lane.alone else list(self.lane.cpus),
+            "own_cpus": list(self.lane.cpus) or allotted_cpus(),
         }
 
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:

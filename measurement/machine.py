@@ -154,6 +154,12 @@ def cpu_assignment(threads: int, exactly: bool) -> list[int]:
     return _last_cores(usable, threads) if exactly else usable
 
 
+def allotted_cpus() -> list[int] | None:
+    """The CPUs that this process may use where that is a part of the machine's (taskset, a job's share); else None."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return allowed if len(allowed) < (os.cpu_count() or 0) else None
+
+
 def cpu_shares(count: int) -> list[list[int]]:
     """The usable CPUs in `count` shares of about one size: whole cores, those of one NUMA node together.
 

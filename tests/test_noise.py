@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from pytest import approx
 
 from measurement import machine, noise
+from measurement.machine import allotted_cpus
 
 
 @pytest.fixture
@@ -99,3 +101,11 @@ def test_another_process_is_other_load():
     # took away meanwhile may be in a process's time as well.
     assert child >= 0.5
     assert (seen.other_load_cores + seen.steal_share) * seen.seconds > child / 3
+
+
+def test_only_a_part_of_the_machine_s_cpus_is_an_allotment(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
+    assert allotted_cpus() is None
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 1})
+    assert allotted_cpus() == [1, 3]
