@@ -43,11 +43,12 @@ def test_the_documentation_has_no_policy_that_is_gone():
 @pytest.mark.parametrize(
     ("words", "variables", "pinned"),
     [
-        (None, {"OMP_WAIT_POLICY": "PASSIVE", "FLAGS_new_executor_serial_run": "1"}, True),
+        (None, {}, True),
         ("users", {}, False),
         ("users,paddle-cpus=pinned", {}, True),
         ("paddle-stride=off,users", {}, False),
-        ("paddle-stride=off,paddle-cpus=any", {"FLAGS_use_stride_kernel": "0", "OMP_WAIT_POLICY": "PASSIVE"}, False),
+        ("paddle-stride=off,paddle-cpus=any", {"FLAGS_use_stride_kernel": "0"}, False),
+        ("paddle-openmp-idle=sleep", {"OMP_WAIT_POLICY": "PASSIVE"}, True),
     ],
 )
 def test_what_is_asked_for_reaches_the_workers_variables(words, variables, pinned):
