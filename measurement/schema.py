@@ -16,7 +16,7 @@ from dataclasses import dataclass
 SCHEMA_VERSION = 4
 
 STATUSES = {
-    "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile promises, undisturbed",
+    "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile says, undisturbed",
     "noisy": "measured and correct, but neither latency nor speedup is known so well, or beside eager there is none",
     "disturbed": "measured and correct, but flags say that the machine or the framework was not steady",
     "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
