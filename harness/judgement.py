@@ -33,7 +33,7 @@ def noise(outcome: Outcome) -> dict:
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
         "host_loop_ms_median": 1e3 * median(loops) if loops else None,
-        "host_slowed_share": _slowed_share(outcome.reports),
+        "host_slowed_share": _share(_slowed_rounds(outcome.reports)),
         "rounds_set_aside": sum(len(r["samples"]) - len(counted(r)) for r in outcome.reports) if loops else None,
         "load_average": over_launches(seen, "load_average"),
         "other_load_cores": over_launches(seen, "other_load_cores"),
@@ -52,10 +52,23 @@ def _drift(report: dict) -> float | None:
     return change_between_halves(samples) if len(samples) >= flags.ROUNDS_WANTED else None
 
 
-def _slowed_share(reports: list[dict]) -> float | None:
-    """The share of these launches' rounds in which the host was slower than usual; None where it was not timed."""
-    slow = [slow for report in reports for slow in host.slowed(report.get("host_loop_s", ()))]
-    return sum(slow) / len(slow) if slow else None
+def _slowed_rounds(reports: list[dict], counted_only: bool = False) -> list[bool]:
+    """For each of these launches' rounds whether the host was slower than usual; empty where it was not timed.
+
+    What is usual these launches say together: one that was slow throughout shows beside the others. With
+    `counted_only` without the rounds that were set aside.
+    """
+    launches = [(report.get("host_loop_s", ()), len(report["samples"])) for report in reports]
+    usual = host.usual_seconds([series for series, _ in launches])
+    slow = []
+    for series, rounds in launches:
+        indices = host.kept(series, rounds) if counted_only else range(rounds)
+        slow += [series[index] > host.SLOW * usual for index in indices if index < len(series)]
+    return slow
+
+
+def _share(rounds: list[bool]) -> float | None:
+    return sum(rounds) / len(rounds) if rounds else None
 
 
 def _queue_share(report: dict) -> float | None:
@@ -70,6 +83,7 @@ def _queue_share(report: dict) -> float | None:
 def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) -> list[str]:
     """Flags raised by any launch. `half_widths` are relative, by figure; infinite where there is no interval."""
     on_cpu = outcome.cell.device_kind == "cpu"
+    host_slowed = _slowed_rounds(outcome.reports, counted_only=True)
     found = set()
     for report in outcome.reports:
         observation = flags.Observation(
@@ -77,7 +91,8 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
             steady=report["steady"],
             rounds=len(counted(report)),
-            host_slowed_share=_slowed_share([report]),
+            host_slowed_share=_share(host_slowed),
+            host_slowed_rounds=sum(host_slowed),
             half_width=max(half_widths.values()),
             target_half_width=profile.target_half_width,
             recompilations=report["recompilations"],

@@ -32,8 +32,8 @@ CASES = {
     "program_differs": (Observation(threads=1), Observation(threads=1, program_differs=True)),
     "drift": (Observation(threads=1, drift=0.02), Observation(threads=1, drift=0.0201)),
     "host_slowed": (
-        Observation(threads=1, host_slowed_share=0.05),
-        Observation(threads=1, host_slowed_share=0.0501),
+        Observation(threads=1, host_slowed_share=0.05, host_slowed_rounds=2),
+        Observation(threads=1, host_slowed_share=0.0501, host_slowed_rounds=2),
     ),
     "other_load": (
         Observation(threads=1, noise=noise(other_load_cores=0.1)),
@@ -81,6 +81,10 @@ def test_one_thread_cannot_be_unused():
     assert flags.raised(Observation(threads=1, cpu_per_wall=0.1)) == []
 
 
+def test_a_single_slow_round_of_few_raises_nothing():
+    assert flags.raised(Observation(threads=1, host_slowed_share=1 / 18, host_slowed_rounds=1)) == []
+
+
 def test_flags_keep_the_list_s_order():
     loud = noise(
         other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
@@ -88,7 +92,7 @@ def test_flags_keep_the_list_s_order():
     )  # fmt: skip
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, queue_share=0.1,
-        recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, noise=loud,
+        recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9, noise=loud,
         explained_share=2.0, compared=False,
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
