@@ -47,9 +47,9 @@ def noise(outcome: Outcome) -> dict:
     }
 
 
-def _drift(report: dict) -> float | None:
+def _drift(report: dict, launches: int) -> float | None:
     samples = counted(report)
-    return change_between_halves(samples) if len(samples) >= flags.ROUNDS_WANTED else None
+    return change_between_halves(samples, launches) if len(samples) >= flags.ROUNDS_WANTED else None
 
 
 def _slowed_rounds(reports: list[dict], counted_only: bool = False) -> list[bool]:
@@ -96,7 +96,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             half_width=max(half_widths.values()),
             target_half_width=profile.target_half_width,
             recompilations=report["recompilations"],
-            drift=_drift(report),
+            drift=_drift(report, len(outcome.reports)),
             queue_share=_queue_share(report),
             noise=Noise(**report["noise"]),
             compared=outcome.parity is not None,

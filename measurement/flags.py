@@ -132,8 +132,8 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"latency changed by more than {DRIFT:.0%} from the first half of the rounds to the second, beyond what "
-        "scatter explains in 99 of 100 cases",
+        f"latency changed by more than {DRIFT:.0%} from the first half of the rounds to the second, in any launch, "
+        "beyond what scatter explains in 99 of 100 cells; launches of under ten rounds are not tested",
         "The machine or the framework changed speed while measured; paired ratios suffer less than latencies.",
         "Let the machine reach a steady temperature and load, and measure again.",
         lambda o: _above(o.drift, DRIFT),
