@@ -124,8 +124,19 @@ def _how_far(parity: Parity) -> str:
     return f"{size}, a relative {found.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
 
 
-def status(outcome: Outcome, half_widths: dict[str, float], raised: list[str], profile: Profile) -> dict:
-    """How the cell ended, whether its figures are known as well as the profile promises, and what parity says."""
+def _host_bound(outcome: Outcome) -> bool:
+    """Whether the host decides this mode's latency."""
+    host_s = None if outcome.cell.device_kind == "cpu" else outcome.median_of("host_s")
+    return flags.host_bound(None if host_s is None else host_s / outcome.latency_s)
+
+
+def status(
+    outcome: Outcome, baseline: Outcome | None, half_widths: dict[str, float], raised: list[str], profile: Profile
+) -> dict:
+    """How the cell ended, whether its figures are known as well as the profile promises, and what parity says.
+
+    `baseline` is the group's eager outcome where it was measured.
+    """
     parity = outcome.parity
     row = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,
@@ -137,15 +148,18 @@ def status(outcome: Outcome, half_widths: dict[str, float], raised: list[str], p
     if parity and not parity.holds:
         reason = f"Outputs differ from {parity.reference}'s {_how_far(parity)}."
         return row | {"status": "mismatch", "reason": reason}
-    figures = {name: _of_figure(name, width, raised, profile) for name, width in half_widths.items()}
+    decides = {flags.LATENCY: _host_bound(outcome)}
+    decides[flags.RATIO] = decides[flags.LATENCY] or baseline is None or _host_bound(baseline)
+    disturbed = {name: flags.disturbed(raised, name, decides[name]) for name in half_widths}
+    figures = {name: _of_figure(width, disturbed[name], profile) for name, width in half_widths.items()}
     row |= {f"{name}_status": found for name, found in figures.items()}
     # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.
     if math.isinf(half_widths.get(flags.RATIO, 0.0)) or set(figures.values()) == {"noisy"}:
         return row | {"status": "noisy"}
-    return row | {"status": "disturbed" if any(flags.disturbed(raised, name) for name in figures) else "ok"}
+    return row | {"status": "disturbed" if any(disturbed.values()) else "ok"}
 
 
-def _of_figure(name: str, half_width: float, raised: list[str], profile: Profile) -> str:
+def _of_figure(half_width: float, disturbed: bool, profile: Profile) -> str:
     if half_width > profile.target_half_width:
         return "noisy"
-    return "disturbed" if flags.disturbed(raised, name) else "ok"
+    return "disturbed" if disturbed else "ok"

@@ -20,6 +20,8 @@ QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
 ROUNDING = 1e-9  # a cell that sets the peak explains all of its time
 HOST_SLOWED_SHARE = 0.05
+# Of a call's time on a GPU, spent until the call returns: below, the device decides how long it takes, not the host.
+HOST_BOUND_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Flag:
     remedy: str
     raised: Callable[[Observation], bool]
     disturbs: tuple[str, ...] = ()  # the figures that are not plainly ok with it
+    host_bound_only: bool = False  # and these only where the host decides them
 
 
 def _above(value: float | None, limit: float) -> bool:
@@ -143,12 +146,14 @@ FLAGS = (
         "host_slowed",
         f"a fixed loop of Python took over {SLOW} times its usual time in over {HOST_SLOWED_SHARE:.0%} of the rounds "
         "that count, over all launches, and in more than one; usual is the lowest of the launches' lower quartiles",
-        "The core itself was slower, as when another tenant uses its other half, which no counter tells. Up to "
+        "The core itself was slower, as when another tenant uses its other half, which no counter tells; on a GPU it "
+        f"concerns calls that take at least {HOST_BOUND_SHARE:.0%} of their time to return. Up to "
         f"{MOST_SET_ASIDE:.0%} of a launch's rounds are set aside for it (`rounds_set_aside`) and raise nothing; where "
         "more were slow, all are kept.",
         "Measure on a host of your own, or in more launches; compare `host_loop_ms_median` between runs.",
         lambda o: _above(o.host_slowed_share, HOST_SLOWED_SHARE) and o.host_slowed_rounds > 1,
         BOTH,
+        host_bound_only=True,
     ),
     Flag(
         "other_load",
@@ -225,6 +230,15 @@ def raised(observation: Observation) -> list[str]:
     return [flag.name for flag in FLAGS if flag.raised(observation)]
 
 
-def disturbed(names: Collection[str], figure: str) -> bool:
-    """Whether one of these flags says that this figure, `latency` or `ratio`, was disturbed."""
-    return any(flag.name in names and figure in flag.disturbs for flag in FLAGS)
+def host_bound(host_share: float | None) -> bool:
+    """Whether the host decides how long a call takes; so on a CPU and where it is not known (None)."""
+    return host_share is None or host_share >= HOST_BOUND_SHARE
+
+
+def disturbed(names: Collection[str], figure: str, host_decides: bool = True) -> bool:
+    """Whether one of these flags says that this figure, `latency` or `ratio`, was disturbed.
+
+    `host_decides` tells whether the host decides the figure: a ratio's is one in either of its modes.
+    """
+    raised_flags = [flag for flag in FLAGS if flag.name in names and (host_decides or not flag.host_bound_only)]
+    return any(figure in flag.disturbs for flag in raised_flags)

@@ -232,3 +232,25 @@ def test_the_host_s_usual_speed_is_that_of_all_launches(outcome, report, loops, 
     row = made(several)
     assert (row["host_slowed_share"], row["rounds_set_aside"]) == (pytest.approx(share), 0)
     assert ("host_slowed" in (row["flags"] or "").split(";")) == flagged
+
+
+@pytest.mark.parametrize(
+    ("eager_s", "graph_s", "expected"),
+    [
+        (0.0019, 0.0001, ("disturbed", "ok", "disturbed")),  # the graph replays, eager waits for Python
+        (0.0001, 0.0001, ("ok", "ok", "ok")),
+        (0.0001, 0.00161, ("disturbed", "disturbed", "disturbed")),
+        (0.0001, 0.00159, ("ok", "ok", "ok")),
+        (None, None, ("disturbed", "disturbed", "disturbed")),  # not told
+    ],
+)
+def test_a_slow_host_concerns_what_it_decides(cell, report, eager_s, graph_s, expected):
+    loop = [3e-4] * 6 + [6e-4] * 6
+
+    def of(mode: str, host_s: float | None) -> Outcome:
+        reports = [report((0.002,) * 12, launch=0, worker="1", host_loop_s=loop, host_s=host_s)]
+        return Outcome(cell(mode=mode, device="gpu:0"), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
+
+    row = made(of("inductor", graph_s), of("eager", eager_s))
+    assert "host_slowed" in row["flags"].split(";")
+    assert statuses(row) == expected
