@@ -70,6 +70,10 @@ def _noise(field: str, limit: float) -> Callable[[Observation], bool]:
     return lambda o: o.noise is not None and _above(getattr(o.noise, field), limit)
 
 
+def _gpu(field: str, limit: float) -> Callable[[Observation], bool]:
+    return lambda o: o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu.get(field), limit)
+
+
 FLAGS = (
     Flag(
         "threads_exceeded",
@@ -188,13 +192,19 @@ FLAGS = (
         (LATENCY,),
     ),
     Flag(
+        "power_capped",
+        f"the power cap held the GPU's clock back in more than {THROTTLED_SHARE:.0%} of the readings",
+        "The GPU ran below its clock; the cell shows what the power limit allows, which disturbs no figure.",
+        "Check the power limit; on long compute-bound cells the cap is the machine's normal state.",
+        _gpu("power_capped_share", THROTTLED_SHARE),
+    ),
+    Flag(
         "throttled",
-        f"the GPU's clock was held back in more than {THROTTLED_SHARE:.0%} of the readings (`gpu_throttles` names why)",
-        "The GPU ran below its clock, for its power cap or its temperature; the cell shows what the limit allows.",
-        "Check power limit and cooling; on long compute-bound cells the power cap may be the machine's normal state.",
-        lambda o: (
-            o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu["throttled_share"], THROTTLED_SHARE)
-        ),
+        f"heat, the hardware or the power brake held the GPU's clock back in more than {THROTTLED_SHARE:.0%} of the "
+        "readings (`gpu_throttles` names why)",
+        "The GPU ran below its clock, for more than its power cap.",
+        "Check cooling and power supply.",
+        _gpu("throttled_share", THROTTLED_SHARE),
         (LATENCY,),
     ),
     Flag(

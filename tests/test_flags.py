@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from measurement import flags
+from measurement import flags, gpu
 from measurement.flags import FLAGS, Observation
 from measurement.noise import Noise
 
@@ -51,6 +51,10 @@ CASES = {
         Observation(threads=1, noise=noise(frequency_change=0.05)),
         Observation(threads=1, noise=noise(frequency_change=0.0501)),
     ),
+    "power_capped": (
+        Observation(threads=1, noise=noise(gpu={"power_capped_share": 0.05})),
+        Observation(threads=1, noise=noise(gpu={"power_capped_share": 0.0501})),
+    ),
     "throttled": (
         Observation(threads=1, noise=noise(gpu={"throttled_share": 0.05})),
         Observation(threads=1, noise=noise(gpu={"throttled_share": 0.0501})),
@@ -85,10 +89,22 @@ def test_a_single_slow_round_of_few_raises_nothing():
     assert flags.raised(Observation(threads=1, host_slowed_share=1 / 18, host_slowed_rounds=1)) == []
 
 
+def test_a_power_cap_disturbs_nothing():
+    assert not any(flags.disturbed(["power_capped"], figure) for figure in flags.BOTH)
+    assert flags.disturbed(["throttled"], flags.LATENCY)
+
+
+@pytest.mark.parametrize("reason", [0x08, 0x20, 0x40, 0x80])
+def test_every_other_reason_of_the_gpu_is_throttling(reason):
+    for bits, name in ((0x04, "power_capped"), (reason, "throttled")):
+        state = gpu.summarised([(1900, 3201, 700_000, 60, bits)])
+        assert flags.raised(Observation(threads=1, noise=noise(gpu=state.to_json()))) == [name]
+
+
 def test_flags_keep_the_list_s_order():
     loud = noise(
         other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
-        gpu={"throttled_share": 1.0},
+        gpu={"power_capped_share": 1.0, "throttled_share": 1.0},
     )  # fmt: skip
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, queue_share=0.1,
