@@ -49,7 +49,7 @@ def noise(outcome: Outcome) -> dict:
 
 def _drift(report: dict, launches: int) -> float | None:
     samples = counted(report)
-    return change_between_halves(samples, launches) if len(samples) >= flags.ROUNDS_WANTED else None
+    return change_between_halves(samples, launches) if len(samples) >= flags.DRIFT_ROUNDS else None
 
 
 def _slowed_rounds(reports: list[dict], counted_only: bool = False) -> list[bool]:
@@ -90,7 +90,8 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             threads=outcome.cell.threads,
             cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
             steady=report["steady"],
-            rounds=len(counted(report)),
+            rounds=len(report["samples"]),
+            minimum_rounds=profile.minimum_rounds,
             host_slowed_share=_share(host_slowed),
             host_slowed_rounds=sum(host_slowed),
             half_width=max(half_widths.values()),

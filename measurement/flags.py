@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from measurement.host import MOST_SET_ASIDE, SLOW
 from measurement.noise import Noise
 
-ROUNDS_WANTED = 10
+DRIFT_ROUNDS = 10  # fewer have too few batches for a test of drift
 THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6
 OTHER_LOAD_CORES = 0.1
@@ -31,7 +31,8 @@ class Observation:
     threads: int
     cpu_per_wall: float | None = None
     steady: bool = True
-    rounds: int = ROUNDS_WANTED
+    rounds: int | None = None  # of the launch, those set aside too
+    minimum_rounds: int = 1  # that the profile asks of a launch
     half_width: float | None = None  # relative
     queue_share: float | None = None  # of a sample, taken by filling and emptying the queue
     target_half_width: float = 1.0
@@ -101,10 +102,10 @@ FLAGS = (
     ),
     Flag(
         "few_rounds",
-        f"fewer than {ROUNDS_WANTED} rounds in the time budget",
-        "The interval rests on few samples; under six there is none.",
-        "Use PROFILE=standard or rigorous.",
-        lambda o: o.rounds < ROUNDS_WANTED,
+        "fewer rounds in a launch than the profile asks for (quick 6, else 10), because its time was over",
+        "The intervals rest on few rounds; of one or two launches with under six there is none.",
+        "Use a larger BUDGET, or PROFILE=standard or rigorous.",
+        lambda o: o.rounds is not None and o.rounds < o.minimum_rounds,
     ),
     Flag(
         "wide_interval",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -254,3 +255,19 @@ def test_a_slow_host_concerns_what_it_decides(cell, report, eager_s, graph_s, ex
     row = made(of("inductor", graph_s), of("eager", eager_s))
     assert "host_slowed" in row["flags"].split(";")
     assert statuses(row) == expected
+
+
+@pytest.mark.parametrize(
+    ("profile", "rounds", "flagged"), [("quick", 6, False), ("quick", 5, True), ("standard", 9, True)]
+)
+def test_few_rounds_are_fewer_than_the_profile_asks_for(outcome, profile, rounds, flagged):
+    context = dataclasses.replace(CONTEXT, profile=PROFILES[profile])
+    row = record(outcome(samples=(0.002,) * rounds), None, workloads.get("mlp"), "seed:0", PEAKS, context)
+    assert ("few_rounds" in (row["flags"] or "").split(";")) == flagged
+
+
+def test_rounds_that_were_set_aside_are_not_missing(outcome):
+    context = dataclasses.replace(CONTEXT, profile=PROFILES["standard"])
+    slow = outcome(samples=(0.002,) * 10, host_loop_s=[3e-4] * 8 + [6e-4] * 2)
+    row = record(slow, None, workloads.get("mlp"), "seed:0", PEAKS, context)
+    assert (row["rounds_set_aside"], "few_rounds" in (row["flags"] or "")) == (2, False)

@@ -22,7 +22,10 @@ CASES = {
     ),
     "threads_unused": (Observation(threads=4, cpu_per_wall=2.4), Observation(threads=4, cpu_per_wall=2.39)),
     "no_steady_state": (Observation(threads=1, steady=True), Observation(threads=1, steady=False)),
-    "few_rounds": (Observation(threads=1, rounds=10), Observation(threads=1, rounds=9)),
+    "few_rounds": (
+        Observation(threads=1, rounds=6, minimum_rounds=6),
+        Observation(threads=1, rounds=5, minimum_rounds=6),
+    ),
     "wide_interval": (
         Observation(threads=1, half_width=0.05, target_half_width=0.05),
         Observation(threads=1, half_width=0.0501, target_half_width=0.05),
@@ -107,9 +110,9 @@ def test_flags_keep_the_list_s_order():
         gpu={"power_capped_share": 1.0, "throttled_share": 1.0},
     )  # fmt: skip
     observation = Observation(
-        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, queue_share=0.1,
-        recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9, noise=loud,
-        explained_share=2.0, compared=False,
+        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, minimum_rounds=2, half_width=1.0, target_half_width=0.1,
+        queue_share=0.1, recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
+        noise=loud, explained_share=2.0, compared=False,
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
 
