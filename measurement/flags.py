@@ -30,7 +30,7 @@ class Observation:
 
     threads: int
     cpu_per_wall: float | None = None
-    steady: bool = True
+    steady: bool | None = None
     rounds: int | None = None  # of the launch, those set aside too
     minimum_rounds: int = 1  # that the profile asks of a launch
     half_width: float | None = None  # relative
@@ -94,10 +94,10 @@ FLAGS = (
     Flag(
         "no_steady_state",
         "warm-up reached its time cap before the last two thirds of its samples agreed (medians within 2 %, or within "
-        "scatter)",
+        "scatter), or while compile counters moved; not where calls are too long for any comparison",
         "Latency was still changing when sampling began.",
         "Use a profile with a longer warm-up, or quieten the machine.",
-        lambda o: not o.steady,
+        lambda o: o.steady is False,
         BOTH,
     ),
     Flag(

@@ -136,7 +136,7 @@ def test_a_graph_without_a_speedup_is_not_ok_by_its_latency(outcome):
     assert statuses(made(outcome())) == ("ok", "ok", None)
 
 
-@pytest.mark.parametrize(("steady", "expected"), [(True, "ok"), (False, "disturbed")])
+@pytest.mark.parametrize(("steady", "expected"), [(True, "ok"), (None, "ok"), (False, "disturbed")])
 def test_a_disturbed_warm_up_concerns_both_figures(outcome, steady, expected):
     assert statuses(made(outcome("inductor", steady=steady), outcome())) == (expected,) * 3
 

@@ -81,6 +81,7 @@ def test_a_flag_fires_beyond_its_threshold_and_alone(name):
 def test_what_is_not_known_raises_nothing():
     unknown = noise(other_load_cores=None, steal_share=None, frequency_change=None)
     assert flags.raised(Observation(threads=8)) == []
+    assert flags.raised(Observation(threads=8, steady=None)) == []
     assert flags.raised(Observation(threads=8, noise=unknown)) == []
 
 
