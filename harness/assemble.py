@@ -68,7 +68,7 @@ def record(
     half_widths = {name: found.relative_half_width if found else math.inf for name, found in figures.items()}
     raised = judgement.flags_of(outcome, half_widths, context.profile)
     row["flags"] = ";".join(raised) or None
-    return row | judgement.status(outcome, half_widths, raised, context.profile)
+    return row | judgement.status(outcome, baseline, half_widths, raised, context.profile)
 
 
 def _identity(outcome: Outcome, weights: str, context: Context) -> dict:

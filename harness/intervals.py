@@ -57,11 +57,12 @@ def _half_width_within(launches: Sequence[Sequence[float]]) -> float | None:
     return widening(length) * quantile(degrees) * error
 
 
-def change_between_halves(samples: Sequence[float]) -> float:
+def change_between_halves(samples: Sequence[float], launches: int = 1) -> float:
     """How far the median of the second half of ten or more samples lies from the first's, as a share; 0 within scatter.
 
-    Two tests on the medians of batches, each at 0.5 %: whether a line through them rises or falls, which shows a
-    trend, and Student's of the halves, which shows a step.
+    Two tests on the medians of batches, each at 0.5 % shared by as many launches as are looked at: whether a line
+    through them rises or falls, which shows a trend, and Student's of the halves, which shows a step. Both allow for
+    batches that are not independent by the factor that intervals have, `widening`.
     """
     half = len(samples) // 2
     parts = [[math.log(sample) for sample in part] for part in (samples[:half], samples[half:])]
@@ -73,6 +74,8 @@ def change_between_halves(samples: Sequence[float]) -> float:
     degrees = len(both) - 2
     variance = sum((len(part) - 1) * stdev(part) ** 2 for part in batches) / degrees
     error = math.sqrt(variance * sum(1 / len(part) for part in batches))
-    step = abs(fmean(batches[1]) - fmean(batches[0])) > quantile(degrees, 1 - CHANCE) * error
-    trend = linregress(range(len(both)), both).pvalue < CHANCE
+    bound = widening(half / len(batches[0])) * quantile(degrees, 1 - CHANCE / launches)
+    step = abs(fmean(batches[1]) - fmean(batches[0])) > bound * error
+    line = linregress(range(len(both)), both)
+    trend = abs(line.slope) > bound * line.stderr
     return abs(math.expm1(change)) if step or trend else 0.0

@@ -33,7 +33,7 @@ def noise(outcome: Outcome) -> dict:
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
         "host_loop_ms_median": 1e3 * median(loops) if loops else None,
-        "host_slowed_share": _slowed_share(outcome.reports),
+        "host_slowed_share": _share(_slowed_rounds(outcome.reports)),
         "rounds_set_aside": sum(len(r["samples"]) - len(counted(r)) for r in outcome.reports) if loops else None,
         "load_average": over_launches(seen, "load_average"),
         "other_load_cores": over_launches(seen, "other_load_cores"),
@@ -47,15 +47,28 @@ def noise(outcome: Outcome) -> dict:
     }
 
 
-def _drift(report: dict) -> float | None:
+def _drift(report: dict, launches: int) -> float | None:
     samples = counted(report)
-    return change_between_halves(samples) if len(samples) >= flags.ROUNDS_WANTED else None
+    return change_between_halves(samples, launches) if len(samples) >= flags.DRIFT_ROUNDS else None
 
 
-def _slowed_share(reports: list[dict]) -> float | None:
-    """The share of these launches' rounds in which the host was slower than usual; None where it was not timed."""
-    slow = [slow for report in reports for slow in host.slowed(report.get("host_loop_s", ()))]
-    return sum(slow) / len(slow) if slow else None
+def _slowed_rounds(reports: list[dict], counted_only: bool = False) -> list[bool]:
+    """For each of these launches' rounds whether the host was slower than usual; empty where it was not timed.
+
+    What is usual these launches say together: one that was slow throughout shows beside the others. With
+    `counted_only` without the rounds that were set aside.
+    """
+    launches = [(report.get("host_loop_s", ()), len(report["samples"])) for report in reports]
+    usual = host.usual_seconds([series for series, _ in launches])
+    slow = []
+    for series, rounds in launches:
+        indices = host.kept(series, rounds) if counted_only else range(rounds)
+        slow += [series[index] > host.SLOW * usual for index in indices if index < len(series)]
+    return slow
+
+
+def _share(rounds: list[bool]) -> float | None:
+    return sum(rounds) / len(rounds) if rounds else None
 
 
 def _queue_share(report: dict) -> float | None:
@@ -70,18 +83,21 @@ def _queue_share(report: dict) -> float | None:
 def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) -> list[str]:
     """Flags raised by any launch. `half_widths` are relative, by figure; infinite where there is no interval."""
     on_cpu = outcome.cell.device_kind == "cpu"
+    host_slowed = _slowed_rounds(outcome.reports, counted_only=True)
     found = set()
     for report in outcome.reports:
         observation = flags.Observation(
             threads=outcome.cell.threads,
             cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
             steady=report["steady"],
-            rounds=len(counted(report)),
-            host_slowed_share=_slowed_share([report]),
+            rounds=len(report["samples"]),
+            minimum_rounds=profile.minimum_rounds,
+            host_slowed_share=_share(host_slowed),
+            host_slowed_rounds=sum(host_slowed),
             half_width=max(half_widths.values()),
             target_half_width=profile.target_half_width,
             recompilations=report["recompilations"],
-            drift=_drift(report),
+            drift=_drift(report, len(outcome.reports)),
             queue_share=_queue_share(report),
             noise=Noise(**report["noise"]),
             compared=outcome.parity is not None,
@@ -109,8 +125,19 @@ def _how_far(parity: Parity) -> str:
     return f"{size}, a relative {found.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
 
 
-def status(outcome: Outcome, half_widths: dict[str, float], raised: list[str], profile: Profile) -> dict:
-    """How the cell ended, whether its figures are known as well as the profile promises, and what parity says."""
+def _host_bound(outcome: Outcome) -> bool:
+    """Whether the host decides this mode's latency."""
+    host_s = None if outcome.cell.device_kind == "cpu" else outcome.median_of("host_s")
+    return flags.host_bound(None if host_s is None else host_s / outcome.latency_s)
+
+
+def status(
+    outcome: Outcome, baseline: Outcome | None, half_widths: dict[str, float], raised: list[str], profile: Profile
+) -> dict:
+    """How the cell ended, whether its figures are known as well as the profile promises, and what parity says.
+
+    `baseline` is the group's eager outcome where it was measured.
+    """
     parity = outcome.parity
     row = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,
@@ -122,15 +149,18 @@ def status(outcome: Outcome, half_widths: dict[str, float], raised: list[str], p
     if parity and not parity.holds:
         reason = f"Outputs differ from {parity.reference}'s {_how_far(parity)}."
         return row | {"status": "mismatch", "reason": reason}
-    figures = {name: _of_figure(name, width, raised, profile) for name, width in half_widths.items()}
+    decides = {flags.LATENCY: _host_bound(outcome)}
+    decides[flags.RATIO] = decides[flags.LATENCY] or baseline is None or _host_bound(baseline)
+    disturbed = {name: flags.disturbed(raised, name, decides[name]) for name in half_widths}
+    figures = {name: _of_figure(width, disturbed[name], profile) for name, width in half_widths.items()}
     row |= {f"{name}_status": found for name, found in figures.items()}
     # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.
     if math.isinf(half_widths.get(flags.RATIO, 0.0)) or set(figures.values()) == {"noisy"}:
         return row | {"status": "noisy"}
-    return row | {"status": "disturbed" if any(flags.disturbed(raised, name) for name in figures) else "ok"}
+    return row | {"status": "disturbed" if any(disturbed.values()) else "ok"}
 
 
-def _of_figure(name: str, half_width: float, raised: list[str], profile: Profile) -> str:
+def _of_figure(half_width: float, disturbed: bool, profile: Profile) -> str:
     if half_width > profile.target_half_width:
         return "noisy"
-    return "disturbed" if flags.disturbed(raised, name) else "ok"
+    return "disturbed" if disturbed else "ok"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from measurement.host import MOST_SET_ASIDE, SLOW
 from measurement.noise import Noise
 
-ROUNDS_WANTED = 10
+DRIFT_ROUNDS = 10  # fewer have too few batches for a test of drift
 THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6
 OTHER_LOAD_CORES = 0.1
@@ -20,6 +20,8 @@ QUEUE_SHARE = 0.02
 THROTTLED_SHARE = 0.05
 ROUNDING = 1e-9  # a cell that sets the peak explains all of its time
 HOST_SLOWED_SHARE = 0.05
+# Of a call's time on a GPU, spent until the call returns: below, the device decides how long it takes, not the host.
+HOST_BOUND_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,16 @@ class Observation:
 
     threads: int
     cpu_per_wall: float | None = None
-    steady: bool = True
-    rounds: int = ROUNDS_WANTED
+    steady: bool | None = None
+    rounds: int | None = None  # of the launch, those set aside too
+    minimum_rounds: int = 1  # that the profile asks of a launch
     half_width: float | None = None  # relative
     queue_share: float | None = None  # of a sample, taken by filling and emptying the queue
     target_half_width: float = 1.0
     recompilations: int | None = None
     drift: float | None = None  # relative change of the median, second half of the rounds against the first
-    host_slowed_share: float | None = None  # of the rounds
+    host_slowed_share: float | None = None  # of all launches' rounds that count
+    host_slowed_rounds: int = 0  # how many these are
     noise: Noise | None = None
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
@@ -56,6 +60,7 @@ class Flag:
     remedy: str
     raised: Callable[[Observation], bool]
     disturbs: tuple[str, ...] = ()  # the figures that are not plainly ok with it
+    host_bound_only: bool = False  # and these only where the host decides them
 
 
 def _above(value: float | None, limit: float) -> bool:
@@ -64,6 +69,10 @@ def _above(value: float | None, limit: float) -> bool:
 
 def _noise(field: str, limit: float) -> Callable[[Observation], bool]:
     return lambda o: o.noise is not None and _above(getattr(o.noise, field), limit)
+
+
+def _gpu(field: str, limit: float) -> Callable[[Observation], bool]:
+    return lambda o: o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu.get(field), limit)
 
 
 FLAGS = (
@@ -85,18 +94,18 @@ FLAGS = (
     Flag(
         "no_steady_state",
         "warm-up reached its time cap before the last two thirds of its samples agreed (medians within 2 %, or within "
-        "scatter)",
+        "scatter), or while compile counters moved; not where calls are too long for any comparison",
         "Latency was still changing when sampling began.",
         "Use a profile with a longer warm-up, or quieten the machine.",
-        lambda o: not o.steady,
+        lambda o: o.steady is False,
         BOTH,
     ),
     Flag(
         "few_rounds",
-        f"fewer than {ROUNDS_WANTED} rounds in the time budget",
-        "The interval rests on few samples; under six there is none.",
-        "Use PROFILE=standard or rigorous.",
-        lambda o: o.rounds < ROUNDS_WANTED,
+        "fewer rounds in a launch than the profile asks for (quick 6, else 10), because its time was over",
+        "The intervals rest on few rounds; of one or two launches with under six there is none.",
+        "Use a larger BUDGET, or PROFILE=standard or rigorous.",
+        lambda o: o.rounds is not None and o.rounds < o.minimum_rounds,
     ),
     Flag(
         "wide_interval",
@@ -131,8 +140,8 @@ FLAGS = (
     ),
     Flag(
         "drift",
-        f"latency changed by more than {DRIFT:.0%} from the first half of the rounds to the second, beyond what "
-        "scatter explains in 99 of 100 cases",
+        f"latency changed by more than {DRIFT:.0%} from the first half of the rounds to the second, in any launch, "
+        "beyond what scatter explains in 99 of 100 cells; launches of under ten rounds are not tested",
         "The machine or the framework changed speed while measured; paired ratios suffer less than latencies.",
         "Let the machine reach a steady temperature and load, and measure again.",
         lambda o: _above(o.drift, DRIFT),
@@ -140,12 +149,16 @@ FLAGS = (
     ),
     Flag(
         "host_slowed",
-        f"a fixed loop of Python took over {SLOW} times its usual time in over {HOST_SLOWED_SHARE:.0%} of the rounds",
-        "The core itself was slower, as when another tenant uses its other half, which no counter tells. Up to "
-        f"{MOST_SET_ASIDE:.0%} of the rounds are set aside for it (`rounds_set_aside`), more than that are kept.",
+        f"a fixed loop of Python took over {SLOW} times its usual time in over {HOST_SLOWED_SHARE:.0%} of the rounds "
+        "that count, over all launches, and in more than one; usual is the lowest of the launches' lower quartiles",
+        "The core itself was slower, as when another tenant uses its other half, which no counter tells; on a GPU it "
+        f"concerns calls that take at least {HOST_BOUND_SHARE:.0%} of their time to return. Up to "
+        f"{MOST_SET_ASIDE:.0%} of a launch's rounds are set aside for it (`rounds_set_aside`) and raise nothing; where "
+        "more were slow, all are kept.",
         "Measure on a host of your own, or in more launches; compare `host_loop_ms_median` between runs.",
-        lambda o: _above(o.host_slowed_share, HOST_SLOWED_SHARE),
+        lambda o: _above(o.host_slowed_share, HOST_SLOWED_SHARE) and o.host_slowed_rounds > 1,
         BOTH,
+        host_bound_only=True,
     ),
     Flag(
         "other_load",
@@ -180,13 +193,19 @@ FLAGS = (
         (LATENCY,),
     ),
     Flag(
+        "power_capped",
+        f"the power cap held the GPU's clock back in more than {THROTTLED_SHARE:.0%} of the readings",
+        "The GPU ran below its clock; the cell shows what the power limit allows, which disturbs no figure.",
+        "Check the power limit; on long compute-bound cells the cap is the machine's normal state.",
+        _gpu("power_capped_share", THROTTLED_SHARE),
+    ),
+    Flag(
         "throttled",
-        f"the GPU's clock was held back in more than {THROTTLED_SHARE:.0%} of the readings (`gpu_throttles` names why)",
-        "The GPU ran below its clock, for its power cap or its temperature; the cell shows what the limit allows.",
-        "Check power limit and cooling; on long compute-bound cells the power cap may be the machine's normal state.",
-        lambda o: (
-            o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu["throttled_share"], THROTTLED_SHARE)
-        ),
+        f"heat, the hardware or the power brake held the GPU's clock back in more than {THROTTLED_SHARE:.0%} of the "
+        "readings (`gpu_throttles` names why)",
+        "The GPU ran below its clock, for more than its power cap.",
+        "Check cooling and power supply.",
+        _gpu("throttled_share", THROTTLED_SHARE),
         (LATENCY,),
     ),
     Flag(
@@ -222,6 +241,15 @@ def raised(observation: Observation) -> list[str]:
     return [flag.name for flag in FLAGS if flag.raised(observation)]
 
 
-def disturbed(names: Collection[str], figure: str) -> bool:
-    """Whether one of these flags says that this figure, `latency` or `ratio`, was disturbed."""
-    return any(flag.name in names and figure in flag.disturbs for flag in FLAGS)
+def host_bound(host_share: float | None) -> bool:
+    """Whether the host decides how long a call takes; so on a CPU and where it is not known (None)."""
+    return host_share is None or host_share >= HOST_BOUND_SHARE
+
+
+def disturbed(names: Collection[str], figure: str, host_decides: bool = True) -> bool:
+    """Whether one of these flags says that this figure, `latency` or `ratio`, was disturbed.
+
+    `host_decides` tells whether the host decides the figure: a ratio's is one in either of its modes.
+    """
+    raised_flags = [flag for flag in FLAGS if flag.name in names and (host_decides or not flag.host_bound_only)]
+    return any(figure in flag.disturbs for flag in raised_flags)

@@ -11,9 +11,10 @@ import os
 from dataclasses import asdict, dataclass
 from statistics import median
 
+POWER_CAP = 0x04  # how a GPU usually runs under long calls that compute; the other reasons are disturbances
 # Why a clock is below what was asked for; idleness and settings by the user are no disturbance.
 THROTTLES = {
-    0x04: "power cap",
+    POWER_CAP: "power cap",
     0x08: "hardware slowdown",
     0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown",
@@ -30,7 +31,8 @@ class GpuState:
     memory_mhz: float | None
     power_w: float | None
     temperature_c: float | None  # the highest
-    throttled_share: float | None  # of the readings in which the clock was held back
+    power_capped_share: float | None  # of the readings in which the power cap held the clock back
+    throttled_share: float | None  # in which heat, the hardware or the power brake did
     throttles: str | None  # for what reasons, separated by ';'
 
     def to_json(self) -> dict:
@@ -71,13 +73,15 @@ def summarised(readings: list[tuple]) -> GpuState | None:
     if not readings:
         return None
     sm, memory, power, temperature, reasons = ([v for v in column if v is not None] for column in zip(*readings))  # noqa: B905
-    held = [bits for bits in reasons if any(bits & reason for reason in THROTTLES)]
+    capped = [bits for bits in reasons if bits & POWER_CAP]
+    held = [bits for bits in reasons if any(bits & reason for reason in THROTTLES if reason != POWER_CAP)]
     names = [name for bit, name in THROTTLES.items() if any(bits & bit for bits in reasons)]
     return GpuState(
         sm_mhz=median(sm) if sm else None,
         memory_mhz=median(memory) if memory else None,
         power_w=median(power) / 1e3 if power else None,
         temperature_c=max(temperature) if temperature else None,
+        power_capped_share=len(capped) / len(reasons) if reasons else None,
         throttled_share=len(held) / len(reasons) if reasons else None,
         throttles=";".join(names) or None,
     )

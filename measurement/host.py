@@ -35,11 +35,14 @@ def loop_seconds(clock: Callable[[], float]) -> float:
     return min(middle - start, clock() - middle)
 
 
+def usual_seconds(launches: Sequence[Sequence[float]]) -> float | None:
+    """What the loop usually takes: the lowest of the launches' lower quartiles, since a whole launch may be slow."""
+    return min((quartiles(series)[0] for series in launches if series), default=None)
+
+
 def slowed(series: Sequence[float]) -> list[bool]:
     """For each round of a launch whether the loop took more than `SLOW` times its lower quartile over the launch."""
-    if not series:
-        return []
-    usual = quartiles(series)[0]
+    usual = usual_seconds([series])
     return [seconds > SLOW * usual for seconds in series]
 
 

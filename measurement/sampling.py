@@ -49,7 +49,7 @@ class Contender:
     synchronize_each_call: bool = True
     first_call_s: float = 0.0
     warmup_calls: int = 0
-    steady: bool = False
+    steady: bool | None = None  # None where the warm-up compared nothing
     calls_per_sample: int = 1
     samples: list[float] = field(default_factory=list)  # seconds per call, one a round
     single_calls: list[float] = field(default_factory=list)  # seconds of calls that were each waited for

@@ -156,7 +156,7 @@ COLUMNS = _columns(
     ("parity_tolerance", "float", "", "what parity_rel_rms_err may be (before version 4: parity_max_abs_err)"),
     ("parity_reference", "str", "", "numpy (in float64), or the cell whose outputs stood in for it; empty if none did"),
     ("host_loop_ms_median", "float", "ms", "a fixed loop of Python timed in every round: how fast the host ran"),
-    ("host_slowed_share", "float", "", "share of the rounds in which it took 1.25 times its usual time or more"),
+    ("host_slowed_share", "float", "", "share of rounds, set aside or not, in which it took over 1.25 times its usual"),
     ("rounds_set_aside", "int", "", "rounds that count for nothing because of that; at most a quarter of a launch's"),
     ("load_average", "float", "", "one-minute load average at the end of sampling"),
     ("other_load_cores", "float", "cores", "cores kept busy by other processes during sampling"),

@@ -21,8 +21,10 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
     The thirds grow with the warm-up, so what drifts slowly shows as well, and they are compared seldom: each time the
     samples have become half as many again, since who looks after every sample stops at the first chance agreement.
     Sets the number of calls a sample needs to last as long as the profile says: the latency seen last decides, and
-    with queued calls what the queue takes.
+    with queued calls what the queue takes. `steady` stays None where time was up before anything was compared and no
+    compile counter moved: a call of half a second has no six samples in two seconds.
     """
+    contender.steady = None
     queued = not contender.synchronize_each_call
     shortest = profile.queued_sample_seconds if queued else profile.sample_seconds
     deadline, shortest_span = clocks.wall() + profile.warmup_seconds, profile.warmup_seconds * profile.steady_span

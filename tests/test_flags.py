@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from measurement import flags
+from measurement import flags, gpu
 from measurement.flags import FLAGS, Observation
 from measurement.noise import Noise
 
@@ -22,7 +22,10 @@ CASES = {
     ),
     "threads_unused": (Observation(threads=4, cpu_per_wall=2.4), Observation(threads=4, cpu_per_wall=2.39)),
     "no_steady_state": (Observation(threads=1, steady=True), Observation(threads=1, steady=False)),
-    "few_rounds": (Observation(threads=1, rounds=10), Observation(threads=1, rounds=9)),
+    "few_rounds": (
+        Observation(threads=1, rounds=6, minimum_rounds=6),
+        Observation(threads=1, rounds=5, minimum_rounds=6),
+    ),
     "wide_interval": (
         Observation(threads=1, half_width=0.05, target_half_width=0.05),
         Observation(threads=1, half_width=0.0501, target_half_width=0.05),
@@ -32,8 +35,8 @@ CASES = {
     "program_differs": (Observation(threads=1), Observation(threads=1, program_differs=True)),
     "drift": (Observation(threads=1, drift=0.02), Observation(threads=1, drift=0.0201)),
     "host_slowed": (
-        Observation(threads=1, host_slowed_share=0.05),
-        Observation(threads=1, host_slowed_share=0.0501),
+        Observation(threads=1, host_slowed_share=0.05, host_slowed_rounds=2),
+        Observation(threads=1, host_slowed_share=0.0501, host_slowed_rounds=2),
     ),
     "other_load": (
         Observation(threads=1, noise=noise(other_load_cores=0.1)),
@@ -50,6 +53,10 @@ CASES = {
     "frequency": (
         Observation(threads=1, noise=noise(frequency_change=0.05)),
         Observation(threads=1, noise=noise(frequency_change=0.0501)),
+    ),
+    "power_capped": (
+        Observation(threads=1, noise=noise(gpu={"power_capped_share": 0.05})),
+        Observation(threads=1, noise=noise(gpu={"power_capped_share": 0.0501})),
     ),
     "throttled": (
         Observation(threads=1, noise=noise(gpu={"throttled_share": 0.05})),
@@ -74,6 +81,7 @@ def test_a_flag_fires_beyond_its_threshold_and_alone(name):
 def test_what_is_not_known_raises_nothing():
     unknown = noise(other_load_cores=None, steal_share=None, frequency_change=None)
     assert flags.raised(Observation(threads=8)) == []
+    assert flags.raised(Observation(threads=8, steady=None)) == []
     assert flags.raised(Observation(threads=8, noise=unknown)) == []
 
 
@@ -81,15 +89,31 @@ def test_one_thread_cannot_be_unused():
     assert flags.raised(Observation(threads=1, cpu_per_wall=0.1)) == []
 
 
+def test_a_single_slow_round_of_few_raises_nothing():
+    assert flags.raised(Observation(threads=1, host_slowed_share=1 / 18, host_slowed_rounds=1)) == []
+
+
+def test_a_power_cap_disturbs_nothing():
+    assert not any(flags.disturbed(["power_capped"], figure) for figure in flags.BOTH)
+    assert flags.disturbed(["throttled"], flags.LATENCY)
+
+
+@pytest.mark.parametrize("reason", [0x08, 0x20, 0x40, 0x80])
+def test_every_other_reason_of_the_gpu_is_throttling(reason):
+    for bits, name in ((0x04, "power_capped"), (reason, "throttled")):
+        state = gpu.summarised([(1900, 3201, 700_000, 60, bits)])
+        assert flags.raised(Observation(threads=1, noise=noise(gpu=state.to_json()))) == [name]
+
+
 def test_flags_keep_the_list_s_order():
     loud = noise(
         other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
-        gpu={"throttled_share": 1.0},
+        gpu={"power_capped_share": 1.0, "throttled_share": 1.0},
     )  # fmt: skip
     observation = Observation(
-        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, half_width=1.0, target_half_width=0.1, queue_share=0.1,
-        recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, noise=loud,
-        explained_share=2.0, compared=False,
+        threads=1, cpu_per_wall=2.0, steady=False, rounds=1, minimum_rounds=2, half_width=1.0, target_half_width=0.1,
+        queue_share=0.1, recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
+        noise=loud, explained_share=2.0, compared=False,
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
 

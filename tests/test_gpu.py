@@ -17,13 +17,13 @@ from measurement.sampling import Clocks
 def test_readings_are_summarised():
     state = summarised([(1980, 3201, 300_000, 40, 0), (1900, 3201, 500_000, 44, 0x4), (1700, 3201, 700_000, 47, 0x24)])
     assert (state.sm_mhz, state.memory_mhz, state.power_w, state.temperature_c) == (1900, 3201, 500, 47)
-    assert state.throttled_share == pytest.approx(2 / 3)
+    assert (state.power_capped_share, state.throttled_share) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
     assert state.throttles == "power cap;software thermal slowdown"
 
 
 def test_idleness_and_settings_by_the_user_hold_nothing_back():
     state = summarised([(345, 3201, 80_000, 30, 0x1 | 0x2 | 0x10 | 0x100)])
-    assert state.throttled_share == 0
+    assert state.power_capped_share == state.throttled_share == 0
     assert state.throttles is None
 
 

@@ -57,7 +57,21 @@ def test_warm_up_that_never_settles_ends_at_its_cap(machine):
 def test_warm_up_of_one_call_longer_than_the_cap_is_one_call(machine):
     contender = machine.contender("a", 10.0)
     warm_up(contender, PROFILE, machine.clocks)
-    assert (contender.warmup_calls, contender.steady, contender.calls_per_sample) == (1, False, 1)
+    assert (contender.warmup_calls, contender.steady, contender.calls_per_sample) == (1, None, 1)
+
+
+@pytest.mark.parametrize(("seconds", "calls", "steady"), [(0.5, 5, None), (0.39, 6, True)])
+def test_calls_too_few_to_compare_tell_nothing_of_steadiness(machine, seconds, calls, steady):
+    contender = machine.contender("a", seconds)
+    warm_up(contender, PROFILES["quick"], machine.clocks)
+    assert (contender.steady, contender.warmup_calls) == (steady, calls)
+
+
+def test_calls_that_compile_until_the_cap_are_unsteady_however_few(machine):
+    contender = machine.contender("a", 0.5)
+    contender.compilations = lambda: len(machine.called())
+    warm_up(contender, dataclasses.replace(PROFILE, warmup_seconds=2.0), machine.clocks)
+    assert contender.steady is False
 
 
 def test_warm_up_waits_for_the_compile_counter_to_rest(machine):
@@ -153,7 +167,7 @@ def test_a_stall_at_the_end_of_the_warm_up_leaves_no_single_calls(machine):
         "a", lambda call: stall if call == 3 else TICK, queue=2 * TICK, synchronize_each_call=False
     )
     warm_up(contender, PROFILE, machine.clocks)
-    assert (contender.steady, contender.calls_per_sample) == (False, 198)
+    assert (contender.steady, contender.calls_per_sample) == (None, 198)
 
 
 def test_a_compilation_may_end_the_warm_up(machine):
