@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import frameworks
 from frameworks.adapter import Unsupported
 from frameworks.group import GroupWork, Member, load_inputs
-from frameworks.profile import Profiler
+from frameworks.profile import Profile, Profiler
 from measurement.cells import Cell
 from measurement.profiles import EXPLAINED
-from measurement.sampling import take_rounds
+from measurement.sampling import take_rounds, time_calls
 from measurement.warm_up import warm_up
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
+CALLS_BEFORE = 5  # where a mode is profiled before it is timed
 
 
 class Explanation(GroupWork):
@@ -32,6 +33,7 @@ class Explanation(GroupWork):
     def __init__(self, worker: Worker, profiler: Profiler | None, group: dict):
         super().__init__(worker, group)
         self.profiler = profiler
+        self.profiles: dict[str, tuple[int, Profile]] = {}  # by cell: how many calls were profiled, and their profile
 
     def run(self) -> None:
         """Time the modes alternately and profile each; every cell ends in one message. Frees what the group held."""
@@ -52,6 +54,9 @@ class Explanation(GroupWork):
         if self.profiler is None:
             raise Unsupported(f"{self.worker.description.title} has no profiler here.")
         member = self.first_called(cell, weights, inputs)
+        if self.profiler.before_timing:
+            time_calls(member.contender, CALLS_BEFORE, self.worker.clocks)
+            self.profile(member, time_calls(member.contender, CALLS_BEFORE, self.worker.clocks))
         self.channel.phase(cell, "warm-up")
         warm_up(member.contender, EXPLAINED, self.worker.clocks)
         return member
@@ -69,20 +74,29 @@ class Explanation(GroupWork):
             members.clear()
 
     def explain(self, member: Member) -> None:
-        """Profile one mode and report it."""
+        """Profile one mode, if it is not yet, and report it."""
         cell, captured, samples = member.cell, member.captured, member.contender.samples
         latency = median(samples)
-        calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
-        self.channel.phase(cell, "profile")
-        folder = Path(self.group["traces"]) / cell.mode
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        profile = self.profiler.profile(member.step, self.adapter.synchronize, calls, folder)
+        if cell.id not in self.profiles:
+            self.profile(member, latency)
+        calls, profile = self.profiles[cell.id]
         self.channel.send(
             "cell", cell=cell.id, status="explained", latency_s=latency, samples_s=samples, calls=calls,
             profile=profile.to_json(), backend=captured.backend, detail=captured.detail,
             attention=self.attention(member),
         )  # fmt: skip
+
+    def profile(self, member: Member, latency: float) -> None:
+        """Profile calls that take about `latency` seconds each."""
+        calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
+        self.channel.phase(member.cell, "profile")
+        folder = Path(self.group["traces"]) / member.cell.mode
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.profiles[member.cell.id] = (
+            calls,
+            self.profiler.profile(member.step, self.adapter.synchronize, calls, folder),
+        )
 
     def attention(self, member: Member) -> list[dict]:
         """How the mode calls the attention operator; what cannot be told is in the worker's log."""

@@ -53,8 +53,11 @@ class Profiler(Protocol):
     """A framework's profiler: `frameworks/<name>/profiler.py` holds a class of this name.
 
     It is made once a process, before anything is compiled, with the folder into which the environment of
-    `Framework.dumps` has compilers write what they made.
+    `Framework.dumps` has compilers write what they made. With `before_timing` a mode is profiled after a few calls,
+    before it is timed; else after, since some frameworks do not take their profiler away without a trace.
     """
+
+    before_timing: bool = False
 
     def profile(self, step: Step, synchronize: Callable[[Any], None], calls: int, folder: Path) -> Profile:
         """Profile `calls` calls of a warm step; files for a trace viewer go into `folder`."""

@@ -169,7 +169,7 @@ def test_attention_is_found_however_it_is_computed(name, tmp_path):
     assert done.returncode == 0, done.stdout
     entries = explanation.explained(entries_in(tmp_path / "run"))
     entries = [found for found in entries if not found.get("control")]  # on a busy machine a graph may lose
-    assert len(entries) == 2, done.stdout
+    assert len(entries) == 1 + len(frameworks.describe(name).default_graph), done.stdout
     for found in entries:
         parts = explanation.of_class(found, "attention")
         innermost = [row for row in parts if classify(row[0]) == "matmul" and not row[0].endswith("::matmul")]

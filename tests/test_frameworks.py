@@ -14,6 +14,7 @@ from doubles.suite import Finished
 import frameworks
 from frameworks.description import Framework
 from harness import environments
+from measurement.regime import REGIMES
 from measurement.schema import MEASURED
 
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
@@ -86,7 +87,7 @@ def test_every_cell_is_measured_or_says_why_not(swept):
             assert record["reason"]
             mode = framework.mode(record["mode"])
             assert mode.devices == ("gpu",) or "inference" not in mode.passes or "cinn" in record["mode"] or (
-                "attention=fused" in record["parameters"]
+                "attention=fused" in record["parameters"] or "freezing" in record["mode"]  # nothing to freeze
             ), record["cell"]  # fmt: skip
     measured = {(r["workload"], r["implementation"], r["mode"]) for r in records if r["status"] in MEASURED}
     for mode in ("eager", *framework.default_graph):
@@ -145,8 +146,8 @@ def test_records_say_how_they_were_obtained(swept):
         assert record["device_name"]
         assert json.loads(record["settings"])
         assert record["peak_tflops"] > 0
-        assert record["peak_source"].startswith(f"measured here: {framework.name}")
-        assert record["regime"] in ("overhead", "bandwidth", "compute", "mixed")
+        assert f"peak_tflops: {framework.name} " in record["peak_source"]
+        assert record["regime"] in REGIMES
         assert record["first_call_s"] > 0
 
 
