@@ -48,6 +48,27 @@ def test_missing_is_empty_never_zero(run, record):
     assert tuple(row) == schema.NAMES
 
 
+def test_rewritten_records_are_on_disk_before_they_take_the_place_of_the_old(run, record, monkeypatch):
+    """A machine that stops must find either the old records or the new ones, whole."""
+    run.append_record(record())
+    events, replace, sync = [], os.replace, os.fsync
+
+    def noted_sync(descriptor):
+        events.append(("synced", os.fstat(descriptor).st_ino, os.fstat(descriptor).st_size))
+        sync(descriptor)
+
+    def noted_replace(source, target):
+        events.append(("replaced", os.stat(source).st_ino, os.stat(source).st_size))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    run._replace_records([one | {"reason": "another"} for one in run.records()])
+    assert [name for name, *_ in events] == ["synced", "replaced"]
+    assert events[0][1:] == events[1][1:]  # the same file, whole
+    assert run.records()[0]["reason"] == "another"
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_figure_that_is_no_number_is_refused(run, record, value):
     with pytest.raises(ValueError, match="what is not known is left empty"):
