@@ -125,20 +125,23 @@ class Executor:
             shutil.rmtree(cache, ignore_errors=True)
 
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
-        """What of a group the next launch has to measure, if anything."""
+        """What of a group the next launch has to measure, if anything.
+
+        With `stop_early` it needs none once the speedups are known well; without eager beside them, the latencies.
+        """
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
         if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
             return None  # before the run was interrupted
         if left is None or launch < self.profile.minimum_launches:
             return left
         baseline = outcomes.get(f"{left.cells[0].group_id}/eager")
-        widths = [
-            interval.relative_half_width if interval else float("inf")
-            for cell in left.cells
-            if cell.mode != "eager"
-            for interval in [assemble.speedup(outcomes[cell.id], baseline)]
-        ]
-        return left if self.profile.stop_early and max(widths, default=0.0) > self.profile.target_half_width else None
+        graphs = [outcomes[cell.id] for cell in left.cells if cell.mode != "eager"]
+        if baseline and not baseline.failure and graphs:
+            intervals = [assemble.speedup(graph, baseline) for graph in graphs]
+        else:
+            intervals = [outcomes[cell.id].latency for cell in left.cells]
+        width = max(interval.relative_half_width if interval else float("inf") for interval in intervals)
+        return left if self.profile.stop_early and width > self.profile.target_half_width else None
 
     def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int | None) -> None:
         """One launch of `groups`, begun again without the culprit when a worker dies; None is the priming launch."""

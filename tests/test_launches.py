@@ -2,7 +2,48 @@
 
 from __future__ import annotations
 
-from harness.outcomes import Outcome
+from types import SimpleNamespace
+
+import pytest
+
+from harness.execute import Executor
+from harness.outcomes import Failure, Outcome
+from harness.plan import Group
+from measurement.profiles import PROFILES
+
+RIGOROUS = PROFILES["rigorous"]
+STEADY = (0.002,) * RIGOROUS.minimum_launches
+DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_launches))
+
+
+@pytest.mark.parametrize(
+    ("eager", "graph", "another"),
+    [
+        (STEADY, None, False),
+        (DRIFTING, None, True),  # eager was asked for alone
+        (None, STEADY, False),  # the graph was asked for alone
+        (None, DRIFTING, True),
+        (Failure("oom", "Out of memory."), STEADY, False),
+        (Failure("oom", "Out of memory."), DRIFTING, True),
+        (STEADY, Failure("oom", "Out of memory."), False),
+        (DRIFTING, Failure("oom", "Out of memory."), True),
+        (DRIFTING, DRIFTING, False),  # both bore the same: the speedup is known
+        (STEADY, DRIFTING, True),
+    ],
+)
+def test_launches_are_added_until_the_speedup_is_known_or_else_the_latency(cell, report, eager, graph, another):
+    outcomes = {}
+    for mode, told in (("eager", eager), ("inductor", graph)):
+        outcome = Outcome(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
+        for launch, seconds in enumerate(told if isinstance(told, tuple) else ()):
+            outcome.reports.append(report((seconds,) * 10, launch=launch, worker=f"{launch}"))
+        if told:
+            outcomes[outcome.cell.id] = outcome
+    group = Group(tuple(outcome.cell for outcome in outcomes.values()), frozenset(outcomes))
+    executor = SimpleNamespace(profile=RIGOROUS)
+    left = Executor.unfinished(executor, group, outcomes, RIGOROUS.minimum_launches)
+    assert bool(left) is another
+    assert Executor.unfinished(executor, group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
 
 
 def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tmp_path):
