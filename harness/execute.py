@@ -41,11 +41,14 @@ class Executor:
     timeout_s: float
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
-    references: References = field(default_factory=References)
+    references: References = field(default=None)  # those of the run
     kept: dict[str, list[dict]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
     lane: Lane = ALONE  # where this one runs its launches; those of other lanes share all of the above but the ledger
+
+    def __post_init__(self) -> None:
+        self.references = self.references or References(self.run)
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
