@@ -35,8 +35,9 @@ def speedup(eager: dict, graph: dict) -> Interval | None:
     if eager.get("launch") == graph.get("launch") and len(samples[0]) == len(samples[1]):
         interval = batch_interval(log_ratios(*samples))
         return interval.map(math.exp) if interval else None
-    intervals = [batch_interval(times) for times in samples]
-    return independent_ratio(*intervals) if all(intervals) else None
+    # On logarithms: an interval of seconds that scatter widely may reach below zero.
+    intervals = [batch_interval(list(map(math.log, times))) for times in samples]
+    return independent_ratio(*(interval.map(math.exp) for interval in intervals)) if all(intervals) else None
 
 
 def loses(interval: Interval | None) -> bool:

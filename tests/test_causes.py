@@ -117,6 +117,8 @@ def test_samples_of_two_launches_are_not_paired():
     assert causes.speedup(entry("eager", 1.0), entry("inductor", 2.0)).relative_half_width < 1e-9  # round by round
     apart = causes.speedup(entry("eager", 1.0), entry("inductor", 2.0, launch="0002"))
     assert 0.48 < apart.low < 0.499 < 0.501 < apart.high < 0.52
+    wide = entry("inductor", 1.0, launch="0002", scatter=(0.1, 0.1, 0.1, 0.1, 0.1, 9.0, 9.0, 9.0, 9.0, 9.0))
+    assert 0 < causes.speedup(entry("eager", 1.0), wide).low < 0.5  # its interval in seconds would reach below zero
     assert causes.speedup({}, {}) is None  # profiles of before
 
 
