@@ -31,10 +31,12 @@ def test_records_are_appended_and_checked(run, record):
     assert run.records_path.read_bytes().startswith(before)
     assert [r["mode"] for r in run.records()] == ["eager", "graph"]
     assert set(run.records()[0]) == set(schema.NAMES)
-    for wrong in ({"colour": "red"}, {"status": "fine"}, {"threads": "two"}, {"threads": True}, {"status": "crash"}):
+    run.append_record(record(mode="another", latency_status="noisy", ratio_status="disturbed"))
+    wrongs = [{"colour": "red"}, {"status": "fine"}, {"threads": "two"}, {"threads": True}, {"status": "crash"}]
+    for wrong in (*wrongs, {"latency_status": "mismatch"}, {"ratio_status": "fine"}):
         with pytest.raises(ValueError):
             run.append_record(record(**wrong))
-    assert len(run.records()) == 2
+    assert len(run.records()) == 3
 
 
 def test_missing_is_empty_never_zero(run, record):
