@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -12,14 +14,25 @@ import workloads
 from harness.materials import Materials
 from harness.outcomes import Outcome, Parity
 from harness.plan import Group, at_unseen_length
+from harness.runs import Run
+from measurement.cells import Cell
 from measurement.parity import Difference, are_numbers, difference
+
+STANDING_IN = "references.json"
 
 
 @dataclass
 class References:
-    """Outputs that stand in for the oracle's where that would take too long: the first at a shape and dtype."""
+    """Outputs that stand in for the oracle's where that would take too long: the first at a shape and dtype.
 
-    standing_in: dict[tuple, tuple[str, dict]] = field(default_factory=dict)
+    Whose they are and where they lie is in a file of the run, so that a resumed run compares with the same ones.
+    """
+
+    run: Run
+    standing_in: dict[str, dict] = field(init=False)  # by shape and dtype: the cell, its name, the outputs' path
+
+    def __post_init__(self) -> None:
+        self.standing_in = self.run.read(STANDING_IN)
 
     def check(
         self,
@@ -31,28 +44,46 @@ class References:
         """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
 
         That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
-        compared with nothing itself, unless its outputs are no numbers.
+        compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
-        key = (workload.name, tuple(workload.oracle_parameters(group.parameters).items()), group.cells[0].pass_name)
+        key = [workload.name, workload.oracle_parameters(group.parameters), group.cells[0].pass_name]
         oracle = materials(group).reference
         for cell in group.cells:
             outcome = outcomes[cell.id]
             if outcome.failure or not outcome.reports:
                 continue
             outputs = [dict(np.load(report["outputs"])) for report in outcome.reports]
-            place = (*key, cell.dtype)
+            place = json.dumps([*key, cell.dtype])
+            known = None if oracle else self.known(place, cell)
             if oracle:
                 name, reference = "numpy", dict(np.load(oracle))
-            elif place in self.standing_in or not all(map(are_numbers, outputs)):
-                name, reference = self.standing_in.get(place, ("any other framework", {}))
+            elif known:
+                name, reference = known
+            elif not all(map(are_numbers, outputs)):
+                name, reference = "any other framework", {}
             else:
-                self.standing_in[place] = (f"{cell.framework} {cell.mode}", outputs[0])
+                self.keep(place, cell, outcome.reports[0]["outputs"])
                 continue
             worst = functools.reduce(Difference.worst, (difference(values, reference) for values in outputs))
             outcome.parity = Parity(worst, workload.tolerance[cell.dtype], name)
             other = at_unseen_length(group, unseen_seq)
             check_unseen(outcome, materials(other).reference if other else None)
+
+    def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
+        """The name and outputs of another cell that stands in; None without one, or if its file is gone."""
+        entry = self.standing_in.get(place)
+        if entry is None or entry["cell"] == cell.id:
+            return None
+        path = self.run.folder / entry["outputs"]
+        return (entry["name"], dict(np.load(path))) if path.exists() else None
+
+    def keep(self, place: str, cell: Cell, outputs: str) -> None:
+        """Let this cell stand in, unless another one does whose file is gone: nothing then takes its place."""
+        if self.standing_in.get(place, {"cell": cell.id})["cell"] == cell.id:  # or measured again, its record lost
+            path = Path(outputs).absolute().relative_to(self.run.folder.absolute())
+            self.standing_in[place] = {"cell": cell.id, "name": f"{cell.framework} {cell.mode}", "outputs": str(path)}
+            self.run.write(STANDING_IN, self.standing_in)
 
 
 def check_unseen(outcome: Outcome, oracle) -> None:

@@ -41,11 +41,14 @@ class Executor:
     timeout_s: float
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
-    references: References = field(default_factory=References)
+    references: References = field(default=None)  # those of the run
     kept: dict[str, list[dict]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
     lane: Lane = ALONE  # where this one runs its launches; those of other lanes share all of the above but the ledger
+
+    def __post_init__(self) -> None:
+        self.references = self.references or References(self.run)
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
@@ -125,20 +128,23 @@ class Executor:
             shutil.rmtree(cache, ignore_errors=True)
 
     def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
-        """What of a group the next launch has to measure, if anything."""
+        """What of a group the next launch has to measure, if anything.
+
+        With `stop_early` it needs none once the speedups are known well; without eager beside them, the latencies.
+        """
         left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
         if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
             return None  # before the run was interrupted
         if left is None or launch < self.profile.minimum_launches:
             return left
         baseline = outcomes.get(f"{left.cells[0].group_id}/eager")
-        widths = [
-            interval.relative_half_width if interval else float("inf")
-            for cell in left.cells
-            if cell.mode != "eager"
-            for interval in [assemble.speedup(outcomes[cell.id], baseline)]
-        ]
-        return left if self.profile.stop_early and max(widths, default=0.0) > self.profile.target_half_width else None
+        graphs = [outcomes[cell.id] for cell in left.cells if cell.mode != "eager"]
+        if baseline and not baseline.failure and graphs:
+            intervals = [assemble.speedup(graph, baseline) for graph in graphs]
+        else:
+            intervals = [outcomes[cell.id].latency for cell in left.cells]
+        width = max(interval.relative_half_width if interval else float("inf") for interval in intervals)
+        return left if self.profile.stop_early and width > self.profile.target_half_width else None
 
     def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int | None) -> None:
         """One launch of `groups`, begun again without the culprit when a worker dies; None is the priming launch."""

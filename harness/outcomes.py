@@ -90,11 +90,12 @@ class Outcome:
         return median(report["first_call_s"] for report in launches) if launches else None
 
     def take_over(self, kept: dict) -> None:
-        """Add what an interrupted run kept of one launch, where its outputs still exist."""
+        """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts."""
         if "failure" in kept:
             self.failure = Failure(**kept["failure"])
         elif Path(kept["report"]["outputs"]).exists():
             self.started_at, self.hello = kept["started_at"], kept["hello"]
+            self.forget(kept["report"]["launch"])  # half a group, measured again and interrupted again
             self.reports.append(kept["report"])
 
     def forget(self, launch: int | None) -> None:

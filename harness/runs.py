@@ -186,7 +186,10 @@ def write_compressed(path: Path, entries: Iterable[dict]) -> None:
 
 def _replace(path: Path, content: str | bytes) -> None:
     temporary = path.with_suffix(path.suffix + ".new")
-    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+    with open(temporary, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())  # else a machine that stops can leave the new name with nothing in it
     os.replace(temporary, path)
 
 

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
 from measurement.profiles import LEAD_IN_SHARE, SINGLE_CALLS_SHARE, Profile
@@ -156,7 +155,8 @@ def take_rounds(
     The budget is per contender and launch; it bounds the time of all contenders together, so that a slow mode does
     not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
-    Returns, a value a round, the mean of what `control` gave before each contender's turn; nothing without one.
+    Returns, a value a round, the largest of what `control` gave before each contender's turn; nothing without one. A
+    mean would hide one slow turn among many modes.
     """
     controls: list[float] = []
     for contender in contenders:
@@ -175,7 +175,7 @@ def take_rounds(
                 take_sample(contender, clocks)
                 take_single_calls(contender, clocks)
             rounds += 1
-            controls += [fmean(turns)] if turns else []
+            controls += [max(turns)] if turns else []
             on_round(rounds)
             spent = clocks.wall() - start
             if spent >= profile.maximum_seconds_per_cell * share:

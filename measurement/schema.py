@@ -218,6 +218,9 @@ def problem(record: dict) -> str | None:
         return f"unknown column {unknown[0]!r}"
     if record.get("status") not in STATUSES:
         return f"unknown status {record.get('status')!r}"
+    for name in ("latency_status", "ratio_status"):
+        if record.get(name) not in (None, *FIGURE_STATUSES):
+            return f"unknown {name} {record[name]!r}"
     for column in COLUMNS:
         value = record.get(column.name)
         if value is None:

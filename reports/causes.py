@@ -1,7 +1,8 @@
 """Why a graph mode loses to eager mode, as far as a control separates causes; else that it is not known.
 
 A control is the same cell with one thing changed. Where the loss stays, that thing is not its cause; where it goes, the
-cause is in what the control changed, and no closer than that.
+cause is in what the control changed, and no closer than that. A cell and its control are profiled in one process each,
+so their intervals do not hold how processes differ: what is claimed says so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
 
 MASK, PLAIN = "mask", "plain"
+EACH = "in one process each"  # what a claim rests on
 OTHER_MASK = {"none": "full", "full": "none"}
 IDENTITY = (
     "framework",
@@ -35,8 +37,9 @@ def speedup(eager: dict, graph: dict) -> Interval | None:
     if eager.get("launch") == graph.get("launch") and len(samples[0]) == len(samples[1]):
         interval = batch_interval(log_ratios(*samples))
         return interval.map(math.exp) if interval else None
-    intervals = [batch_interval(times) for times in samples]
-    return independent_ratio(*intervals) if all(intervals) else None
+    # On logarithms: an interval of seconds that scatter widely may reach below zero.
+    intervals = [batch_interval(list(map(math.log, times))) for times in samples]
+    return independent_ratio(*(interval.map(math.exp) for interval in intervals)) if all(intervals) else None
 
 
 def loses(interval: Interval | None) -> bool:
@@ -121,10 +124,10 @@ def _shows(
     beginning = f"{circumstances[0].upper()}{circumstances[1:]}, {mode} is {shown(interval)}"
     if interval.low > loss.high:
         if loses(interval):
-            return f"{beginning}: a part of the loss comes with {part}; the rest is not known.", False
-        return f"{beginning}: the loss comes with {part}.", True
+            return f"{beginning}: {EACH}, a part of the loss comes with {part}; the rest is not known.", False
+        return f"{beginning}: {EACH}, the loss comes with {part}.", True
     if loses(interval):
-        return f"{beginning}: the loss is there too, so {part} does not explain it.", False
+        return f"{beginning}: {EACH}, the loss is there too, so {part} does not explain it.", False
     return f"{beginning}: cannot tell whether the loss comes with {part}.", False
 
 

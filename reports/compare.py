@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ SAME_WITHIN = 0.02
 MOST_ROWS = 100
 _FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
-_ALIKE = {"weights": "weights", "tf32": "TF32 setting"}
+_ALIKE = {"weights": "weights", "tf32": "TF32 setting", "policies": "policies"}
 _STATE = ("status", "reason", *_ALIKE, "launches")
 _OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
 _HOST = "host_loop_ms_median"
@@ -32,7 +33,12 @@ SAME_HOST_WITHIN = 0.1
 _LATENCY = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
 _NOWHERE = (None,) * len(_STATE), (None,) * len(_LATENCY)  # what a run says of a cell that it has not
 # The columns of a record that a comparison looks at.
-COLUMNS_READ = tuple(dict.fromkeys(("cell", "run_id", *_OF_A_RUN, *_STATE, *_LATENCY, _HOST)))
+_MADE = "policies"  # of the settings
+COLUMNS_READ = tuple(
+    name
+    for name in dict.fromkeys(("cell", "run_id", *_OF_A_RUN, *_STATE, *_LATENCY, _HOST, "settings"))
+    if name != _MADE
+)
 COLUMNS = ("cell", "A, ms", "B, ms", "B over A", "95 % interval", "B is")
 
 
@@ -84,11 +90,19 @@ class _Side:
     """One run's records by the names of their cells: the state of each, and its latency with its interval."""
 
     def __init__(self, columns: Mapping[str, list]):
+        columns = {**columns, _MADE: list(map(_policies, columns["settings"]))}
         names = columns["cell"]
         states, latencies, kinds = (zip(*map(columns.get, part), strict=True) for part in (_STATE, _LATENCY, _OF_A_RUN))
         self.found = dict(zip(names, zip(states, latencies, strict=True), strict=True))
         self.count = Counter(names)
         self.kinds = [dict(zip(_OF_A_RUN, values, strict=True)) for values in dict.fromkeys(kinds)]
+
+
+@cache  # a few, over and over
+def _policies(settings: str | None) -> str | None:
+    """The choices of settings that a worker followed, as text; None where the record does not say."""
+    followed = json.loads(settings).get("policies") if settings else None
+    return followed and ", ".join(f"{name}={choice}" for name, choice in sorted(followed.items()))
 
 
 def compare(a: Mapping[str, list], b: Mapping[str, list], same_within: float = SAME_WITHIN) -> Comparison:

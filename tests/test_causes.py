@@ -54,18 +54,18 @@ def test_a_loss_that_goes_with_the_mask_comes_with_it():
     loss, mask = said(masked(1.0, 0.9))
     assert loss.startswith("inductor loses to eager: 0.417x (0.4")
     assert mask.startswith("With the mask given in both modes, inductor is 1.11x (1.1")
-    assert mask.endswith(": the loss comes with what is done where no mask is given.")
+    assert mask.endswith(": in one process each, the loss comes with what is done where no mask is given.")
 
 
 def test_a_loss_that_the_suite_s_own_model_has_not_comes_with_the_library_s():
     *_, model = said(plain(1.0, 0.9))
     assert model.startswith("In the suite's own model with the framework's fused attention, inductor is 1.11x")
-    assert model.endswith(": the loss comes with the library's model.")
+    assert model.endswith(": in one process each, the loss comes with the library's model.")
 
 
 def test_a_loss_that_stays_is_not_explained():
     _, mask, model, left = said(masked(1.0, 2.4), plain(1.0, 2.5))
-    assert "inductor is 0.417x (0.417 to 0.417): the loss is there too" in mask
+    assert "inductor is 0.417x (0.417 to 0.417): in one process each, the loss is there too" in mask
     assert mask.endswith(", so what is done where no mask is given does not explain it.")
     assert "the library's model does not explain it" in model
     assert left == "Not known: why inductor loses here; no control separates it."
@@ -73,7 +73,8 @@ def test_a_loss_that_stays_is_not_explained():
 
 def test_a_part_of_a_loss_leaves_the_rest_unknown():
     _, mask, left = said(masked(1.0, 1.2))
-    assert mask.endswith(": a part of the loss comes with what is done where no mask is given; the rest is not known.")
+    claim = "in one process each, a part of the loss comes with what is done where no mask is given"
+    assert mask.endswith(f": {claim}; the rest is not known.")
     assert left.startswith("Not known")
 
 
@@ -117,6 +118,8 @@ def test_samples_of_two_launches_are_not_paired():
     assert causes.speedup(entry("eager", 1.0), entry("inductor", 2.0)).relative_half_width < 1e-9  # round by round
     apart = causes.speedup(entry("eager", 1.0), entry("inductor", 2.0, launch="0002"))
     assert 0.48 < apart.low < 0.499 < 0.501 < apart.high < 0.52
+    wide = entry("inductor", 1.0, launch="0002", scatter=(0.1, 0.1, 0.1, 0.1, 0.1, 9.0, 9.0, 9.0, 9.0, 9.0))
+    assert 0 < causes.speedup(entry("eager", 1.0), wide).low < 0.5  # its interval in seconds would reach below zero
     assert causes.speedup({}, {}) is None  # profiles of before
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from statistics import median
@@ -74,6 +75,24 @@ def test_a_difference_below_two_percent_is_none_however_narrow_the_interval():
 )
 def test_what_cannot_be_compared_says_why(b, why):
     assert verdict(A, b) == (NOT_COMPARABLE, why)
+
+
+SPIN, SLEEP = (
+    {"settings": json.dumps({"a": choice, "policies": {"torch-openmp-idle": choice}})} for choice in ("spin", "sleep")
+)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (SPIN, SLEEP, (NOT_COMPARABLE, "the policies differ: torch-openmp-idle=spin and torch-openmp-idle=sleep")),
+        (SPIN, SPIN, (SLOWER, "")),
+        ({"settings": '{"a": 1}'}, SLEEP, (SLOWER, "")),  # older records do not say
+        ({}, SLEEP, (SLOWER, "")),
+    ],
+)
+def test_times_under_different_policies_are_not_of_the_same_thing(a, b, expected):
+    assert verdict(A | a, slower(1.5) | b) == expected
 
 
 def test_cells_of_one_run_only_and_cells_held_twice():

@@ -31,10 +31,12 @@ def test_records_are_appended_and_checked(run, record):
     assert run.records_path.read_bytes().startswith(before)
     assert [r["mode"] for r in run.records()] == ["eager", "graph"]
     assert set(run.records()[0]) == set(schema.NAMES)
-    for wrong in ({"colour": "red"}, {"status": "fine"}, {"threads": "two"}, {"threads": True}, {"status": "crash"}):
+    run.append_record(record(mode="another", latency_status="noisy", ratio_status="disturbed"))
+    wrongs = [{"colour": "red"}, {"status": "fine"}, {"threads": "two"}, {"threads": True}, {"status": "crash"}]
+    for wrong in (*wrongs, {"latency_status": "mismatch"}, {"ratio_status": "fine"}):
         with pytest.raises(ValueError):
             run.append_record(record(**wrong))
-    assert len(run.records()) == 2
+    assert len(run.records()) == 3
 
 
 def test_missing_is_empty_never_zero(run, record):
@@ -46,6 +48,27 @@ def test_missing_is_empty_never_zero(run, record):
     assert row["steal_share"] == "0.0"
     assert row["tf32"] == "false"
     assert tuple(row) == schema.NAMES
+
+
+def test_rewritten_records_are_on_disk_before_they_take_the_place_of_the_old(run, record, monkeypatch):
+    """A machine that stops must find either the old records or the new ones, whole."""
+    run.append_record(record())
+    events, replace, sync = [], os.replace, os.fsync
+
+    def noted_sync(descriptor):
+        events.append(("synced", os.fstat(descriptor).st_ino, os.fstat(descriptor).st_size))
+        sync(descriptor)
+
+    def noted_replace(source, target):
+        events.append(("replaced", os.stat(source).st_ino, os.stat(source).st_size))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    run._replace_records([one | {"reason": "another"} for one in run.records()])
+    assert [name for name, *_ in events] == ["synced", "replaced"]
+    assert events[0][1:] == events[1][1:]  # the same file, whole
+    assert run.records()[0]["reason"] == "another"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

@@ -13,6 +13,7 @@ from harness.comparison import References
 from harness.materials import Materials
 from harness.outcomes import Outcome
 from harness.plan import Group
+from harness.runs import Run
 from measurement.profiles import PROFILES
 
 
@@ -23,12 +24,13 @@ def parity(cell, report, tmp_path):
     For each whom it was compared with, and whether it holds; None for a cell that was compared with nothing.
     """
     materials = Materials(Path(), Path(), None, "seed:0")
-    references = References()
+    run = Run(tmp_path)
 
     def found(*measured: tuple[str, str, float]) -> list[tuple[str, bool] | None]:
-        results = []
-        for number, (dtype, mode, value) in enumerate(measured):
-            path = tmp_path / f"{number}.npz"
+        """As a run does that was begun or resumed."""
+        references, results = References(run), []
+        for dtype, mode, value in measured:
+            path = tmp_path / f"{len(list(tmp_path.glob('*.npz')))}.npz"
             np.savez(path, **{"0.output": np.full(4, value, np.float32)})
             one = cell(dtype=dtype, mode=mode)
             outcome = Outcome(one, reports=[report(outputs=str(path))])
@@ -65,3 +67,25 @@ def test_a_coarser_dtype_s_outputs_stand_in_for_no_finer_one_s(parity):
         ("bf16", "eager", 1.01), ("fp32", "inductor", 1.0), ("fp32", "eager", 1.0), ("bf16", "inductor", 1.0)
     )
     assert found == [None, None, ("torch inductor", True), ("torch eager", True)]
+
+
+def test_a_resumed_run_compares_with_what_stood_in_before_it_was_interrupted(parity):
+    assert parity(("fp32", "eager", 1.0), ("bf16", "inductor", 1.0)) == [None, None]
+    assert parity(("fp32", "inductor", 1.1), ("fp32", "cudagraphs", 1.0), ("bf16", "eager", 1.0)) == [
+        ("torch eager", False),
+        ("torch eager", True),
+        ("torch inductor", True),
+    ]
+
+
+def test_a_cell_that_stands_in_and_is_measured_again_is_not_compared_with_itself(parity):
+    assert parity(("fp32", "eager", 1.0)) == [None]
+    assert parity(("fp32", "eager", 2.0), ("fp32", "inductor", 2.0)) == [None, ("torch eager", True)]
+
+
+def test_nothing_takes_the_place_of_outputs_that_are_gone(parity, tmp_path):
+    """Else two cells of one run would be compared with different ones, and agree with neither's."""
+    assert parity(("fp32", "eager", 1.0)) == [None]
+    (tmp_path / "0.npz").rename(tmp_path / "moved.npz")
+    found = parity(("fp32", "inductor", 1.1), ("fp32", "cudagraphs", math.nan), ("fp32", "eager", 1.0))
+    assert found == [None, ("any other framework", False), None]

@@ -17,8 +17,9 @@ COLUMNS = (
 SENTENCES = (
     "The first call of a graph mode compiles. It has paid for itself once the calls after it have saved as much time: "
     "the break-even. A point left of the dashed line pays in a process that makes 1,000 calls.",
-    "What a call saves is eager's median × (1 − 1/speedup), where the speedup is the median of ratios taken pair by "
-    "pair, not the quotient of two medians. The CSV's break_even_calls is made from the two medians and may differ.",
+    "What a call saves is eager's median × (1 − 1/speedup), where the speedup is made of ratios taken pair by pair "
+    "(the geometric mean of the launches' medians), not the quotient of two medians. "
+    "The CSV's break_even_calls is made from the two medians and may differ.",
     "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster. "
     "“Cannot be told” is said where the range holds that number of calls.",
     "A mode whose speedup is not above 1, or not known, has no break-even and so no point. A mode whose first call "

@@ -12,8 +12,8 @@ from reports.sections import FEW_LAUNCHES, Material
 
 COLUMNS = ("shape", "mode", "eager, ms", "graph, ms", "speedup", "95 % interval", "the graph is")
 RATIOS = (
-    "The speedup is the median of ratios taken pair by pair (of three launches or more: the geometric mean of their "
-    "medians). So it is not the quotient of the two medians beside it, and may even lie on the other side of 1."
+    "The speedup is made of ratios taken pair by pair (the geometric mean of the launches' medians). So it is not the "
+    "quotient of the two medians beside it, and may even lie on the other side of 1."
 )
 SENTENCES = (
     "Speedup is eager's time over the graph's, from calls timed in turn in one process: above 1 the graph is faster, "

@@ -1,0 +1,57 @@
+"""Which launches of a cell count, and which are still to be made."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.execute import Executor
+from harness.outcomes import Failure, Outcome
+from harness.plan import Group
+from measurement.profiles import PROFILES
+
+RIGOROUS = PROFILES["rigorous"]
+STEADY = (0.002,) * RIGOROUS.minimum_launches
+DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_launches))
+
+
+@pytest.mark.parametrize(
+    ("eager", "graph", "another"),
+    [
+        (STEADY, None, False),
+        (DRIFTING, None, True),  # eager was asked for alone
+        (None, STEADY, False),  # the graph was asked for alone
+        (None, DRIFTING, True),
+        (Failure("oom", "Out of memory."), STEADY, False),
+        (Failure("oom", "Out of memory."), DRIFTING, True),
+        (STEADY, Failure("oom", "Out of memory."), False),
+        (DRIFTING, Failure("oom", "Out of memory."), True),
+        (DRIFTING, DRIFTING, False),  # both bore the same: the speedup is known
+        (STEADY, DRIFTING, True),
+    ],
+)
+def test_launches_are_added_until_the_speedup_is_known_or_else_the_latency(cell, report, eager, graph, another):
+    outcomes = {}
+    for mode, told in (("eager", eager), ("inductor", graph)):
+        outcome = Outcome(cell(mode=mode), failure=told if isinstance(told, Failure) else None)
+        for launch, seconds in enumerate(told if isinstance(told, tuple) else ()):
+            outcome.reports.append(report((seconds,) * 10, launch=launch, worker=f"{launch}"))
+        if told:
+            outcomes[outcome.cell.id] = outcome
+    group = Group(tuple(outcome.cell for outcome in outcomes.values()), frozenset(outcomes))
+    executor = SimpleNamespace(profile=RIGOROUS)
+    left = Executor.unfinished(executor, group, outcomes, RIGOROUS.minimum_launches)
+    assert bool(left) is another
+    assert Executor.unfinished(executor, group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
+
+
+def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tmp_path):
+    """Half a group was kept, measured again by the resumed run, and kept again when that was interrupted too."""
+    outcome = Outcome(cell())
+    outputs = tmp_path / "outputs.npz"
+    outputs.touch()
+    for launch, worker in ((0, "0001"), (1, "0001"), (1, "0002")):
+        one = report(launch=launch, worker=worker, outputs=str(outputs))
+        outcome.take_over({"started_at": "2026-01-01T00:00:00Z", "hello": {}, "report": one})
+    assert [(one["launch"], one["worker"]) for one in outcome.reports] == [(0, "0001"), (1, "0002")]
