@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+import frameworks
 from measurement.statistics import Interval
 from tests.benchmarks import against_by_hand as comparison
 
@@ -52,4 +53,4 @@ def test_a_users_script_has_nothing_of_the_suites(monkeypatch):
     asked.environment = "worker"
     variables, cpus = comparison.surroundings(asked, "paddle")
     assert variables["OMP_NUM_THREADS"] == "1"
-    assert variables["FLAGS_new_executor_serial_run"] == "1"
+    assert frameworks.describe("paddle").environment(1, "cpu").items() <= variables.items()
