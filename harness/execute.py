@@ -121,9 +121,8 @@ class Executor:
                 self.launch(bundle, list(bundle.groups), outcomes, cache, launch=None)
             for launch in range(self.profile.maximum_launches):
                 groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, launch))]
-                if not groups:
-                    break
-                self.launch(bundle, groups, outcomes, cache, launch)
+                if groups:  # else an interrupted run knew this launch, or the intervals are narrow enough
+                    self.launch(bundle, groups, outcomes, cache, launch)
         finally:
             shutil.rmtree(cache, ignore_errors=True)
 

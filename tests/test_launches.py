@@ -46,6 +46,24 @@ def test_launches_are_added_until_the_speedup_is_known_or_else_the_latency(cell,
     assert Executor.unfinished(executor, group, outcomes, RIGOROUS.minimum_launches - 1) is None  # it has a report
 
 
+def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tmp_path):
+    """A run that was interrupted in its last launch makes that one, though the first has nothing left to measure."""
+    quick = PROFILES["quick"]
+    outcome = Outcome(cell())
+    outcome.reports.append(report(launch=0, worker="0001"))
+    group, made = Group((outcome.cell,), frozenset({outcome.cell.id})), []
+    executor = SimpleNamespace(
+        profile=quick,
+        run=SimpleNamespace(folder=tmp_path),
+        lane=SimpleNamespace(alone=True),
+        sweep=SimpleNamespace(compile_cache="cold"),
+        launch=lambda bundle, groups, outcomes, cache, launch: made.append(launch),
+    )
+    executor.unfinished = lambda *told: Executor.unfinished(executor, *told)
+    Executor.run_launches(executor, SimpleNamespace(groups=(group,)), {outcome.cell.id: outcome})
+    assert made == list(range(1, quick.minimum_launches))
+
+
 def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tmp_path):
     """Half a group was kept, measured again by the resumed run, and kept again when that was interrupted too."""
     outcome = Outcome(cell())
