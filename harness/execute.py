@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import frameworks
@@ -13,7 +13,7 @@ from frameworks import policies
 from harness import assemble, yardsticks
 from harness.attempt import Attempt, Display
 from harness.comparison import References
-from harness.lanes import ALONE, Lane, run_side_by_side
+from harness.lanes import ALONE, Lane, serve
 from harness.ledger import Ledger
 from harness.materials import Materials
 from harness.outcomes import Context, Failure, Outcome
@@ -22,7 +22,7 @@ from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX, Cell
-from measurement.machine import allotted_cpus, cpu_assignment
+from measurement.machine import allotted_cpus, cpu_assignment, cpu_shares
 from measurement.peaks import Peaks
 from measurement.profiles import Profile
 
@@ -263,3 +263,21 @@ class Executor:
             row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
             self.run.append_record(row)
             self.display.record(row)
+
+
+def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
+    """Run the bundles on the sweep's GPUs. Each lane books its own time, which then goes into the executor's ledger."""
+    gpus, ledgers = executor.sweep.gpus, {}
+
+    def work(lane: Lane, bundle: Bundle) -> None:
+        context = replace(executor.context, side_by_side=lane.of, served_by=lane.served_by())
+        ledger = ledgers.setdefault(lane.number, Ledger())
+        ledger.enter("records")
+        replace(executor, lane=lane, context=context, ledger=ledger).run_bundle(bundle)
+        executor.run.write_csv()
+        ledger.enter("no launch left")
+
+    try:
+        serve(bundles, gpus, cpu_shares(len(gpus)), work)
+    finally:
+        executor.ledger.absorb(ledgers.values())

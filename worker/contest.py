@@ -7,14 +7,11 @@ import time
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from frameworks import gpu_figures, program
+from frameworks import program
 from frameworks.adapter import Step
-from frameworks.channel import Untrustworthy
-from frameworks.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
@@ -24,10 +21,11 @@ from measurement.noise import NoiseMeter
 from measurement.profiles import Profile
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
+from worker import gpu_figures
+from worker.channel import Untrustworthy
+from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
+from worker.station import Station
 from workloads.spec import sampled
-
-if TYPE_CHECKING:
-    from frameworks.worker import Worker
 
 PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
@@ -36,8 +34,8 @@ GPU_READING_SECONDS = 0.2
 class Contest(GroupWork):
     """The modes of one group, measured against each other."""
 
-    def __init__(self, worker: Worker, group: dict, profile: Profile, position: int, releases: bool):
-        super().__init__(worker, group)
+    def __init__(self, station: Station, group: dict, profile: Profile, position: int, releases: bool):
+        super().__init__(station, group)
         self.profile, self.position, self.releases = profile, position, releases
         self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
 
@@ -46,16 +44,16 @@ class Contest(GroupWork):
         cells, members = self.startable(), []
         weights, inputs = self.weights(), load_inputs(self.group["inputs"])
         for cell in cells:
-            with self.worker.reporting([cell]):
+            with self.station.reporting([cell]):
                 members.append(self.prepare(cell, weights, inputs))
-        if self.worker.job["launch"] is None:  # a priming launch only fills the compile caches
+        if self.station.job["launch"] is None:  # a priming launch only fills the compile caches
             for member in members:
                 self.channel.send("cell", cell=member.cell.id, status="primed")
             members.clear()
         for member in list(members):
             self.channel.phase(member.cell, "warm-up")
-            with self.worker.reporting([member.cell]) as trouble:
-                warm_up(member.contender, self.profile, self.worker.clocks)
+            with self.station.reporting([member.cell]) as trouble:
+                warm_up(member.contender, self.profile, self.station.clocks)
             if trouble:
                 members.remove(member)
         members += [self.control(members, **entry) for entry in self.group["controls"]] if members else []
@@ -89,11 +87,11 @@ class Contest(GroupWork):
 
     def check_synchronization(self, member: Member) -> None:
         """Raise `Untrustworthy` if `synchronize` returns early; once per mode, which is what it could depend on."""
-        if member.cell.mode in self.worker.synchronizing:
+        if member.cell.mode in self.station.synchronizing:
             return
-        self.worker.synchronizing.add(member.cell.mode)
+        self.station.synchronizing.add(member.cell.mode)
         share = outstanding_share(
-            member.step, self.adapter.synchronize, self.adapter.to_numpy, self.worker.clocks.wall, time.sleep
+            member.step, self.adapter.synchronize, self.adapter.to_numpy, self.station.clocks.wall, time.sleep
         )
         if share > OUTSTANDING_SHARE:
             raise Untrustworthy(
@@ -126,16 +124,16 @@ class Contest(GroupWork):
                 self.channel.mark(at_work[0].id)
 
             self.channel.phase(at_work[0], "sampling")
-            job = self.worker.job
+            job = self.station.job
             order = random.Random(f"{job['seed']}/{job['launch']}/{at_work[0].group_id}")
             for member in members:
                 member.contender = replace(
                     member.contender, samples=[], single_calls=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
-            with self.worker.reporting(at_work):
+            with self.station.reporting(at_work):
                 meter = NoiseMeter(job.get("own_cpus"))
                 contenders = [member.contender for member in members]
-                clocks, control = self.worker.clocks, partial(loop_seconds, self.worker.clocks.wall)
+                clocks, control = self.station.clocks, partial(loop_seconds, self.station.clocks.wall)
                 self.host_loop = take_rounds(contenders, self.profile, clocks, order, on_round, on_sample, control)
                 return {**meter.stop().to_json(), "gpu": _state(gpu)}
             members[:] = [member for member in members if member.cell is not at_work[0]]
@@ -145,12 +143,12 @@ class Contest(GroupWork):
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
         reports = {}
         for member in members:
-            with self.worker.reporting([member.cell]):
+            with self.station.reporting([member.cell]):
                 self.channel.phase(member.cell, "outputs")
                 reports[member.contender.name] = self.report(member, noise)
         reported = [member for member in members if member.contender.name in reports]
         for member in reported:  # after all reports, since modes may share compiled code
-            with self.worker.reporting([member.cell]) as trouble:
+            with self.station.reporting([member.cell]) as trouble:
                 reports[member.contender.name] |= {"unseen": self.unseen(member)}
             if trouble:
                 del reports[member.contender.name]
@@ -165,7 +163,7 @@ class Contest(GroupWork):
             return {}
         modes = [member for member in members if member.contender.name == member.cell.id]
         listed = {member.contender.name: self.listed(member) for member in modes}
-        graphs = [m for m in modes if self.worker.description.mode(m.cell.mode).graph]
+        graphs = [m for m in modes if self.station.description.mode(m.cell.mode).graph]
         eager = [listed[m.contender.name] for m in modes if m not in graphs]
         return {m.contender.name: program.verdict(eager, listed[m.contender.name]) for m in graphs}
 
@@ -210,7 +208,7 @@ class Contest(GroupWork):
         if member.cell.device_kind == "cpu":
             return {"latency_sync_s": None, "host_s": None, "device_s": None}
         self.channel.phase(member.cell, "device time")
-        return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.worker.clocks)
+        return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.station.clocks)
 
     def save_outputs(self, step: Step) -> str:
         """Outputs of the first calls, as the steady mode computes them; returns the file's path."""
@@ -220,7 +218,7 @@ class Contest(GroupWork):
             output = step()
             self.adapter.synchronize(output)
             values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}
-        folder = Path(self.worker.job["outputs"])
+        folder = Path(self.station.job["outputs"])
         path = folder / f"{len(list(folder.iterdir()))}.npz"
         np.savez(path, **values)
         return str(path)
@@ -239,10 +237,10 @@ class Contest(GroupWork):
         before = member.contender.compilations()
         contender = replace(member.contender, step=step)
         try:
-            first_call(contender, self.worker.clocks)
+            first_call(contender, self.station.clocks)
             compiled = None if before is None else member.contender.compilations() - before
-            time_calls(contender, CALLS_TO_CAPTURE, self.worker.clocks)
-            steady = time_calls(contender, contender.calls_per_sample, self.worker.clocks)
+            time_calls(contender, CALLS_TO_CAPTURE, self.station.clocks)
+            steady = time_calls(contender, contender.calls_per_sample, self.station.clocks)
             outputs = self.save_outputs(step)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
             return {"seq_len": length, "problem": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
