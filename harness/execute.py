@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,15 +17,17 @@ from harness.comparison import References
 from harness.lanes import ALONE, Lane, serve
 from harness.ledger import Ledger
 from harness.materials import Materials
-from harness.outcomes import Context, Failure, Outcome
+from harness.outcomes import Context, Failure, Kept, Outcome
 from harness.plan import Bundle, Group, Plan, at_unseen_length
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX, Cell
+from measurement.checked import Misfit, data_of, read
 from measurement.machine import allotted_cpus, cpu_assignment, cpu_shares
 from measurement.peaks import Peaks
 from measurement.profiles import Profile
+from measurement.protocol import MEASURE, PRIME, Ended, GroupJob, Hello, Job, OtherShape, Phase, Progress
 
 
 @dataclass
@@ -42,7 +45,7 @@ class Executor:
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
     references: References = field(default=None)  # those of the run
-    kept: dict[str, list[dict]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
+    kept: dict[str, list[Kept]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
     written: set[Group] = field(default_factory=set)
     ledger: Ledger = field(default_factory=Ledger)
     lane: Lane = ALONE  # where this one runs its launches; those of other lanes share all of the above but the ledger
@@ -62,7 +65,9 @@ class Executor:
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
         for entry in self.run.kept_reports():
-            self.kept.setdefault(entry["cell"], []).append(entry)
+            with contextlib.suppress(Misfit):  # what cannot be used is measured again
+                kept = read(Kept, entry)
+                self.kept.setdefault(kept.cell, []).append(kept)
         if self.sweep.gpus:
             run_side_by_side(self, plan.bundles)
         else:
@@ -105,7 +110,11 @@ class Executor:
         if group in self.written:
             return
         self.written.add(group)
-        self.references.check(group, outcomes, self.materials, self.sweep.unseen_seq)
+        try:
+            self.references.check(group, outcomes, self.materials, self.sweep.unseen_seq)
+        except Exception as error:  # one group's trouble is not the run's
+            for cell in group.cells:
+                outcomes[cell.id].failure = outcomes[cell.id].failure or Failure.over(error)
         wanted = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
         self.write(wanted, outcomes, self.materials(group).weights_name)
 
@@ -118,7 +127,7 @@ class Executor:
         cache = self.run.folder / "launches" / ("cache" if self.lane.alone else f"cache-{self.lane.number}")
         try:
             if self.sweep.compile_cache == "warm":
-                self.launch(bundle, list(bundle.groups), outcomes, cache, launch=None)
+                self.launch(bundle, list(bundle.groups), outcomes, cache, 0, PRIME)
             for launch in range(self.profile.maximum_launches):
                 groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, launch))]
                 if groups:  # else an interrupted run knew this launch, or the intervals are narrow enough
@@ -145,19 +154,19 @@ class Executor:
         width = max(interval.relative_half_width if interval else float("inf") for interval in intervals)
         return left if self.profile.stop_early and width > self.profile.target_half_width else None
 
-    def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int | None) -> None:
-        """One launch of `groups`, begun again without the culprit when a worker dies; None is the priming launch."""
-        for cell in [cell for group in groups for cell in group.cells]:
+    def launch(self, bundle, groups: list[Group], outcomes, cache: Path, launch: int, kind: str = MEASURE) -> None:
+        """One launch of `groups`, begun again without the culprit when a worker dies."""
+        for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
             outcomes[cell.id].forget(launch)  # half of a group, known from before an interruption
         while groups:
             folder = self.run.new_launch()
-            self.display.bundle(bundle, launch or 0)
+            self.display.bundle(bundle, launch)
             attempt = Attempt(folder, launch, outcomes)
-            measures = () if launch is None else self.yardsticks(bundle.first, outcomes)
+            measures = self.yardsticks(bundle.first, outcomes) if kind == MEASURE else ()
             failure = self.attempt(
                 attempt,
                 self.local_launch(bundle.first, folder, cache),
-                self.job(groups, measures, folder, launch),
+                self.job(kind, groups, measures, folder, launch),
                 None if measures else bundle,  # records tell the peaks, which are measured last
             )
             self.note_peaks(bundle.first, measures, outcomes)
@@ -187,21 +196,24 @@ class Executor:
             self.peaks[yardsticks.key(cell)] = found
             self.run.write("peaks.json", {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
-    def attempt(self, attempt: Attempt, launch: local.Launch, job: dict, settled: Bundle | None) -> Failure:
+    def attempt(self, attempt: Attempt, launch: local.Launch, job: Job, settled: Bundle | None) -> Failure:
         """Run one worker to its end; how it failed the cells it left out. Writes groups of `settled` as they finish."""
         try:
             self.ledger.enter("start")
-            for message in self.lane.messages(launch, job):
-                if message["type"] == "phase":
-                    self.ledger.enter(str(message.get("phase")))
-                attempt.handle(message, self.display)
-                if message["type"] == "hello":
-                    self.run.note_versions(job, message.get("installed"))
+            for data in self.lane.messages(launch, job.to_json()):
+                message = attempt.take(data)
+                if isinstance(message, Phase):
+                    self.ledger.enter(message.phase)
+                    self.display.phase(message.cell, message.phase)
+                elif isinstance(message, Progress):
+                    self.display.progress(message.rounds, message.seconds)
+                elif isinstance(message, Hello):
+                    self.run.note_versions(job.cells[0], message.installed)
                 while attempt.samples:
                     self.run.append_samples(attempt.samples.pop(0))
                 while attempt.kept:
-                    self.run.keep_report(attempt.kept.pop(0))
-                if settled and message["type"] == "cell":
+                    self.run.keep_report(data_of(attempt.kept.pop(0)))
+                if settled and (message is None or isinstance(message, Ended)):
                     self.finish_settled(settled, attempt.outcomes)
         except local.WorkerFailure as error:
             return Failure(error.status, str(error), local.log_tail(launch.log))
@@ -224,34 +236,25 @@ class Executor:
             timeout_s=self.timeout_s,
         )
 
-    def job(self, groups: list[Group], measures: tuple[Group, ...], folder: Path, launch: int | None) -> dict:
-        def described(group: Group) -> dict:
-            data = self.materials(group)
-            unseen = at_unseen_length(group, self.sweep.unseen_seq)
-            cells = [cell.to_json() for cell in group.cells]
-            controls = [asdict(control) for control in group.controls]
-            return {
-                "cells": cells,
-                "controls": controls,
-                "weights": str(data.weights),
-                "inputs": str(data.inputs),
-                "unseen": {"inputs": str(self.materials(unseen).inputs), "seq_len": self.sweep.unseen_seq}
-                if unseen
-                else None,
-            }
+    def job(self, kind: str, groups: list[Group], measures: tuple[Group, ...], folder: Path, launch: int) -> Job:
+        own_cpus = self.lane.cpus or allotted_cpus()
+        return Job(
+            kind,
+            framework=groups[0].cells[0].framework,
+            groups=tuple(map(self.group_job, groups)),
+            profile=self.profile,
+            folder=str(folder),
+            seed=self.sweep.seed,
+            launch=launch,
+            yardsticks=tuple(map(self.group_job, measures)),
+            force=self.sweep.force,
+            own_cpus=tuple(own_cpus) if own_cpus else None,
+        )
 
-        return {
-            "framework": groups[0].cells[0].framework,
-            "groups": [described(group) for group in groups],
-            "yardsticks": [described(group) for group in measures],
-            "profile": self.profile.to_json(),
-            "launch": launch,
-            "seed": self.sweep.seed,
-            "marker": str(folder / "marker"),
-            "outputs": str(folder / "outputs"),
-            "force": self.sweep.force,
-            "own_cpus": list(self.lane.cpus) or allotted_cpus(),
-        }
+    def group_job(self, group: Group) -> GroupJob:
+        data, other = self.materials(group), at_unseen_length(group, self.sweep.unseen_seq)
+        unseen = OtherShape(str(self.materials(other).inputs), self.sweep.unseen_seq) if other else None
+        return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
 
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in wanted:
@@ -260,7 +263,11 @@ class Executor:
                 baseline = None
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
             peaks = self.peaks.get(yardsticks.key(outcome.cell))
-            row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
+            try:
+                row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
+            except ArithmeticError as error:  # figures that are numbers and no measurement
+                outcome.failure = Failure.over(error)
+                row = assemble.record(outcome, None, workload, weights, peaks, self.context)
             self.run.append_record(row)
             self.display.record(row)
 

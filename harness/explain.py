@@ -21,8 +21,9 @@ from harness.outcomes import Failure
 from harness.plan import Bundle
 from harness.sweep import UsageError
 from launchers import local
-from measurement import kernels
+from measurement import kernels, protocol
 from measurement.cells import Cell
+from measurement.protocol import DUMPS, EXPLAIN, Explained, Failed, ProtocolError
 from reports import causes, explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
@@ -82,7 +83,7 @@ def take(planned: plan.Plan, executor: Executor, console: Console, control: bool
         if reason := planned.impossible.get(cell.id):
             console.print(f"{cell.id}: unsupported: {reason}", highlight=False, markup=False, soft_wrap=True)
             if control and cell.id not in done:  # that a control cannot be had is a part of the answer
-                entry = entry_of(cell, {"status": "unsupported", "reason": reason})
+                entry = entry_of(cell, Failed(cell.id, "unsupported", reason))
                 runs.append_line(folder / ENTRIES, entry | {"control": True})
     for bundle in planned.bundles:
         for entry in profiled(executor, bundle, done):
@@ -143,61 +144,57 @@ def profiled(executor: Executor, bundle: Bundle, done: set[str]):
         folder = executor.run.new_launch()
         launch = launch_for(executor, bundle.first, folder)
         try:
-            for message in local.run(launch, job_for(executor, groups, folder)):
-                if message["type"] == "cell" and message["cell"] in left:
-                    yield entry_of(left.pop(message["cell"]), message, folder.name)
+            for message in map(
+                protocol.message, local.run(launch, executor.job(EXPLAIN, groups, (), folder, 0).to_json())
+            ):
+                if isinstance(message, Explained | Failed) and message.cell in left:
+                    yield entry_of(left.pop(message.cell), message, folder.name)
         except local.WorkerFailure as error:
             failure = Failure(error.status, str(error), local.log_tail(launch.log))
+        except ProtocolError as error:
+            failure = Failure("error", str(error), local.log_tail(launch.log))
         finally:
-            shutil.rmtree(folder / "dumps", ignore_errors=True)  # many files, and read already
+            shutil.rmtree(folder / DUMPS, ignore_errors=True)  # many files, and read already
     for cell in left.values():
         status, reason = (failure.status, failure.reason) if failure else ("crash", "The worker ended without a word.")
-        yield entry_of(cell, {"status": status, "reason": reason})
+        yield entry_of(cell, Failed(cell.id, status, reason))
 
 
 def launch_for(executor: Executor, cell: Cell, folder: Path) -> local.Launch:
     """As for a measurement, with compilers told to write down what they make."""
     launch = executor.local_launch(cell, folder, folder / "cache")
     for name, text in frameworks.describe(cell.framework).dumps.items():
-        added = text.format(folder=folder / "dumps")
+        added = text.format(folder=folder / DUMPS)
         launch.environment[name] = f"{os.environ.get(name, '')} {added}".strip()
     return launch
 
 
-def job_for(executor: Executor, groups: list, folder: Path) -> dict:
-    """A measuring job, with folders for what profilers and compilers write."""
-    job = executor.job(groups, (), folder, 0) | {"dumps": str(folder / "dumps")}
-    for index, group in enumerate(job["groups"]):
-        group["traces"] = str(folder / "traces" / str(index))
-    return job
-
-
-def entry_of(cell: Cell, message: dict, launch: str = "") -> dict:
+def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict:
     """The cell with its profile reduced to classes, or with the reason why it has none.
 
     Cells of one `launch` were timed in turn.
     """
-    entry = {**cell.to_json(), "cell": cell.id, "status": message["status"], "reason": message.get("reason")}
-    if message["status"] != "explained":
+    reason = message.reason if isinstance(message, Failed) else None
+    entry = {**cell.to_json(), "cell": cell.id, "status": message.status, "reason": reason}
+    if isinstance(message, Failed):
         return entry
-    profile = message["profile"]
     # On a GPU the profiler slows the host down and not the kernels, so idle time is what the call takes without it.
     # On a CPU it slows both alike.
-    whole = message["latency_s"] if cell.device_kind == "gpu" else profile["wall_s"]
-    idle = max(whole - profile["busy_s"], 0.0)
+    whole = message.latency_s if cell.device_kind == "gpu" else message.wall_s
+    idle = max(whole - message.busy_s, 0.0)
     cost = cost_of(cell)
     return entry | {
         "flops": {operator.operator_class: operator.flops for operator in cost.operators},
-        "latency_s": message["latency_s"],
-        "samples_s": message["samples_s"],
+        "latency_s": message.latency_s,
+        "samples_s": message.samples_s,
         "launch": launch,
-        "profiled_s": profile["wall_s"],
-        "busy_s": profile["busy_s"],
-        "calls": message["calls"],
-        "backend": message["backend"],
-        "detail": message["detail"],
-        "classes": kernels.by_class(profile["kernels"], idle),
-        "kernels": profile["kernels"],
-        "trace": profile["trace"],
-        "attention": message.get("attention", []),
+        "profiled_s": message.wall_s,
+        "busy_s": message.busy_s,
+        "calls": message.calls,
+        "backend": message.backend,
+        "detail": message.detail,
+        "classes": kernels.by_class(message.kernels, idle),
+        "kernels": message.kernels,
+        "trace": message.trace,
+        "attention": message.attention,
     }

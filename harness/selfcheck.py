@@ -29,9 +29,10 @@ from harness.execute import Executor
 from harness.fitness import Check, Trial
 from harness.materials import Store
 from harness.outcomes import Context, Outcome
-from harness.plan import Bundle, Control, Group
+from harness.plan import Bundle, Group
 from harness.progress import Silent
 from measurement import machine
+from measurement.protocol import Control
 
 DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
@@ -107,7 +108,7 @@ def check_framework(framework: str, device: str, threads: int, repeats: int, pro
         return [], [Check(framework, "it runs", failures[0].reason, False)]
     trials = [trial for group in groups for trial in trials_of(group, outcomes)]
     checks = fitness.trial_checks(trials)
-    cores = [median(report["cpu_per_wall"] for report in outcomes[g.cells[0].id].reports) for g in groups]
+    cores = [median(report.cpu_per_wall for report in outcomes[g.cells[0].id].reports) for g in groups]
     if device == "cpu":
         checks.append(fitness.threads_check(framework, threads, cores))
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]

@@ -53,32 +53,35 @@ def cell():
 @pytest.fixture
 def report():
     """Make one launch's report of a cell, as a worker sends it; ten samples of 2 ms unless told otherwise."""
+    from measurement.noise import Noise
+    from measurement.protocol import Captured, Report
+
     quiet = dict(
         seconds=1.0, other_load_cores=0.0, steal_share=0.0, involuntary_switches_per_s=0.0, frequency_change=0.0,
         load_average=0.5,
     )  # fmt: skip
-    capture = dict(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="")
+    capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub")
 
-    def make(samples=(0.002,) * 10, launch: int = 0, noise: dict | None = None, **changes) -> dict:
-        return {
-            "launch": launch,
+    def make(samples=(0.002,) * 10, noise: dict | None = None, **changes) -> Report:
+        fields = {
+            "cell": "",
             "prepare_s": 0.5,
             "first_call_s": 0.1,
             "warmup_calls": 20,
             "steady": True,
             "calls_per_sample": 10,
-            "samples": list(samples),
-            "host_loop_s": [0.00025] * len(samples),
+            "samples": tuple(samples),
+            "host_loop_s": (0.00025,) * len(samples),
             "timed_s": 10 * sum(samples),
             "cpu_per_wall": 1.9,
             "recompilations": 0,
             "capture": capture,
-            "peak_memory_bytes": None,
-            "noise": {**quiet, **(noise or {})},
+            "noise": Noise(**{**quiet, **(noise or {})}),
             "position": 1,
             "outputs": "",
             **changes,
         }
+        return Report(**fields)
 
     return make
 

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from measurement.cells import YARDSTICK_PREFIX, Cell
-from measurement.profiles import YARDSTICK, Profile
+from measurement.profiles import YARDSTICK
+from measurement.protocol import DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase
 from worker.channel import Channel
 from worker.contest import Contest
 from worker.explanation import Explanation, load_profiler
@@ -21,45 +22,42 @@ from worker.station import Station
 
 def work(station: Station) -> None:
     """Do the job's groups one after the other; each cell is reported as soon as its group is done."""
-    every_cell = [Cell.from_json(cell) for group in station.job["groups"] for cell in group["cells"]]
-    station.channel.send("phase", cell=None, phase="import")
-    with station.reporting(every_cell) as trouble:
-        station.start(every_cell[0])
+    cells = station.job.cells
+    station.channel.send(Phase(None, "import"))
+    with station.reporting(cells) as trouble:
+        station.start(cells[0])
     if trouble:
         return
-    if "dumps" in station.job:
-        explain(station, every_cell)
-    else:
-        measure(station, every_cell[0].device_kind)
-    station.channel.send("done")
+    (explain if station.job.kind == EXPLAIN else measure)(station, cells)
+    station.channel.send(Done())
 
 
-def measure(station: Station, device_kind: str) -> None:
+def measure(station: Station, cells: list[Cell]) -> None:
     """Time the groups, then the yardsticks."""
-    profile = Profile(**station.job["profile"])
-    groups = station.job["groups"]
-    for position, group in enumerate(groups, start=1):
+    job = station.job
+    for position, group in enumerate(job.groups, start=1):
         # Small yardsticks need no room on a CPU, and after them the process ends.
-        releases = position < len(groups) or device_kind == "gpu"
-        Contest(station, group, profile, position, releases).run()
+        releases = position < len(job.groups) or cells[0].device_kind == "gpu"
+        Contest(station, group, job.profile, position, releases).run()
     # Last, so that the yardstick disturbs nothing that is measured by it.
     station.channel.prefix = YARDSTICK_PREFIX
-    for group in station.job["yardsticks"]:
+    for group in job.yardsticks:
         Contest(station, group, YARDSTICK, position=0, releases=False).run()
 
 
-def explain(station: Station, every_cell: list[Cell]) -> None:
+def explain(station: Station, cells: list[Cell]) -> None:
     """Profile the groups instead of timing them."""
-    with station.reporting(every_cell) as trouble:
-        profiler = load_profiler(station.job["framework"], station.job["dumps"])
-    for group in [] if trouble else station.job["groups"]:
-        Explanation(station, profiler, group).run()
+    job, folder = station.job, Path(station.job.folder)
+    with station.reporting(cells) as trouble:
+        profiler = load_profiler(job.framework, folder / DUMPS)
+    for index, group in enumerate([] if trouble else job.groups):
+        Explanation(station, profiler, group, folder / TRACES / str(index)).run()
 
 
 def main() -> None:
     job_path, results = sys.argv[1:3]
-    job = json.loads(Path(job_path).read_text())
-    work(Station(job, Channel(results, job["marker"])))
+    job = Job.from_json(json.loads(Path(job_path).read_text()))
+    work(Station(job, Channel(results, str(Path(job.folder) / MARKER))))
     # All is written; taking a framework down in good order can last for seconds.
     sys.stdout.flush()
     sys.stderr.flush()

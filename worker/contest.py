@@ -17,8 +17,9 @@ from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
 from measurement.gpu import GpuMeter
 from measurement.host import loop_seconds
-from measurement.noise import NoiseMeter
+from measurement.noise import Noise, NoiseMeter
 from measurement.profiles import Profile
+from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
 from worker import gpu_figures
@@ -34,7 +35,7 @@ GPU_READING_SECONDS = 0.2
 class Contest(GroupWork):
     """The modes of one group, measured against each other."""
 
-    def __init__(self, station: Station, group: dict, profile: Profile, position: int, releases: bool):
+    def __init__(self, station: Station, group: GroupJob, profile: Profile, position: int, releases: bool):
         super().__init__(station, group)
         self.profile, self.position, self.releases = profile, position, releases
         self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
@@ -42,13 +43,13 @@ class Contest(GroupWork):
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
         cells, members = self.startable(), []
-        weights, inputs = self.weights(), load_inputs(self.group["inputs"])
+        weights, inputs = self.weights(), load_inputs(self.group.inputs)
         for cell in cells:
             with self.station.reporting([cell]):
                 members.append(self.prepare(cell, weights, inputs))
-        if self.station.job["launch"] is None:  # a priming launch only fills the compile caches
+        if self.station.job.kind == PRIME:
             for member in members:
-                self.channel.send("cell", cell=member.cell.id, status="primed")
+                self.channel.send(Primed(member.cell.id))
             members.clear()
         for member in list(members):
             self.channel.phase(member.cell, "warm-up")
@@ -56,7 +57,7 @@ class Contest(GroupWork):
                 warm_up(member.contender, self.profile, self.station.clocks)
             if trouble:
                 members.remove(member)
-        members += [self.control(members, **entry) for entry in self.group["controls"]] if members else []
+        members += [self.control(members, control) for control in self.group.controls] if members else []
         noise = self.sample(members)
         self.send_reports(members, noise)
         members.clear()
@@ -67,20 +68,20 @@ class Contest(GroupWork):
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode, make its first call, and see to what must be known before it is timed."""
         member = self.first_called(cell, weights, inputs)
-        if self.group["controls"]:  # these wait for each call, so what they stand beside does as well
+        if self.group.controls:  # these wait for each call, so what they stand beside does as well
             member.contender.synchronize_each_call = True
         self.channel.phase(cell, "checks")
         member.peak_bytes = member.memory.peak_bytes(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
-    def control(self, members: list[Member], id: str, of: str, delay: float, own_timer: bool) -> Member:
-        """A second contender on the warm step of the cell `of`: the same, slower, or under another timer."""
-        origin = next(member for member in members if member.cell.id == of)
-        contender = replace(origin.contender, name=id)
-        if delay:
-            contender.step = delayed(origin.step, contender.synchronize, delay)
-        if own_timer:
+    def control(self, members: list[Member], control: Control) -> Member:
+        """A second contender on the warm step of a cell: the same, slower, or under another timer."""
+        origin = next(member for member in members if member.cell.id == control.of)
+        contender = replace(origin.contender, name=control.id)
+        if control.delay:
+            contender.step = delayed(origin.step, contender.synchronize, control.delay)
+        if control.own_timer:
             call = lambda: contender.synchronize(contender.step())  # noqa: E731
             contender.timer = self.adapter.own_timer(call) or independent_timer(call)
         return replace(origin, contender=contender)
@@ -99,7 +100,7 @@ class Contest(GroupWork):
                 "what would be timed is submitting the work, not doing it."
             )
 
-    def sample(self, members: list[Member]) -> dict:
+    def sample(self, members: list[Member]) -> Noise | None:
         """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin anew."""
         last_progress = last_reading = time.perf_counter()
         device = self.cells[0].device
@@ -113,7 +114,7 @@ class Contest(GroupWork):
             if time.perf_counter() - last_progress >= PROGRESS_SECONDS:
                 last_progress = time.perf_counter()
                 seconds = {member.contender.name: member.contender.samples[-1] for member in members}
-                self.channel.send("progress", rounds=rounds, seconds=seconds)
+                self.channel.send(Progress(rounds, seconds))
 
         while members:
             by_name = {member.contender.name: member.cell for member in members}
@@ -125,23 +126,23 @@ class Contest(GroupWork):
 
             self.channel.phase(at_work[0], "sampling")
             job = self.station.job
-            order = random.Random(f"{job['seed']}/{job['launch']}/{at_work[0].group_id}")
+            order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}")
             for member in members:
                 member.contender = replace(
                     member.contender, samples=[], single_calls=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
             with self.station.reporting(at_work):
-                meter = NoiseMeter(job.get("own_cpus"))
+                meter = NoiseMeter(job.own_cpus)
                 contenders = [member.contender for member in members]
                 clocks, control = self.station.clocks, partial(loop_seconds, self.station.clocks.wall)
                 self.host_loop = take_rounds(contenders, self.profile, clocks, order, on_round, on_sample, control)
-                return {**meter.stop().to_json(), "gpu": _state(gpu)}
+                return replace(meter.stop(), gpu=gpu.state() if gpu else None)
             members[:] = [member for member in members if member.cell is not at_work[0]]
-        return {}
+        return None
 
-    def send_reports(self, members: list[Member], noise: dict) -> None:
+    def send_reports(self, members: list[Member], noise: Noise | None) -> None:
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
-        reports = {}
+        reports: dict[str, Report] = {}
         for member in members:
             with self.station.reporting([member.cell]):
                 self.channel.phase(member.cell, "outputs")
@@ -149,13 +150,15 @@ class Contest(GroupWork):
         reported = [member for member in members if member.contender.name in reports]
         for member in reported:  # after all reports, since modes may share compiled code
             with self.station.reporting([member.cell]) as trouble:
-                reports[member.contender.name] |= {"unseen": self.unseen(member)}
+                name = member.contender.name
+                reports[name] = replace(reports[name], unseen=self.unseen(member))
             if trouble:
                 del reports[member.contender.name]
         for name, verdict in self.programs(reported).items():
-            reports.get(name, {}).update(verdict)
-        for cell_id, report in reports.items():
-            self.channel.send("cell", cell=cell_id, status="measured", **report)
+            if name in reports:
+                reports[name] = replace(reports[name], **verdict)
+        for report in reports.values():
+            self.channel.send(report)
 
     def programs(self, members: list[Member]) -> dict[str, dict]:
         """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
@@ -179,34 +182,35 @@ class Contest(GroupWork):
             return operations or "the framework does not show its operators"
         return tuple(operations)
 
-    def report(self, member: Member, noise: dict) -> dict:
+    def report(self, member: Member, noise: Noise) -> Report:
         contender, captured = member.contender, member.step.capture()
         before, after = contender.compilations_before, captured.compilations
-        return {
-            "prepare_s": member.prepare_s,
-            "first_call_s": contender.first_call_s,
-            "warmup_calls": contender.warmup_calls,
-            "steady": contender.steady,
-            "calls_per_sample": contender.calls_per_sample,
-            "samples": contender.samples,
-            "host_loop_s": self.host_loop,
-            "single_calls_s": contender.single_calls,
-            "timed_s": contender.wall_seconds,
-            "cpu_per_wall": contender.cpu_per_wall,
-            "recompilations": None if before is None or after is None else after - before,
-            "capture": asdict(captured),
-            "compiler": self.compilers[member.cell.id],
-            "peak_memory_bytes": member.peak_bytes,
-            "noise": noise,
+        return Report(
+            cell=contender.name,
+            prepare_s=member.prepare_s,
+            first_call_s=contender.first_call_s,
+            warmup_calls=contender.warmup_calls,
+            steady=contender.steady,
+            calls_per_sample=contender.calls_per_sample,
+            samples=tuple(contender.samples),
+            host_loop_s=tuple(self.host_loop),
+            single_calls_s=tuple(contender.single_calls),
+            timed_s=contender.wall_seconds,
+            cpu_per_wall=contender.cpu_per_wall,
+            recompilations=None if before is None or after is None else after - before,
+            capture=Captured(**asdict(captured)),
+            compiler=self.compilers[member.cell.id],
+            peak_memory_bytes=member.peak_bytes,
+            noise=noise,
             **self.beside(member),
-            "position": self.position,
-            "outputs": self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
-        }
+            position=self.position,
+            outputs=self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
+        )
 
     def beside(self, member: Member) -> dict:
         """Figures of a GPU that are taken apart from the samples, so that they disturb none."""
         if member.cell.device_kind == "cpu":
-            return {"latency_sync_s": None, "host_s": None, "device_s": None}
+            return {}
         self.channel.phase(member.cell, "device time")
         return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.station.clocks)
 
@@ -218,22 +222,21 @@ class Contest(GroupWork):
             output = step()
             self.adapter.synchronize(output)
             values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}
-        folder = Path(self.station.job["outputs"])
+        folder = Path(self.station.job.folder) / OUTPUTS
         path = folder / f"{len(list(folder.iterdir()))}.npz"
         np.savez(path, **values)
         return str(path)
 
-    def unseen(self, member: Member) -> dict | None:
+    def unseen(self, member: Member) -> Unseen | None:
         """What the first call at another shape costs, once the mode is warm, and its latency from then on.
 
         None where none is asked for.
         """
-        asked = self.group["unseen"]
-        if not asked or member.contender.name != member.cell.id:
+        other = self.group.unseen
+        if not other or member.contender.name != member.cell.id:
             return None
-        path, length = asked["inputs"], asked["seq_len"]
         self.channel.phase(member.cell, "unseen shape")
-        step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(path)])
+        step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(other.inputs)])
         before = member.contender.compilations()
         contender = replace(member.contender, step=step)
         try:
@@ -243,16 +246,11 @@ class Contest(GroupWork):
             steady = time_calls(contender, contender.calls_per_sample, self.station.clocks)
             outputs = self.save_outputs(step)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
-            return {"seq_len": length, "problem": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
-        return {
-            "seq_len": length,
-            "first_call_s": contender.first_call_s,
-            "latency_s": steady,
-            "compilations": compiled,
-            "outputs": outputs,
-        }
-
-
-def _state(gpu: GpuMeter | None) -> dict | None:
-    state = gpu.state() if gpu else None
-    return state.to_json() if state else None
+            return Unseen(other.seq_len, problem=" ".join(f"{type(error).__name__}: {error}".split())[:300])
+        return Unseen(
+            other.seq_len,
+            first_call_s=contender.first_call_s,
+            latency_s=steady,
+            compilations=compiled,
+            outputs=outputs,
+        )

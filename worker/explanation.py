@@ -14,6 +14,7 @@ from frameworks.adapter import Unsupported
 from frameworks.traces.profile import Profile, Profiler
 from measurement.cells import Cell
 from measurement.profiles import EXPLAINED
+from measurement.protocol import Explained, GroupJob
 from measurement.sampling import take_rounds, time_calls
 from measurement.warm_up import warm_up
 from worker.group import GroupWork, Member, load_inputs
@@ -27,15 +28,15 @@ CALLS_BEFORE = 5  # where a mode is profiled before it is timed
 class Explanation(GroupWork):
     """The modes of one group, profiled one after the other."""
 
-    def __init__(self, station: Station, profiler: Profiler | None, group: dict):
+    def __init__(self, station: Station, profiler: Profiler | None, group: GroupJob, traces: Path):
         super().__init__(station, group)
-        self.profiler = profiler
+        self.profiler, self.traces = profiler, traces
         self.profiles: dict[str, tuple[int, Profile]] = {}  # by cell: how many calls were profiled, and their profile
 
     def run(self) -> None:
         """Time the modes alternately and profile each; every cell ends in one message. Frees what the group held."""
         cells, members = self.startable(), []
-        weights, inputs = self.weights(), load_inputs(self.group["inputs"])
+        weights, inputs = self.weights(), load_inputs(self.group.inputs)
         for cell in cells:
             with self.station.reporting([cell]):
                 members.append(self.warm(cell, weights, inputs))
@@ -64,7 +65,7 @@ class Explanation(GroupWork):
         if not members:
             return
         self.channel.phase(cells[0], "sampling")
-        order = random.Random(f"{job['seed']}/{cells[0].group_id}")
+        order = random.Random(f"{job.seed}/{cells[0].group_id}")
         with self.station.reporting(cells) as trouble:
             take_rounds([member.contender for member in members], EXPLAINED, self.station.clocks, order)
         if trouble:
@@ -78,16 +79,17 @@ class Explanation(GroupWork):
             self.profile(member, latency)
         calls, profile = self.profiles[cell.id]
         self.channel.send(
-            "cell", cell=cell.id, status="explained", latency_s=latency, samples_s=samples, calls=calls,
-            profile=profile.to_json(), backend=captured.backend, detail=captured.detail,
-            attention=self.attention(member),
+            Explained(
+                cell.id, latency_s=latency, samples_s=tuple(samples), calls=calls, **vars(profile),
+                backend=captured.backend, detail=captured.detail, attention=tuple(self.attention(member)),
+            )
         )  # fmt: skip
 
     def profile(self, member: Member, latency: float) -> None:
         """Profile calls that take about `latency` seconds each."""
         calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
         self.channel.phase(member.cell, "profile")
-        folder = Path(self.group["traces"]) / member.cell.mode
+        folder = self.traces / member.cell.mode
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.profiles[member.cell.id] = (
@@ -107,7 +109,7 @@ class Explanation(GroupWork):
         return calls
 
 
-def load_profiler(framework: str, dumps: str) -> Profiler | None:
+def load_profiler(framework: str, dumps: Path) -> Profiler | None:
     """The framework's profiler, made before anything is compiled; None where it has none."""
-    Path(dumps).mkdir(parents=True, exist_ok=True)
-    return frameworks.load_profiler(framework, Path(dumps))
+    dumps.mkdir(parents=True, exist_ok=True)
+    return frameworks.load_profiler(framework, dumps)

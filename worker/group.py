@@ -11,6 +11,7 @@ import numpy as np
 import workloads
 from frameworks.adapter import Capture, Step, Unsupported
 from measurement.cells import Cell
+from measurement.protocol import GroupJob
 from measurement.sampling import Contender, first_call
 from worker.gpu_figures import MemoryMeter
 from worker.station import Station
@@ -34,16 +35,16 @@ class Member:
 class GroupWork:
     """The modes of one group in a worker. `group` is an entry of the worker's job."""
 
-    def __init__(self, station: Station, group: dict):
+    def __init__(self, station: Station, group: GroupJob):
         self.station, self.adapter, self.channel = station, station.adapter, station.channel
         self.group = group
         self.compilers: dict[str, dict] = {}  # their settings by cell
-        self.cells = [Cell.from_json(cell) for cell in group["cells"]]
+        self.cells = list(group.cells)
         self.workload = workloads.get(self.cells[0].workload, self.cells[0].pass_name)
 
     def weights(self) -> dict[str, np.ndarray]:
         """The canonical weights by name, mapped from their files."""
-        return {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group["weights"]).glob("*.npy"))}
+        return {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group.weights).glob("*.npy"))}
 
     def startable(self) -> list[Cell]:
         """The cells whose compiler is there, started; the others are reported. Before anything else of the group."""

@@ -12,6 +12,7 @@ import frameworks
 from frameworks import canary
 from frameworks.adapter import Adapter, Effective, Unsupported
 from measurement.cells import Cell
+from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks
 from worker.channel import Channel, classify
 
@@ -19,10 +20,10 @@ from worker.channel import Channel, classify
 class Station:
     """What all groups of a job have in common. `start` comes first; it is for the caller to be `reporting` then."""
 
-    def __init__(self, job: dict, channel: Channel):
+    def __init__(self, job: Job, channel: Channel):
         self.job, self.channel = job, channel
         self.clocks = Clocks()
-        self.description = frameworks.describe(job["framework"])
+        self.description = frameworks.describe(job.framework)
         self.adapter: Adapter
         self.effective: Effective
         self.synchronizing: set[str] = set()  # modes whose calls were seen to be done when synchronized
@@ -30,12 +31,12 @@ class Station:
 
     def start(self, cell: Cell) -> None:
         """Import the framework, check the device, and configure the process, which every cell of a job shares."""
-        self.adapter = frameworks.load_adapter(self.job["framework"])
+        self.adapter = frameworks.load_adapter(self.job.framework)
         reason = self.adapter.available(cell.device)
         if reason:
             raise Unsupported(reason)
         wrong = canary.problem(self.adapter.canary(cell.device))
-        if wrong and not self.job["force"]:
+        if wrong and not self.job.force:
             why = self.adapter.misfit(cell.device) or f"this build does not work on {cell.device}"
             raise Unsupported(f"{wrong}: {why.rstrip('.')}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
@@ -45,8 +46,8 @@ class Station:
                 f"{self.effective.threads}: the cell would not be what its name says."
             )
         self.sound = wrong is None
-        facts = {"versions": frameworks.versions(self.job["framework"]), "installed": frameworks.installed()}
-        self.channel.send("hello", **facts, effective=asdict(self.effective), canary=wrong)
+        versions, readback = frameworks.versions(self.job.framework), Readback(**asdict(self.effective))
+        self.channel.send(Hello(versions, readback, frameworks.installed(), wrong))
 
     @contextlib.contextmanager
     def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:
@@ -64,7 +65,7 @@ class Station:
             status, reason = classify(error)
             trouble.append(status)
             for cell in cells:
-                self.channel.send("cell", cell=cell.id, status=status, reason=reason)
+                self.channel.send(Failed(cell.id, status, reason))
             if status != "unsupported" and self.sound and not self.still_works(cells[0].device):
                 sys.exit(f"{cells[0].device} now computes wrongly or not at all: the next cells need a new process.")
 

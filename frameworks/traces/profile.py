@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,9 +27,6 @@ class Profile:
     wall_s: float
     busy_s: float
     trace: str | None = None
-
-    def to_json(self) -> dict:
-        return asdict(self)
 
 
 class Profiler(Protocol):
