@@ -12,10 +12,12 @@ from rich.console import Console
 import frameworks
 from harness import environments, plan, recordfile, runs, sweep, yardsticks
 from harness.execute import Executor
+from harness.launcher import Launcher
 from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Context, Failure
 from harness.progress import Bar, duration
+from harness.recorder import Recorder
 from harness.sweep import Sweep, UsageError
 from measurement import machine
 from reports import terminal
@@ -172,17 +174,9 @@ def execute(run, planned, wanted, finished, context, interpreters, store, ledger
     left = len(planned.cells) - len(finished)
     try:
         with Bar(console, left, estimates) as bar:
-            Executor(
-                run=run,
-                sweep=wanted,
-                profile=context.profile,
-                context=context,
-                display=bar,
-                interpreters=interpreters,
-                materials=store,
-                timeout_s=arguments.timeout,
-                ledger=ledger,
-            ).execute(planned, finished)
+            launcher = Launcher(run, wanted, context.profile, interpreters, store, arguments.timeout)
+            recorder = Recorder(run, context, bar, store, wanted.unseen_seq)
+            Executor(launcher, recorder, bar, ledger).execute(planned, finished)
     except KeyboardInterrupt:
         run.write_csv()
         done = len(run.records())

@@ -54,14 +54,17 @@ class References:
         other = at_unseen_length(group, unseen_seq)
         unseen = materials(other).reference if other else None
         for cell in group.cells:
-            outcome = outcomes[cell.id]
+            outcome, place = outcomes[cell.id], json.dumps([*key, cell.dtype])
             if outcome.failure or not outcome.reports:
                 continue
             try:
-                outcome.parity = self.parity(outcome, oracle, json.dumps([*key, cell.dtype]), workload)
+                outcome.parity = self.parity(outcome, oracle, place, workload)
                 check_unseen(outcome, unseen if outcome.parity else None)
             except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
                 outcome.failure = Failure.over(error)
+                continue
+            if outcome.parity is None:
+                self.keep(place, cell, outcome.reports[0].outputs)
 
     def parity(self, outcome: Outcome, oracle: dict | None, place: str, workload: Workload) -> Parity | None:
         """How far the outputs are from the reference's; None for those that stand in for it."""
@@ -74,7 +77,6 @@ class References:
         elif not all(map(are_numbers, outputs)):
             name, reference = "any other framework", {}
         else:
-            self.keep(place, outcome.cell, outcome.reports[0].outputs)
             return None
         worst = functools.reduce(Difference.worst, (difference(values, reference) for values in outputs))
         return Parity(worst, workload.tolerance[outcome.cell.dtype], name)

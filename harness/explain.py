@@ -15,7 +15,7 @@ import frameworks
 import workloads
 from harness import bench, plan, recordfile, runs, sweep
 from harness.costs import cost_of
-from harness.execute import Executor
+from harness.launcher import Launcher
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Failure
 from harness.plan import Bundle
@@ -45,17 +45,14 @@ def explain(arguments: argparse.Namespace) -> int:
     run = runs.Run(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
     run.write(FILE, {"given": given, "command": sys.argv, "started_at": runs.utc_now()})
-    executor = Executor(
-        run=run, sweep=wanted, profile=plan.profile_of(wanted), context=None, display=None, interpreters=interpreters,
-        materials=store, timeout_s=arguments.timeout, with_peaks=False,
-    )  # fmt: skip
+    launcher = Launcher(run, wanted, plan.profile_of(wanted), interpreters, store, arguments.timeout)
     try:
-        take(planned, executor, console)
+        take(planned, launcher, console)
         controls = plan.arranged(control_cells(entries_in(folder)), wanted, frozenset(done_in(folder)))
         if controls.bundles:
             console.print("A graph mode loses to eager mode: controls follow.", highlight=False)
             prepare(store, controls, console)
-        take(controls, executor, console, control=True)
+        take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is profiled is kept in {folder}.", soft_wrap=True)
         return INTERRUPTED
@@ -75,9 +72,9 @@ def prepare(store: Store, planned: plan.Plan, console: Console) -> None:
         raise UsageError(str(error)) from None
 
 
-def take(planned: plan.Plan, executor: Executor, console: Console, control: bool = False) -> None:
+def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool = False) -> None:
     """Profile what a plan holds and the folder lacks; each cell's entry is on disk before the next begins."""
-    folder = executor.run.folder
+    folder = launcher.run.folder
     done = done_in(folder)
     for cell in planned.cells:
         if reason := planned.impossible.get(cell.id):
@@ -86,7 +83,7 @@ def take(planned: plan.Plan, executor: Executor, console: Console, control: bool
                 entry = entry_of(cell, Failed(cell.id, "unsupported", reason))
                 runs.append_line(folder / ENTRIES, entry | {"control": True})
     for bundle in planned.bundles:
-        for entry in profiled(executor, bundle, done):
+        for entry in profiled(launcher, bundle, done):
             runs.append_line(folder / ENTRIES, entry | {"control": True} if control else entry)
             console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
 
@@ -132,27 +129,24 @@ def done_in(folder: Path) -> set[str]:
     return {entry["cell"] for entry in entries_in(folder)}
 
 
-def profiled(executor: Executor, bundle: Bundle, done: set[str]):
+def profiled(launcher: Launcher, bundle: Bundle, done: set[str]):
     """One entry for every cell of a bundle that has none: its profile by class, or why there is none."""
     groups = [group for group in bundle.groups if any(cell.id not in done for cell in group.cells)]
     left = {cell.id: cell for group in groups for cell in group.cells if cell.id not in done}
     if not left:
         return
-    broken = executor.interpreters[bundle.first.framework, bundle.first.device_kind]
-    failure = broken if isinstance(broken, Failure) else None
+    failure = launcher.obstacle(bundle)
     if failure is None:
-        folder = executor.run.new_launch()
-        launch = launch_for(executor, bundle.first, folder)
+        folder = launcher.run.new_launch()
+        start = start_of(launcher, bundle.first, folder)
         try:
-            for message in map(
-                protocol.message, local.run(launch, executor.job(EXPLAIN, groups, (), folder, 0).to_json())
-            ):
+            for message in map(protocol.message, launcher.messages(start, launcher.job(EXPLAIN, groups, folder))):
                 if isinstance(message, Explained | Failed) and message.cell in left:
                     yield entry_of(left.pop(message.cell), message, folder.name)
         except local.WorkerFailure as error:
-            failure = Failure(error.status, str(error), local.log_tail(launch.log))
+            failure = Failure(error.status, str(error), local.log_tail(start.log))
         except ProtocolError as error:
-            failure = Failure("error", str(error), local.log_tail(launch.log))
+            failure = Failure("error", str(error), local.log_tail(start.log))
         finally:
             shutil.rmtree(folder / DUMPS, ignore_errors=True)  # many files, and read already
     for cell in left.values():
@@ -160,13 +154,13 @@ def profiled(executor: Executor, bundle: Bundle, done: set[str]):
         yield entry_of(cell, Failed(cell.id, status, reason))
 
 
-def launch_for(executor: Executor, cell: Cell, folder: Path) -> local.Launch:
+def start_of(launcher: Launcher, cell: Cell, folder: Path) -> local.Launch:
     """As for a measurement, with compilers told to write down what they make."""
-    launch = executor.local_launch(cell, folder, folder / "cache")
+    start = launcher.start_of(cell, folder, folder / "cache")
     for name, text in frameworks.describe(cell.framework).dumps.items():
         added = text.format(folder=folder / DUMPS)
-        launch.environment[name] = f"{os.environ.get(name, '')} {added}".strip()
-    return launch
+        start.environment[name] = f"{os.environ.get(name, '')} {added}".strip()
+    return start
 
 
 def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict:

@@ -16,14 +16,17 @@ from rich.table import Table
 
 from harness import bench, plan, runs, sweep
 from harness.execute import Executor
+from harness.launcher import Launcher
 from harness.materials import Store
 from harness.outcomes import Context
 from harness.progress import Silent
+from harness.recorder import Recorder
 from harness.sweep import UsageError
 from measurement import machine
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
 
+TIMEOUT_S = 900
 OVERLAP = 0.9  # of two runs' intervals are to overlap
 ONLY_TOLD = ("quick",)  # too short for a promise
 FIGURES = {"latency": "latency_ms_{}", "ratio": "speedup_{}"}
@@ -89,18 +92,10 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
         console.print(f"{wanted.profile}: run {number + 1} of {repeats} …", highlight=False)
         with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
             run = runs.Run.create(f"{folder}/run")
-            executor = Executor(
-                run=run,
-                sweep=wanted,
-                profile=context.profile,
-                context=replace(context, run_id=f"repeat-{number}"),
-                display=Silent(),
-                interpreters=interpreters,
-                materials=store,
-                timeout_s=900,
-                with_peaks=False,
-            )
-            executor.execute(planned, frozenset())
+            launcher = Launcher(run, wanted, context.profile, interpreters, store, TIMEOUT_S)
+            told = replace(context, run_id=f"repeat-{number}")
+            recorder = Recorder(run, told, Silent(), store, with_peaks=False)
+            Executor(launcher, recorder, Silent()).execute(planned, frozenset())
             found.append(run.records())
     return found
 

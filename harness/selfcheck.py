@@ -27,16 +27,19 @@ import frameworks
 from harness import assemble, environments, fitness, plan, repeatability, runs, sweep
 from harness.execute import Executor
 from harness.fitness import Check, Trial
+from harness.launcher import Launcher
 from harness.materials import Store
 from harness.outcomes import Context, Outcome
 from harness.plan import Bundle, Group
 from harness.progress import Silent
+from harness.recorder import Recorder
 from measurement import machine
 from measurement.protocol import Control
 
 DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
 WORKLOAD, SMALLEST_BATCH = "mlp", 8
+TIMEOUT_S = 600
 
 
 @contextlib.contextmanager
@@ -72,17 +75,9 @@ def measure(groups: tuple[Group, ...], profile, interpreter: Path) -> tuple[dict
     context = Context("selfcheck", "", "", None, profile, "cold", {first.framework: ()})
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
-        executor = Executor(
-            run=runs.Run.create(f"{folder}/run"),
-            sweep=sweep.resolve({}),
-            profile=profile,
-            context=context,
-            display=Silent(),
-            interpreters={(first.framework, first.device_kind): interpreter},
-            materials=store,
-            timeout_s=600,
-            with_peaks=False,
-        )
+        run, interpreters = runs.Run.create(f"{folder}/run"), {(first.framework, first.device_kind): interpreter}
+        launcher = Launcher(run, sweep.resolve({}), profile, interpreters, store, TIMEOUT_S)
+        executor = Executor(launcher, Recorder(run, context, Silent(), store, with_peaks=False), Silent())
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         executor.run_launches(Bundle(groups), outcomes)
         after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - start
