@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -13,13 +12,12 @@ from rich.console import Console
 
 import frameworks
 import workloads
-from harness import bench, plan, recordfile, runs, sweep
+from harness import plan, recordfile, runs
+from harness.campaign import Campaign, Request
 from harness.costs import cost_of
 from harness.launcher import Launcher
-from harness.materials import MaterialsError, Store
 from harness.outcomes import Failure
 from harness.plan import Bundle
-from harness.sweep import UsageError
 from launchers import local
 from measurement import kernels, protocol
 from measurement.cells import Cell
@@ -30,28 +28,27 @@ FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
 INTERRUPTED = 130
 
 
-def explain(arguments: argparse.Namespace) -> int:
+def explain(request: Request) -> int:
     """Profile every cell asked for; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
-    given = bench.asked_for(arguments)
-    wanted = replace(sweep.resolve(given), unseen_seq=None)  # which a profile says nothing of
-    planned = plan.plan(wanted)
-    if arguments.dry_run:
-        return bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)
-    folder = folder_for(arguments)
-    interpreters = bench.prepare_environments(planned, arguments.python, console)
-    store = Store(wanted.weights, wanted.seed)
-    prepare(store, planned, console)
+    flags = {
+        name: value for name, value in request.flags.items() if name != "unseen-seq"
+    }  # a profile says nothing of it
+    campaign = Campaign.of(replace(request, flags=flags, resume=None), console)  # what is profiled already, `take` sees
+    if request.dry_run:
+        return campaign.show()
+    folder = folder_for(request)
+    campaign.prepare()
     run = runs.Run(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
-    run.write(FILE, {"given": given, "command": sys.argv, "started_at": runs.utc_now()})
-    launcher = Launcher(run, wanted, plan.profile_of(wanted), interpreters, store, arguments.timeout)
+    run.write(FILE, {"given": request.flags, "command": sys.argv, "started_at": runs.utc_now()})
+    launcher = campaign.launcher(run)
     try:
-        take(planned, launcher, console)
-        controls = plan.arranged(control_cells(entries_in(folder)), wanted, frozenset(done_in(folder)))
+        take(campaign.plan, launcher, console)
+        controls = plan.arranged(control_cells(entries_in(folder)), campaign.sweep, frozenset(done_in(folder)))
         if controls.bundles:
             console.print("A graph mode loses to eager mode: controls follow.", highlight=False)
-            prepare(store, controls, console)
+            campaign.make(group for bundle in controls.bundles for group in bundle.groups)
         take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is profiled is kept in {folder}.", soft_wrap=True)
@@ -61,15 +58,6 @@ def explain(arguments: argparse.Namespace) -> int:
     (folder / "explanation.md").write_text(explanation.markdown(entries))
     console.print(f"Written: {folder / 'explanation.md'}", highlight=False, soft_wrap=True)
     return 0
-
-
-def prepare(store: Store, planned: plan.Plan, console: Console) -> None:
-    """Make the weights and inputs of a plan. Raises UsageError."""
-    try:
-        groups = [group for bundle in planned.bundles for group in bundle.groups]
-        store.prepare(groups, lambda text: console.print(text, highlight=False))
-    except MaterialsError as error:
-        raise UsageError(str(error)) from None
 
 
 def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool = False) -> None:
@@ -109,13 +97,13 @@ def varied(identity: dict, mode: str) -> Cell | None:
     return Cell.from_json(own | {"parameters": parameters, "mode": mode})
 
 
-def folder_for(arguments: argparse.Namespace) -> Path:
+def folder_for(request: Request) -> Path:
     """Where the profiles go: OUT, or a new folder. Raises UsageError for one that holds a run already."""
-    if arguments.out is None:
+    if request.out is None:
         return runs.new_folder(runs.RUNS)
-    folder = Path(arguments.out).absolute()
-    if not arguments.resume:
-        runs.check_free(arguments.out)
+    folder = Path(request.out).absolute()
+    if not request.resume:
+        runs.check_free(request.out)
     return folder
 
 
