@@ -55,10 +55,9 @@ def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tm
     group, made = Group((outcome.cell,), frozenset({outcome.cell.id})), []
     executor = SimpleNamespace(
         profile=quick,
-        run=SimpleNamespace(folder=tmp_path),
-        lane=SimpleNamespace(alone=True),
+        launcher=SimpleNamespace(cache=tmp_path / "cache"),
         sweep=SimpleNamespace(compile_cache="cold"),
-        launch=lambda bundle, groups, outcomes, cache, launch: made.append(launch),
+        launch=lambda bundle, groups, outcomes, kind, number: made.append(number),
     )
     executor.unfinished = lambda *told: Executor.unfinished(executor, *told)
     Executor.run_launches(executor, SimpleNamespace(groups=(group,)), {outcome.cell.id: outcome})
