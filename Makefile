@@ -35,7 +35,7 @@ help:
 	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
-	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff; compile the lock files'
+	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff and mypy; compile the lock files'
 	@echo 'make clean                                 remove environments and caches, never results'
 	@echo
 	@echo 'Variables of bench: $(strip $(FLAGS) $(filter-out ACROSS,$(SWITCHES)))' | fold -s -w 100
@@ -84,6 +84,7 @@ test: $(RUNNER)
 lint: $(RUNNER)
 	.venvs/runner/bin/ruff check .
 	.venvs/runner/bin/ruff format --check .
+	.venvs/runner/bin/mypy
 
 lock:
 	$(check_python)
@@ -103,5 +104,5 @@ define check_python
 endef
 
 clean:
-	rm -rf .venvs .pytest_cache .ruff_cache
+	rm -rf .venvs .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -exec rm -rf {} +

@@ -45,6 +45,9 @@ class Launcher:
 
     def start_of(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
         """How a worker for cells like this one is started; its files go into `folder`."""
+        interpreter = self.interpreters[cell.framework, cell.device_kind]
+        if isinstance(interpreter, Failure):
+            raise local.WorkerFailure(interpreter.status, interpreter.reason)
         description = frameworks.describe(cell.framework)
         additions = description.environment(cell.threads, cell.device_kind)
         policy = cell.framework, cell.device_kind, self.sweep.policies
@@ -52,7 +55,7 @@ class Launcher:
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
         additions |= self.lane.environment
         return local.Launch(
-            interpreter=self.interpreters[cell.framework, cell.device_kind],
+            interpreter=interpreter,
             folder=folder,
             environment=local.environment(additions),
             cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
@@ -78,8 +81,9 @@ class Launcher:
         )
 
     def _group_job(self, group: Group) -> GroupJob:
-        data, other = self.materials(group), at_unseen_length(group, self.sweep.unseen_seq)
-        unseen = OtherShape(str(self.materials(other).inputs), self.sweep.unseen_seq) if other else None
+        data, length = self.materials(group), self.sweep.unseen_seq
+        other = at_unseen_length(group, length)
+        unseen = OtherShape(str(self.materials(other).inputs), length) if other and length else None
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
 
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict]:

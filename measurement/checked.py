@@ -83,7 +83,9 @@ def fitted(kind: Any, value: Any, where: str) -> Any:
         return _any(value, where)
     if hasattr(kind, "from_json"):
         return kind.from_json(value)
-    return read(kind, value, where) if dataclasses.is_dataclass(kind) else _single(kind, value, where)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return read(kind, value, where)
+    return _single(kind, value, where)
 
 
 def _series(kinds: tuple, value: Any, where: str) -> tuple:

@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,8 @@ class Contest(GroupWork):
                 members.remove(member)
         members += [self.control(members, control) for control in self.group.controls] if members else []
         noise = self.sample(members)
-        self.send_reports(members, noise)
+        if noise:
+            self.send_reports(members, noise)
         members.clear()
         if self.releases:
             self.channel.phase(self.cells[0], "release")
@@ -140,7 +142,7 @@ class Contest(GroupWork):
             members[:] = [member for member in members if member.cell is not at_work[0]]
         return None
 
-    def send_reports(self, members: list[Member], noise: Noise | None) -> None:
+    def send_reports(self, members: list[Member], noise: Noise) -> None:
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
         reports: dict[str, Report] = {}
         for member in members:
@@ -217,7 +219,7 @@ class Contest(GroupWork):
     def save_outputs(self, step: Step) -> str:
         """Outputs of the first calls, as the steady mode computes them; returns the file's path."""
         step.rewind()
-        values = {}
+        values: dict[str, Any] = {}  # arrays by name
         for index in range(self.workload.parity_calls):
             output = step()
             self.adapter.synchronize(output)
@@ -241,7 +243,8 @@ class Contest(GroupWork):
         contender = replace(member.contender, step=step)
         try:
             first_call(contender, self.station.clocks)
-            compiled = None if before is None else member.contender.compilations() - before
+            after = member.contender.compilations()
+            compiled = None if before is None or after is None else after - before
             time_calls(contender, CALLS_TO_CAPTURE, self.station.clocks)
             steady = time_calls(contender, contender.calls_per_sample, self.station.clocks)
             outputs = self.save_outputs(step)

@@ -30,8 +30,15 @@ class Explanation(GroupWork):
 
     def __init__(self, station: Station, profiler: Profiler | None, group: GroupJob, traces: Path):
         super().__init__(station, group)
-        self.profiler, self.traces = profiler, traces
+        self._profiler, self.traces = profiler, traces
         self.profiles: dict[str, tuple[int, Profile]] = {}  # by cell: how many calls were profiled, and their profile
+
+    @property
+    def profiler(self) -> Profiler:
+        """The framework's profiler. Raises Unsupported where it has none here."""
+        if self._profiler is None:
+            raise Unsupported(f"{self.station.description.title} has no profiler here.")
+        return self._profiler
 
     def run(self) -> None:
         """Time the modes alternately and profile each; every cell ends in one message. Frees what the group held."""
@@ -49,10 +56,9 @@ class Explanation(GroupWork):
 
     def warm(self, cell: Cell, weights, inputs) -> Member:
         """One mode, built and warm. Raises Unsupported where the framework has no profiler here."""
-        if self.profiler is None:
-            raise Unsupported(f"{self.station.description.title} has no profiler here.")
+        before_timing = self.profiler.before_timing
         member = self.first_called(cell, weights, inputs)
-        if self.profiler.before_timing:
+        if before_timing:
             time_calls(member.contender, CALLS_BEFORE, self.station.clocks)
             self.profile(member, time_calls(member.contender, CALLS_BEFORE, self.station.clocks))
         self.channel.phase(cell, "warm-up")
