@@ -55,8 +55,8 @@ def report(arguments: argparse.Namespace) -> int:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Compare run B with run A cell by cell; the exit code is 1 where B is too slow or broke."""
-    from harness.report import compare as run
+    """Compare run B with run A cell by cell; exit code 1: B is too slow or broke, 3: nothing could be decided."""
+    from harness.compare import compare as run
 
     return run(arguments)
 

@@ -1,4 +1,4 @@
-"""The commands on records that exist: `report`, `compare` and `gather`."""
+"""The commands on records that exist: `report` and `gather`; and how records are read, for others too."""
 
 from __future__ import annotations
 
@@ -6,34 +6,21 @@ import argparse
 import contextlib
 import gc
 import json
-import re
 from collections.abc import Collection, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table as Grid
-
 from harness import recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
-from reports import compare as comparing
 from reports import explanation, select, terminal
 from reports.content import times
 from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
 GATHERED = "gathered.csv"
-COLOURS = {
-    comparing.SLOWER: "red",
-    comparing.FASTER: "green",
-    comparing.NOT_COMPARABLE: "yellow",
-    comparing.UNTOLD: "yellow",
-}
-MOST_CELLS_PRINTED = 60
 
 
 @dataclass
@@ -61,7 +48,7 @@ class Source:
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Without Python's collector of cycles: it would look through all the records again and again."""
     was_on = gc.isenabled()
     gc.disable()
@@ -72,7 +59,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
+@uncollected()
 def report(arguments: argparse.Namespace) -> int:
     """Print the summary of one or several runs, and write `report.md` and `report.html`."""
     console = terminal.console()
@@ -100,34 +87,6 @@ def report(arguments: argparse.Namespace) -> int:
     for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)
     return 0
-
-
-@_uncollected()
-def compare(arguments: argparse.Namespace) -> int:
-    """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
-    if not arguments.a or not arguments.b:
-        raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
-    threshold = share(arguments.max_slowdown)
-    console = terminal.console()
-    with ProcessPoolExecutor(1) as pool:  # reading is most of the work
-        other = pool.submit(read, [arguments.b], comparing.COLUMNS_READ)
-        a = read([arguments.a], comparing.COLUMNS_READ)
-        ours, b = select.filtered(a.columns, arguments.filter), other.result()
-    theirs = select.filtered(b.columns, arguments.filter)
-    for remark in (*a.remarks, *b.remarks):
-        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    comparison = comparing.compare(ours, theirs)
-    if not comparison.in_both:
-        raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
-    names = [side.names[0] for side in (a, b)]
-    show(comparison, names, threshold, console)
-    path = Path(arguments.out) if arguments.out else b.home / "comparison.md"
-    try:
-        path.write_text(comparing.page(comparison, *names, threshold))
-    except OSError as error:
-        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
-    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
-    return int(bool(comparison.over(threshold)))
 
 
 def gather(arguments: argparse.Namespace) -> int:
@@ -273,28 +232,3 @@ def folder_for(out: str | None, home: Path) -> Path:
     except OSError as error:
         raise UsageError(f"OUT={folder} cannot be made a folder: {error.strerror}.") from None
     return folder
-
-
-def share(text: str) -> float:
-    """`5%` as 0.05. Raises UsageError."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
-    if not found:
-        raise UsageError(f"MAX_SLOWDOWN is a percentage such as 5%, not {text!r}.")
-    return float(found[1]) / 100
-
-
-def show(comparison: comparing.Comparison, names: list[str], threshold: float, console: Console) -> None:
-    """Print what differs between the runs, then the cells, those that did not change last."""
-    for caution in comparison.cautions:
-        console.print(caution, style="yellow", highlight=False)
-    grid = Grid(title=f"A: {names[0]}, B: {names[1]}", title_justify="left")
-    for index, title in enumerate(comparing.COLUMNS):
-        grid.add_column(title, justify="right" if 0 < index < 4 else "left", overflow="fold")
-    content = comparing.table(list(comparison.cells[:MOST_CELLS_PRINTED]))
-    for cell, row in zip(comparison.cells, content.rows, strict=False):
-        texts = [part if isinstance(part, str) else part.text for part in row.cells]
-        grid.add_row(*texts, style=COLOURS.get(cell.verdict))
-    console.print(grid)
-    if len(comparison.cells) > MOST_CELLS_PRINTED:
-        console.print(f"The first {MOST_CELLS_PRINTED} of {len(comparison.cells):,} cells.", highlight=False)
-    console.print(comparing.summary(comparison, threshold), style="bold", highlight=False)

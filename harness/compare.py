@@ -1,0 +1,119 @@
+"""The command `compare`: two runs cell by cell."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from harness import changes, pairs, report, runs
+from harness.sweep import UsageError
+from reports import compare as comparing
+from reports import select, terminal
+
+UNDECIDED = 3  # the exit code where nothing could be said of any cell
+COLOURS = {
+    comparing.SLOWER: "red",
+    comparing.FASTER: "green",
+    comparing.NOT_COMPARABLE: "yellow",
+    comparing.UNTOLD: "yellow",
+}
+MOST_CELLS_PRINTED = 60
+_WIDE = 100  # columns of a terminal that has room for what the other tables show
+
+
+@report.uncollected()
+def compare(arguments: argparse.Namespace) -> int:
+    """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
+    if not arguments.a or not arguments.b:
+        raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
+    limit = share(arguments.max_slowdown)
+    console = terminal.console()
+    with ProcessPoolExecutor(1) as pool:  # reading is most of the work
+        other = pool.submit(report.read, [arguments.b], pairs.COLUMNS_READ)
+        a = report.read([arguments.a], pairs.COLUMNS_READ)
+        ours, b = select.filtered(a.columns, arguments.filter), other.result()
+    theirs = select.filtered(b.columns, arguments.filter)
+    for remark in (*a.remarks, *b.remarks):
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    comparison = changes.compare(ours, theirs, limit)
+    if not comparison.in_both:
+        raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
+    sides = tuple(side_of(source, columns) for source, columns in ((a, ours), (b, theirs)))
+    return told(replace(comparison, sides=sides), arguments.out or b.home / "comparison.md", console)
+
+
+def side_of(source: report.Source, columns) -> comparing.Side:
+    """What the heading says of one run; its name is what tells it from another, its folder's."""
+    name = source.home.name if source.folders else source.names[0]
+    return comparing.Side(name, pairs.facts(columns), command_of(runs.Run(source.home).read(runs.PLAN)))
+
+
+def command_of(plan: dict) -> str:
+    """The command that makes a run like the one that was planned so; empty where nothing is known of it."""
+    if "given" not in plan:
+        return ""
+    words = [f"{flag.upper().replace('-', '_')}={_word(value)}" for flag, value in plan["given"].items()]
+    return " ".join(["make bench", *words])
+
+
+def _word(value) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else "1" if value is True else str(value)
+    return Path(text).name if text.startswith("/") else text
+
+
+def told(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:
+    """Print a comparison and write it; returns the exit code. Raises UsageError where it cannot be written."""
+    show(comparison, console)
+    try:
+        Path(path).write_text(comparing.page(comparison), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    return code(comparison)
+
+
+def code(comparison: comparing.Comparison) -> int:
+    """The exit code: 1 where something became slower or broke, 3 where nothing could be decided, else 0."""
+    if comparison.over:
+        return 1
+    return 0 if comparison.decided else UNDECIDED
+
+
+def share(text: str) -> float:
+    """`5%` as 0.05. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if not match:
+        raise UsageError(f"MAX_SLOWDOWN is a percentage such as 5%, not {text!r}.")
+    return float(match[1]) / 100
+
+
+def show(comparison: comparing.Comparison, console: Console) -> None:
+    """Print what differs between the runs, then the cells, those that did not change last, and why some are open."""
+    for caution in comparison.cautions:
+        console.print(caution, style="yellow", highlight=False)
+    names, shared = comparison.names
+    for letter, side in zip("AB", comparison.sides, strict=True):
+        console.print(f"{letter}: {' · '.join((side.name, *side.facts))}", highlight=False, markup=False)
+    cells = comparison.cells[:MOST_CELLS_PRINTED]
+    content = comparing.table(cells, names, beside_eager=console.width >= _WIDE)
+    grid = Grid(title=shared or None, title_justify="left")
+    for index, title in enumerate(content.columns):
+        last = index + 1 == len(content.columns)
+        grid.add_column(title, justify="left" if last or not index else "right", overflow="fold", no_wrap=index > 0)
+    for cell, row in zip(cells, content.rows, strict=True):
+        texts = [part if isinstance(part, str) else part.text for part in row.cells]
+        grid.add_row(*texts, style=COLOURS.get(cell.verdict))
+    console.print(grid)
+    if len(comparison.cells) > MOST_CELLS_PRINTED:
+        console.print(f"The first {MOST_CELLS_PRINTED} of {len(comparison.cells):,} cells.", highlight=False)
+    for line in comparing.reasons(comparison.cells, names):
+        console.print(line, highlight=False, markup=False)
+    if comparison.method:
+        console.print(comparison.method, highlight=False, markup=False, style="dim")
+    console.print(comparing.summary(comparison), style="bold", highlight=False)

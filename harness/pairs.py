@@ -1,0 +1,274 @@
+"""Two runs' records joined by cell: which can be compared, why others cannot, and what differs between the runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from statistics import median
+from typing import NamedTuple
+
+from measurement import flags
+from measurement.schema import MEASURED
+from measurement.statistics import ENOUGH_LAUNCHES, WITHIN_PROCESS, Interval
+from reports.compare import NOT_COMPARABLE, Compared
+from reports.content import text_of, times
+from reports.points import machine_names
+
+_FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
+# What must be alike for two times to be those of the same thing.
+_ALIKE = {"weights": "weights", "tf32": "TF32 setting", "policies": "policies"}
+_OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
+_FIGURES = (
+    *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
+    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
+    *("host_loop_ms_median", "host_ms_median", "gpu_sm_mhz"),
+)
+_TEXTS = ("status", "reason", "weights", "tf32", "policies", "launches", "interval_scope", "flags", "device")
+_MADE = "policies"  # of the settings
+# The columns of a record that a comparison looks at.
+COLUMNS_READ = tuple(
+    name
+    for name in dict.fromkeys(("cell", "run_id", "started_at", *_OF_A_RUN, *_TEXTS, *_FIGURES, "settings"))
+    if name != _MADE
+)
+SAME_HOST_WITHIN = 0.1
+
+
+class State(NamedTuple):
+    """How a cell ended, and under what; many cells share one."""
+
+    status: str
+    reason: str | None
+    weights: str | None
+    tf32: bool | None
+    policies: str | None
+    launches: int | None
+    scope: str | None
+    flags: str | None
+    device: str | None
+
+    @property
+    def few_launches(self) -> bool:
+        """Whether its interval says nothing of other processes; records of old do not tell how many they had."""
+        known = self.launches if self.launches is not None else ENOUGH_LAUNCHES
+        return known < ENOUGH_LAUNCHES or self.scope == WITHIN_PROCESS
+
+
+class Figures(NamedTuple):
+    """What was measured of a cell, in ms; the speedup over eager; the speeds of host and GPU meanwhile."""
+
+    latency: float | None
+    latency_low: float | None
+    latency_high: float | None
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    host_loop: float | None
+    host: float | None
+    gpu_mhz: float | None
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(*self[:3])
+
+    @property
+    def of_speedup(self) -> Interval | None:
+        """The speedup over eager; None for eager, and without an interval."""
+        return None if None in self[3:6] else Interval(*self[3:6])
+
+
+class Pair(NamedTuple):
+    """A cell that both runs measured under the same conditions."""
+
+    cell: str
+    states: tuple[State, State]
+    figures: tuple[Figures, Figures]
+
+    @property
+    def group(self) -> str:
+        return self.cell.rpartition("/")[0]
+
+    @property
+    def mode(self) -> str:
+        return self.cell.rpartition("/")[2]
+
+    def host_decides(self, side: int) -> bool:
+        """Whether the host decides how long a call takes."""
+        if (self.states[side].device or "cpu").partition(":")[0] == "cpu":
+            return True
+        found = self.figures[side]
+        return flags.host_bound(None if found.host is None else found.host / found.latency)
+
+    @property
+    def disturbance(self) -> str:
+        """Which side's latency was disturbed, by what; empty where neither was."""
+        for side, letter in enumerate("AB"):
+            raised = self.states[side].flags
+            if raised and (guilty := _disturbing(raised, self.host_decides(side))):
+                return f"{letter} was disturbed ({guilty})"
+        return ""
+
+
+@cache  # a few, over and over
+def _disturbing(raised: str, host_decides: bool) -> str:
+    """Those of a record's flags that concern its latency."""
+    return ", ".join(name for name in raised.split(";") if flags.disturbed([name], flags.LATENCY, host_decides))
+
+
+class Joined(NamedTuple):
+    """Cells that can be compared, and the others with their reason."""
+
+    pairs: list[Pair]
+    others: list[Compared]
+    in_both: int
+
+
+class _Side:
+    """One run's records by the names of their cells."""
+
+    def __init__(self, columns: Mapping[str, list]):
+        columns = {**columns, _MADE: list(map(_policies, columns["settings"]))}
+        names = columns["cell"]
+        states = map(State, *map(columns.get, _TEXTS))
+        figures = map(Figures, *map(columns.get, _FIGURES))
+        self.cells = dict(zip(names, zip(states, figures, strict=True), strict=True))
+        self.count = Counter(names)
+
+
+def _kinds(columns: Mapping[str, list]) -> list[dict]:
+    """Every machine, framework, version, revision, profile and number of launches that occur together in a run."""
+    combinations = dict.fromkeys(zip(*map(columns.get, _OF_A_RUN), strict=True))
+    return [dict(zip(_OF_A_RUN, values, strict=True)) for values in combinations]
+
+
+@cache  # a few, over and over
+def _policies(settings: str | None) -> str | None:
+    """The choices of settings that a worker followed, as text; None where the record does not say."""
+    followed = json.loads(settings).get("policies") if settings else None
+    return followed and ", ".join(f"{name}={choice}" for name, choice in sorted(followed.items()))
+
+
+def joined(a: Mapping[str, list], b: Mapping[str, list]) -> Joined:
+    """The records of two runs, as columns of `COLUMNS_READ`, by the names of their cells."""
+    ours, theirs = _Side(a), _Side(b)
+    pairs, others = [], []
+    nowhere = State(*[None] * len(_TEXTS)), Figures(*[None] * len(_FIGURES))
+    for name in ours.cells | theirs.cells:
+        (state_a, a_ms), (state_b, b_ms) = ours.cells.get(name, nowhere), theirs.cells.get(name, nowhere)
+        if (
+            why := _unpaired(ours.count[name], theirs.count[name])
+            or _unlike(state_a[:5], state_b[:5])
+            or _unbounded(a_ms, b_ms)
+        ):
+            times_ms = a_ms[0] if state_a[0] in MEASURED else None, b_ms[0] if state_b[0] in MEASURED else None
+            broke = state_a[0] in MEASURED and state_b[0] in _FAILED
+            others.append(Compared(name, times_ms, None, NOT_COMPARABLE, why, broke))
+        else:
+            pairs.append(Pair(name, (state_a, state_b), (a_ms, b_ms)))
+    return Joined(pairs, others, len(ours.cells.keys() & theirs.cells.keys()))
+
+
+@cache  # nearly always one and one
+def _unpaired(ours: int, theirs: int) -> str:
+    """Why a cell with so many records cannot be compared; empty where each run has one."""
+    for side, count, other in (("A", ours, "B"), ("B", theirs, "A")):
+        if not count:
+            return f"only in {other}"
+        if count > 1:
+            return f"{side} holds it {count} times"
+    return ""
+
+
+@cache  # a few states, over and over
+def _unlike(a: tuple, b: tuple) -> str:
+    """Why times of records in these states cannot be compared: one failed, or they are not of the same thing."""
+    for side, (status, reason, *_) in (("A", a), ("B", b)):
+        if status not in MEASURED:
+            return f"{side}: {status}: {(reason or 'no reason given').rstrip('.')}"
+    for (column, name), *both in zip(_ALIKE.items(), a[2:], b[2:], strict=True):
+        if None not in both and both[0] != both[1]:
+            return f"the {name} differ{'s' if column == 'tf32' else ''}: {both[0]} and {both[1]}"
+    return ""
+
+
+def _unbounded(a: Figures, b: Figures) -> str:
+    """Which side's latency has no interval; empty where both have one."""
+    for side, latency in (("A", a), ("B", b)):
+        if None in latency[:3]:
+            return f"{side} has too few samples for an interval"
+    return ""
+
+
+def cautions(a: Mapping[str, list], b: Mapping[str, list]) -> list[str]:
+    """What differs between the runs as such, by what their records say of them; machines and versions first."""
+    kinds = [_kinds(columns) for columns in (a, b)]
+    names = machine_names([*kinds[0], *kinds[1]])
+    machines = [
+        {record.get("machine_id"): names[record.get("machine_id"), record.get("device_name")] for record in side}
+        for side in kinds
+    ]
+    sentences = []
+    if machines[0].keys() != machines[1].keys():
+        sides = (f"{', '.join(side.values())} (machine {', '.join(map(str, side))})" for side in machines)
+        sentences.append(
+            f"Different machines: A on {', B on '.join(sides)}. The ratios tell of machines as much as of software."
+        )
+    versions = [_versions(side) for side in kinds]
+    changed = [
+        f"{framework} {versions[0][framework]} → {versions[1][framework]}"
+        for framework in versions[0]
+        if framework in versions[1] and versions[0][framework] != versions[1][framework]
+    ]
+    if changed:
+        sentences.append(f"Different versions: {', '.join(changed)}.")
+    for column, title in (("git_revision", "revisions of the suite"), ("profile", "profiles")):
+        sides = [", ".join(sorted(map(str, {record.get(column) for record in side}))) for side in kinds]
+        if sides[0] != sides[1]:
+            sentences.append(f"Different {title}: {sides[0]} and {sides[1]}.")
+    return sentences + _host_speeds(*(columns["host_loop_ms_median"] for columns in (a, b)))
+
+
+def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
+    """Which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
+    times_ms = [[value for value in side if value is not None] for side in (a, b)]
+    if not all(times_ms):
+        return []
+    ours, theirs = map(median, times_ms)
+    if max(ours, theirs) <= (1 + SAME_HOST_WITHIN) * min(ours, theirs):
+        return []
+    return [
+        f"A slower host: the same loop of Python took {text_of(ours)} ms in A and {text_of(theirs)} ms in B. What the "
+        "host decides differs for that alone; a finding in both is the same finding on a slower host."
+    ]
+
+
+def _versions(records: Iterable[dict]) -> dict[str, str]:
+    by_framework: dict[str, set] = defaultdict(set)
+    for record in records:
+        if record.get("framework_version"):
+            by_framework[record["framework"]].add(record["framework_version"])
+    return {framework: ", ".join(sorted(versions)) for framework, versions in by_framework.items()}
+
+
+def facts(columns: Mapping[str, list]) -> tuple[str, ...]:
+    """What a heading says of a run: date, versions, revision of the suite, profile with launches, machine."""
+    kinds = _kinds(columns)
+    machines = sorted({f"{kind['device_name'] or 'unnamed'} ({str(kind['machine_id'])[:4]})" for kind in kinds})
+    launches = sorted({kind["launches"] for kind in kinds if kind["launches"]})
+    counts = "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))) if launches else "no"
+    date = min(filter(None, columns["started_at"]), default="").replace("T", " ")[:16]
+    return tuple(
+        filter(
+            None,
+            (
+                date and f"{date} UTC",
+                ", ".join(f"{name} {version}" for name, version in _versions(kinds).items()),
+                ", ".join(sorted({f"suite {kind['git_revision']}" for kind in kinds if kind["git_revision"]})),
+                f"{', '.join(sorted({str(kind['profile']) for kind in kinds}))}, "
+                + (times(launches[-1], "launch", "launches") if len(launches) == 1 else f"{counts} launches"),
+                ", ".join(machines),
+            ),
+        )
+    )

@@ -1,0 +1,58 @@
+"""Tests on logarithms against SciPy's on the values themselves, and Holm's correction against its definition."""
+
+from __future__ import annotations
+
+import math
+import random
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+from scipy.stats import ttest_ind
+
+from harness.intervals import over_launches
+from harness.significance import Estimates, holm
+from measurement.statistics import Interval
+
+
+def estimates(values: list[float]) -> Estimates:
+    """What a record says of launches with these medians."""
+    half = student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    ends = (math.exp(fmean(values) + sign * half) for sign in (0, -1, 1))
+    return Estimates.of_intervals(Interval(*(np.array([end]) for end in ends)), np.array([len(values)]))
+
+
+@pytest.mark.parametrize(
+    ("launches", "spread"), [((3, 3), (0.01, 0.01)), ((6, 3), (0.01, 0.05)), ((12, 6), (0.2, 0.01))]
+)
+def test_a_difference_is_welch_s(launches, spread):
+    draw = random.Random(11)
+    a, b = ([draw.gauss(1.0, width) for _ in range(count)] for count, width in zip(launches, spread, strict=True))
+    change, expected = estimates(b) - estimates(a), ttest_ind(b, a, equal_var=False)
+    assert change.chance[0] == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval(0.95)
+    assert [float(end[0]) for end in change.interval] == pytest.approx(
+        [math.exp(fmean(b) - fmean(a)), math.exp(low), math.exp(high)]
+    )
+
+
+def test_an_interval_that_was_widened_counts_as_wide():
+    launches = [[math.log(x) for x in (1.0, 1.1, 0.9, 1.05, 0.95, 1.0)]] * 3  # which agree by chance
+    interval = over_launches(launches).map(math.exp)
+    (error,) = Estimates.of_intervals(Interval(*(np.array([end]) for end in interval)), np.array([3])).error
+    assert error * student.ppf(0.975, 2) == pytest.approx(math.log(interval.high / interval.low) / 2)
+
+
+def test_holm_by_its_definition():
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([0.9, 0.8])).tolist() == [1.0, 1.0]
+    assert holm(np.array([])).tolist() == []
+
+
+def test_holm_keeps_any_false_alarm_among_many_rare():
+    draw = np.random.default_rng(5)
+    chances = draw.random((4000, 20))
+    alarms = np.mean([(holm(row) < 0.05).any() for row in chances])
+    assert 0.035 < alarms < 0.06
+    assert np.mean((chances < 0.05).any(axis=1)) > 0.6  # without it
