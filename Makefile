@@ -1,11 +1,11 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse bench explain reproduce report compare gather selfcheck list test lint lock clean
+.PHONY: help setup wheelhouse bench explain reproduce report compare ab gather selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
          DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY
-OTHERS := TABLE FROM RUN A B MAX_SLOWDOWN
+OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 unexport $(FLAGS) $(OTHERS) $(SWITCHES)
 # A misspelt variable would be ignored, and something else measured than was asked for.
@@ -32,6 +32,7 @@ help:
 	@echo 'make reproduce [TABLE=paddle-bert]          a published table again, beside its figures; alone: what there is'
 	@echo 'make report [RUN=newest] [FRAMEWORK=jax]   what runs have found: a table, report.md, report.html'
 	@echo 'make compare A=<run> B=<run>               faster, slower or the same, cell by cell; MAX_SLOWDOWN=5%'
+	@echo 'make ab A=<python> B=<python>              two environments in turn; VERSIONS=torch==2.12,torch==2.13'
 	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
@@ -67,6 +68,9 @@ report: $(RUNNER)
 
 compare: $(RUNNER)
 	@$(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
+
+ab: $(RUNNER)
+	@$(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
 
 gather: $(RUNNER)
 	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)

@@ -61,6 +61,13 @@ def compare(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def ab(arguments: argparse.Namespace) -> int:
+    """Measure A and B in turn, process by process, and compare them; exit codes as of compare."""
+    from harness.ab import ab as run
+
+    return run(arguments)
+
+
 def gather(arguments: argparse.Namespace) -> int:
     """Merge the records of runs, of one machine or many, into one CSV."""
     from harness.report import gather as run
@@ -112,6 +119,38 @@ def add_axes(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_profile(command: argparse.ArgumentParser) -> None:
+    """Flags for how long and in what order is measured."""
+    command.add_argument("--profile", help="quick (default), standard or rigorous")
+    command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
+    command.add_argument("--seed", help="seed of weights, inputs and the order of measuring (default: 0)")
+    command.add_argument(
+        "--compile-cache", help="cold (default): a private, empty cache per launch; warm: a second start"
+    )
+    command.add_argument(
+        "--unseen-seq", metavar="N", help="also time what the first call at sequence length N costs once a mode is warm"
+    )
+    command.add_argument(
+        "--isolate", action="store_true", default=None, help="every shape in worker processes of its own"
+    )
+    command.add_argument(
+        "--resume", metavar="RUN", nargs="?", const="newest", help="go on with a run (default: the newest)"
+    )
+
+
+def add_pair(commands) -> None:
+    """The command that measures two environments."""
+    command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
+    add_axes(command)
+    add_profile(command)
+    what = "an interpreter, or versions such as torch==2.12; by default the suite's own environment"
+    for name in ("a", "b"):
+        command.add_argument(f"--{name}", metavar="PYTHON|VERSION", help=what)
+    command.add_argument("--versions", metavar="A,B", help="both as versions: torch==2.12,torch==2.13")
+    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help="as of compare (default: 5%%)")
+    command.set_defaults(run=ab)
+
+
 def add_readers(commands) -> None:
     """The commands that read what was measured."""
     what = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"
@@ -150,22 +189,10 @@ def parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
     add_axes(command)
-    command.add_argument("--profile", help="quick (default), standard or rigorous")
-    command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
-    command.add_argument("--seed", help="seed of weights, inputs and the order of measuring (default: 0)")
-    command.add_argument(
-        "--compile-cache", help="cold (default): a private, empty cache per launch; warm: a second start"
-    )
-    command.add_argument(
-        "--unseen-seq", metavar="N", help="also time what the first call at sequence length N costs once a mode is warm"
-    )
-    command.add_argument(
-        "--isolate", action="store_true", default=None, help="every shape in worker processes of its own"
-    )
-    command.add_argument(
-        "--resume", metavar="RUN", nargs="?", const="newest", help="go on with a run (default: the newest)"
-    )
+    add_profile(command)
     command.set_defaults(run=bench)
+
+    add_pair(commands)
 
     command = commands.add_parser("explain", help="where the time goes", description=explain.__doc__)
     add_axes(command)

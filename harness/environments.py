@@ -35,7 +35,7 @@ from pathlib import Path
 from harness import offline
 from harness.uv import ROOT, VENVS, SetupError, environment, exclusive, run, uv
 
-__all__ = ["Recipe", "SetupError", "ensure", "lock", "path", "recipe", "runner", "runner_recipe"]
+__all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "runner", "runner_recipe"]
 
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
@@ -115,6 +115,11 @@ def ensure(framework: str, device: str, *, python: str | None = None, report=pri
         return _users_interpreter(python)
     wanted = recipe(framework, device)
     return _environment(wanted, report) if wanted else Path(sys.executable)
+
+
+def made(recipe: Recipe, report=print) -> Path:
+    """The interpreter of what a recipe describes, which is made unless it is there. Raises SetupError."""
+    return _environment(recipe, report)
 
 
 def runner(report=print) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness import assemble
@@ -49,6 +49,17 @@ class Executor:
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
+        self.begin(plan, finished)
+        if self.sweep.gpus:
+            run_side_by_side(self, plan.bundles)
+        else:
+            for bundle in plan.bundles:
+                self.run_bundle(bundle)
+                self.run.write_csv()
+        self.end()
+
+    def begin(self, plan: Plan, finished: frozenset[str]) -> None:
+        """Write what is known before any launch, and take over what an interrupted run left."""
         groups = [group for bundle in plan.bundles for group in bundle.groups]
         weights = self.launcher.materials(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
         self.recorder.write_impossible(plan, finished, weights)
@@ -58,17 +69,22 @@ class Executor:
             with contextlib.suppress(Misfit):  # what cannot be used is measured again
                 kept = read(Kept, entry)
                 self.kept.setdefault(kept.cell, []).append(kept)
-        if self.sweep.gpus:
-            run_side_by_side(self, plan.bundles)
-        else:
-            for bundle in plan.bundles:
-                self.run_bundle(bundle)
-                self.run.write_csv()
+
+    def end(self) -> None:
+        """Every cell has its record: nothing is left to be gone on with."""
         self.run.write_csv()
         self.run.drop_reports()
 
     def run_bundle(self, bundle: Bundle) -> None:
         """All launches of a bundle, then its records."""
+        for _ in self.steps(bundle):
+            pass
+
+    def steps(self, bundle: Bundle) -> Iterator[int]:
+        """The same in steps: yields before each launch its number, so that another executor's may come in between.
+
+        KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a launch does.
+        """
         outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
         for outcome in outcomes.values():
             for entry in self.kept.pop(outcome.cell.id, ()):
@@ -78,7 +94,7 @@ class Executor:
                 outcome.failure = obstacle
         else:
             try:
-                self.run_launches(bundle, outcomes)
+                yield from self.launches(bundle, outcomes)
             except KeyboardInterrupt:
                 self.finish_settled(bundle, outcomes)
                 raise
@@ -95,6 +111,11 @@ class Executor:
                 self.recorder.finish(group, outcomes)
 
     def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
+        """All launches of a bundle."""
+        for _ in self.launches(bundle, outcomes):
+            pass
+
+    def launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> Iterator[int]:
         """As many launches as the profile wants. They share a compile cache, which is empty before the first one.
 
         So the first launch shows what compiling costs and the others load what it compiled, where the framework keeps
@@ -106,6 +127,7 @@ class Executor:
             for number in range(self.profile.maximum_launches):
                 groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, number))]
                 if groups:  # else an interrupted run knew this launch, or the intervals are narrow enough
+                    yield number
                     self.launch(bundle, groups, outcomes, MEASURE, number)
         finally:
             shutil.rmtree(self.launcher.cache, ignore_errors=True)

@@ -33,7 +33,7 @@ def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
     if not launches:
         return None
     medians = [median(launch) for launch in launches]
-    centre, half = fmean(medians), _half_width_within(launches)
+    centre, half = fmean(medians), half_width_within(launches)
     if len(launches) >= ENOUGH_LAUNCHES:
         between = quantile(len(launches) - 1) * stdev(medians) / math.sqrt(len(launches))
         half = max(between, half or 0.0)
@@ -42,7 +42,7 @@ def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
     return None if half is None else Interval(centre, centre - half, centre + half)
 
 
-def _half_width_within(launches: Sequence[Sequence[float]]) -> float | None:
+def half_width_within(launches: Sequence[Sequence[float]]) -> float | None:
     """How far the mean of the launches' medians may be off for the scatter within them; None where one has few values.
 
     As `batch_interval`, with the variance of batches pooled over the launches.

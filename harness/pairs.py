@@ -147,7 +147,7 @@ def _kinds(columns: Mapping[str, list]) -> list[dict]:
 def _policies(settings: str | None) -> str | None:
     """The choices of settings that a worker followed, as text; None where the record does not say."""
     followed = json.loads(settings).get("policies") if settings else None
-    return followed and ", ".join(f"{name}={choice}" for name, choice in sorted(followed.items()))
+    return None if followed is None else ", ".join(f"{name}={choice}" for name, choice in sorted(followed.items()))
 
 
 def joined(a: Mapping[str, list], b: Mapping[str, list]) -> Joined:

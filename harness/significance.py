@@ -14,7 +14,7 @@ from harness.intervals import CONFIDENCE
 from measurement.statistics import Interval
 
 CHANCE = 1 - CONFIDENCE
-_NONE = 1e-12  # a standard error that stands for none, so that nothing is divided by zero
+SMALLEST = 1e-12  # standard error, so that nothing is divided by zero
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Estimates:
         """
         degrees = np.maximum(launches, 3) - 1.0
         error = np.log(values.high / values.low) / 2 / quantile(degrees)
-        return cls(np.log(values.value), np.maximum(error, _NONE), degrees)
+        return cls(np.log(values.value), np.maximum(error, SMALLEST), degrees)
 
     def __sub__(self, other: Estimates) -> Estimates:
         """The difference of independent estimates, with the degrees of freedom of Welch (Biometrika 34, 1947)."""

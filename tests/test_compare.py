@@ -185,6 +185,7 @@ SPIN, SLEEP = (
         (SPIN, SPIN, (SLOWER, "")),
         ({"settings": '{"a": 1}'}, SLEEP, (SLOWER, "")),  # older records do not say
         ({}, SLEEP, (SLOWER, "")),
+        (*[{"settings": '{"policies": {}}'}] * 2, (SLOWER, "")),  # a framework that has none
     ],
 )
 def test_times_under_different_policies_are_not_of_the_same_thing(a, b, expected):

@@ -1,5 +1,6 @@
 """The misbehaving modes behind the real boundary. `FAKE_IMPORT` and `FAKE_CANARY` break the whole framework instead,
-and `FAKE_THREADS` is how many threads it uses, whatever it is told.
+`FAKE_THREADS` is how many threads it uses, whatever it is told, and `FAKE_DELAY` by which share its calls are slowed
+down; those of one mode alone with `FAKE_DELAYED`, its name.
 
 Its GPU is the CPU. With `FAKE_MEETING`, a folder, a process goes on only once it has met another one there.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, program, recompiling
+from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, delayed, program, recompiling
 
 from frameworks import adapter, canary
 from frameworks.adapter import Capture, Effective, Step, Unsupported
@@ -90,6 +91,9 @@ class Adapter(adapter.Adapter):
             call = after_some_samples(call, self.poison)
         elif cell.mode in MISBEHAVIOUR:
             call = MISBEHAVIOUR[cell.mode](call)
+        delay = float(os.environ.get("FAKE_DELAY", 0))
+        if delay and os.environ.get("FAKE_DELAYED", cell.mode) == cell.mode:
+            call = delayed(call, delay)
         listed = partial(program, cell.mode)
         if cell.mode == "eager":
             return Step(call, [self.place(cell, arrays) for arrays in inputs], program=listed)

@@ -50,6 +50,20 @@ def after_some_samples(call: Callable, trouble: Callable[[], None]) -> Callable:
     return troubled
 
 
+def delayed(call: Callable, share: float) -> Callable:
+    """`call`, which then spins for that share of its own time."""
+
+    def slower(inputs: Arrays) -> Arrays:
+        begun = time.perf_counter()
+        output = call(inputs)
+        until = time.perf_counter() + share * (time.perf_counter() - begun)
+        while time.perf_counter() < until:
+            pass
+        return output
+
+    return slower
+
+
 def recompiling(call: Callable, inputs: list[tuple]) -> Step:
     """A step whose compile counter moves in the middle of sampling."""
     compilations = 1

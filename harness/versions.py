@@ -1,0 +1,121 @@
+"""Environments of other versions beside the locked ones: the framework's own requirements with another pin."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import frameworks
+from harness import environments
+from harness.sweep import UsageError
+from harness.uv import ROOT, VENVS, SetupError, environment, uv
+
+_PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
+_MISSING = r"no version of (\S+?)==(\S+)"
+
+
+def is_version(word: str) -> bool:
+    """Whether it names versions (`torch==2.12`, several with spaces), not an interpreter."""
+    return "==" in word
+
+
+def pins(word: str) -> dict[str, str]:
+    """The version of each package that a word pins. Raises UsageError."""
+    parts = word.split()
+    if wrong := [part for part in parts if not _PIN.fullmatch(part)]:
+        raise UsageError(f"{wrong[0]!r} is no version: write package==version, such as torch==2.12.0.")
+    return dict(part.split("==") for part in parts)
+
+
+def framework_of(word: str) -> str | None:
+    """The framework whose own package is pinned; None where only others are."""
+    for name in frameworks.NAMES:
+        description = frameworks.describe(name)
+        own = {name, *(d for d in description.distributions if d.startswith(name))}  # others have it too
+        if not description.oracle and pins(word).keys() & own:
+            return name
+    return None
+
+
+def ensure(framework: str, device: str, word: str, report=print) -> Path:
+    """The interpreter of an environment with those versions, made where it is missing. Raises SetupError.
+
+    What the framework needs is resolved anew around the pins and kept beside the environment, so that a second call
+    gives the same packages.
+    """
+    base = environments.recipe(framework, device)
+    if base is None:
+        raise SetupError(f"{framework} runs in the suite's own environment and has no versions.")
+    name = f"{framework}-{device}-{_slug(word)}"
+    lock = VENVS / f"{name}.txt"
+    if not lock.exists():
+        requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
+        lock.write_text(_resolved(base, requirements, name, word, report))
+    recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
+    return environments.made(recipe, report)
+
+
+def pinned(requirements: str, framework: str, word: str) -> str:
+    """Requirements as in an `.in` file with these versions in place of its own; what it does not name is added."""
+    lines = [line for line in requirements.splitlines() if line and not line.startswith("#")]
+    for package, version in pins(word).items():
+        if package == framework:  # called otherwise by its package index
+            package = next((d for d in frameworks.describe(framework).distributions if _line(d, lines)), package)
+        own = _line(package, lines)
+        lines = [line for line in lines if line != own] + [f"{package}=={version}"]
+    return "\n".join(lines) + "\n"
+
+
+def _line(package: str, lines: list[str]) -> str | None:
+    return next((line for line in lines if re.match(rf"{re.escape(package)}(?![\w.-])", line)), None)
+
+
+def _resolved(base: environments.Recipe, requirements: str, name: str, word: str, report) -> str:
+    """What the package indexes have for these requirements, every dependency with its version. Raises SetupError."""
+    report(f"{name}: resolving {word} …")
+    target, settings = VENVS / f".{name}.resolving", VENVS / f".{name}.toml"
+    VENVS.mkdir(exist_ok=True)
+    options = _options(base, word, settings)
+    env = environment()
+    if "without-find-links" in base.directives and not env.get("UV_FIND_LINKS"):
+        variable, _, value = base.directives["without-find-links"].partition("=")
+        env.setdefault(variable, value)
+    command = ["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", sys.executable, *options]
+    try:
+        uv([*command, "-", "--output-file", str(target)], env, f"{word} could not be resolved", stdin=requirements,
+           report=report)  # fmt: skip
+        return target.read_text()
+    except SetupError as error:
+        if missing := re.search(_MISSING, str(error)):
+            known = f"{missing[1]} {missing[2].rstrip('.,')}"
+            raise SetupError(f"there is no {known} for this Python and platform.") from None
+        raise
+    finally:
+        for path in (target, settings):
+            path.unlink(missing_ok=True)
+
+
+def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
+    """uv's options for the locked requirements; what its settings say of the locked version holds for this one.
+
+    torch's wheels ask for CUDA packages even where there is no GPU, and the settings leave them out.
+    """
+    options = shlex.split(base.directives.get("uv", ""))
+    if "--config-file" in options:
+        place = options.index("--config-file") + 1
+        text = (ROOT / options[place]).read_text()
+        for package, version in pins(word).items():
+            text = re.sub(rf'(name = "{re.escape(package)}"\nversion = )"[^"]*"', rf'\1"{version}"', text)
+        settings.write_text(text)
+        options[place] = str(settings)
+    return options
+
+
+def _slug(word: str) -> str:
+    """The versions as part of a folder's name."""
+    text = re.sub(r"[^\w.]+", "-", word)
+    return text if len(text) < 60 else hashlib.sha256(word.encode()).hexdigest()[:12]

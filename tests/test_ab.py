@@ -1,0 +1,257 @@
+"""Two environments measured in turn: who goes when, what is compared, what is kept, what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from doubles.reported import record
+from doubles.suite import SILENCE, TINY, Finished
+
+import runner
+from harness import alternation, paired, pairs, versions
+from harness.ab import label
+from harness.runs import Run
+from harness.sweep import UsageError
+from harness.uv import SetupError
+from reports.compare import SAME, SLOWER, UNTOLD
+
+
+def steps(name: str, count: int, done: list, stop: int | None = None):
+    """An executor's steps that note what was done; Ctrl-C comes in the one numbered `stop`."""
+    try:
+        for launch in range(count):
+            yield launch
+            if launch == stop:
+                raise KeyboardInterrupt
+            done.append(f"{name}{launch}")
+    except KeyboardInterrupt:
+        done.append(f"{name} kept")
+        raise
+
+
+def test_launches_alternate_and_who_is_first_changes():
+    done = []
+    alternation.alternate([steps("a", 4, done), steps("b", 4, done)])
+    assert done == ["b0", "a0", "a1", "b1", "b2", "a2", "a3", "b3"]
+
+
+def test_a_side_with_more_left_to_do_goes_on_alone():
+    done = []
+    alternation.alternate([steps("a", 3, done), steps("b", 1, done)])
+    assert done == ["b0", "a0", "a1", "a2"]
+
+
+@pytest.mark.parametrize("stopped", ["a", "b"])
+def test_an_interruption_reaches_both(stopped):
+    done = []
+    with pytest.raises(KeyboardInterrupt):
+        alternation.alternate([steps(name, 4, done, 1 if name == stopped else None) for name in "ab"])
+    assert {"a kept", "b kept"} <= set(done)
+
+
+def entry(cell: str, launch: int, level: float, rounds: int = 12) -> dict:
+    """A launch's samples: alternately a little below and above a level."""
+    seconds = [level * (1.001 if n % 2 else 0.999) for n in range(rounds)]
+    return {"cell": cell, "launch": launch, "seconds_per_call": seconds, "host_loop_s": [0.0003] * rounds}
+
+
+def sides(a: list[float], b: list[float], **changed):
+    """Both sides' records and samples: a cell with these levels by launch."""
+    rows = [record("alpha", "eager", **changed) for _ in "ab"]
+    samples = [paired.launches_of(entry(rows[0]["cell"], n, level) for n, level in enumerate(s)) for s in (a, b)]
+    columns = [{name: [row.get(name)] for name in pairs.COLUMNS_READ} for row in rows]
+    return paired.compare(*columns, samples)
+
+
+DRIFTING = [0.020, 0.026, 0.018, 0.030, 0.022, 0.024]
+
+
+def test_what_drifts_alike_on_both_sides_hides_nothing():
+    (slower,) = sides(DRIFTING, [level * 1.05 for level in DRIFTING]).cells
+    assert slower.verdict == SLOWER
+    assert slower.ratio.value == pytest.approx(1.05)
+    assert slower.ratio.high - slower.ratio.low < 0.02
+    (same,) = sides(DRIFTING, DRIFTING).cells
+    assert same.verdict == SAME
+    (shuffled,) = sides(DRIFTING, [level * 1.05 for level in reversed(DRIFTING)]).cells
+    assert shuffled.verdict == UNTOLD
+
+
+def test_flags_disturb_no_pair():
+    (cell,) = sides(DRIFTING, [level * 1.05 for level in DRIFTING], flags="other_load;steal").cells
+    assert cell.verdict == SLOWER
+
+
+def test_fewer_than_three_pairs_decide_nothing():
+    (cell,) = sides([0.02, 0.02], [0.03, 0.03]).cells
+    assert (cell.verdict, "2 launches beside each other" in cell.why) == (UNTOLD, True)
+    (cell,) = sides([0.02], [0.03]).cells
+    assert cell.verdict == UNTOLD
+
+
+def test_pairs_are_of_launches_that_both_sides_have():
+    a, b = ({n: [math.log(level)] * 6 for n, level in enumerate(side)} for side in ((1.0, 2.0, 4.0), (9.0, 4.0, 8.0)))
+    del a[0]
+    mean, error, count = paired.difference(a, b)
+    assert (mean, error, count) == (pytest.approx(math.log(2)), pytest.approx(0.0), 2)
+
+
+def test_rounds_of_a_slow_host_and_the_priming_launch_do_not_count():
+    slow = entry("x", 0, 0.02) | {"host_loop_s": [0.0003] * 10 + [0.001] * 2}
+    slow["seconds_per_call"][-2:] = [9.0, 9.0]
+    cells = paired.launches_of([slow, entry("x", 0, 0.02) | {"launch": None}])
+    assert max(cells["x"][0]) < math.log(0.021)
+
+
+def test_sides_are_called_by_versions_or_environments():
+    words = {"torch==2.12": "torch==2.12", "/some/where/base/bin/python": "base", "python3.12": "python3.12"}
+    assert {word: label(word) for word in words} == words
+    assert label(None) == "the suite's own environment"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "Say what to compare: make ab A="),
+        (["--versions", "torch==2.12"], "VERSIONS is two versions"),
+        (["--versions", "torch==2.12,torch==2.13", "--a", "python3"], "VERSIONS names both sides"),
+        (["--a", "torch==2.12;rm", "--dry-run"], "is no version"),
+        (["--a", "/nowhere/python", "--framework", "torch"], "PYTHON=/nowhere/python: no interpreter"),
+        (["--resume", "nowhere"], "nowhere holds no pair of runs"),
+        (["--a", "numpy==1.0", "--framework", "numpy"], "numpy runs in the suite's own environment"),
+        (["--a", "python3", "--max-slowdown", "5"], "MAX_SLOWDOWN is a percentage"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, words, sentence):
+    assert runner.main(["ab", *TINY, "--out", str(tmp_path / "pair"), *words]) == 2
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == 1
+    assert not (tmp_path / "pair").exists()
+
+
+def test_versions_take_the_place_of_a_framework_s_own_pins():
+    own = "# a comment\ntorch==2.13.0\ntransformers==5.23.0\nnumpy\n"
+    assert versions.pinned(own, "torch", "torch==2.12.1") == "transformers==5.23.0\nnumpy\ntorch==2.12.1\n"
+    assert versions.pinned(own, "torch", "numpy==2.1 jinja2==3").splitlines()[-2:] == ["numpy==2.1", "jinja2==3"]
+    assert versions.pinned("paddlepaddle==3.3.1\n", "paddle", "paddle==3.2") == "paddlepaddle==3.2\n"
+    assert versions.framework_of("paddlepaddle==3.2 numpy==2") == "paddle"
+    assert versions.framework_of("numpy==2") is None
+    with pytest.raises(UsageError, match="is no version"):
+        versions.pins("torch==2.12 transformers")
+
+
+def resolver(monkeypatch, tmp_path, answer) -> list[list[str]]:
+    """Let uv answer so; what it was asked. Environments are not made."""
+    asked = []
+
+    def uv(arguments, env, failed, *, stdin, report):
+        asked.append([*arguments, stdin])
+        if isinstance(answer, Exception):
+            raise answer
+        Path(arguments[-1]).write_text(answer)
+
+    monkeypatch.setattr(versions, "VENVS", tmp_path)
+    monkeypatch.setattr(versions, "uv", uv)
+    monkeypatch.setattr(versions.environments, "made", lambda recipe, report: recipe)
+    return asked
+
+
+def test_an_environment_of_another_version_is_resolved_once_and_made_like_the_locked_one(monkeypatch, tmp_path):
+    asked = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
+    made = [versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None) for _ in range(2)]
+    (words,) = asked
+    assert words[-1] == "transformers==5.23.0\nnumpy\nsafetensors\ntorch==2.12.0\n"
+    assert [recipe.home for recipe in made] == [tmp_path / "torch-cpu-torch-2.12.0"] * 2
+    assert made[0].requirements == "torch==2.12.0\nnumpy==2.1\n" and "check" in made[0].directives
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["torch-cpu-torch-2.12.0.txt"]
+
+
+def test_a_version_that_is_nowhere_is_one_sentence(monkeypatch, tmp_path):
+    told = (
+        "torch==9.9 could not be resolved:\n  Because there is no version of torch==9.9 and you require torch==9.9, …"
+    )
+    resolver(monkeypatch, tmp_path, SetupError(told))
+    with pytest.raises(SetupError) as error:
+        versions.ensure("torch", "cpu", "torch==9.9", report=lambda text: None)
+    assert str(error.value) == "there is no torch 9.9 for this Python and platform."
+    assert not list(tmp_path.iterdir())
+
+
+def interpreter(folder: Path, name: str, **variables: str) -> str:
+    """This interpreter under another name, with variables of its own."""
+    path = folder / name
+    lines = "".join(f"export {variable}={value}\n" for variable, value in variables.items())
+    path.write_text(f'#!/bin/sh\n{lines}exec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def pair(suite, tmp_path):
+    """Run `ab` with a side that takes half as long again, to its end or begun only."""
+    sides = ["--a", interpreter(tmp_path, "old"), "--b", interpreter(tmp_path, "new", FAKE_DELAY="0.5")]
+    words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", SILENCE, "--out", str(tmp_path / "pair"))
+
+    def command(*more: str, resume: bool = False) -> dict:
+        asked = ["--resume", str(tmp_path / "pair")] if resume else [*words, *sides]
+        return dict(
+            args=[sys.executable, "runner.py", "ab", *asked, *more], cwd=suite.folder, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    return command
+
+
+def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
+    done = subprocess.run(**pair())
+    folder = tmp_path / "pair"
+    assert done.returncode in (0, 1, 3) and "Traceback" not in done.stdout, done.stdout  # noise may hide even this
+    page = (folder / "comparison.md").read_text()
+    assert "took turns" in page and "### old → new: " in page and "- **A**: old · " in page
+    begun = []
+    for letter in "ab":
+        run = Finished(0, "", folder / f"pair-{letter}")
+        assert run.complete()
+        assert [r["launches"] for r in run.records] == [3, 3]
+        logs = sorted((run.folder / "launches").glob("[0-9]*"))
+        begun += [((path / "worker.log").stat().st_mtime, letter) for path in logs]
+    assert "".join(letter for _, letter in sorted(begun)) in ("baabba", "abbaab"), begun
+    again = subprocess.run(**pair(resume=True))  # nothing is left to do but to tell
+    assert again.returncode == done.returncode
+    assert (folder / "comparison.md").read_text() == page
+
+
+def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
+    heed = dict(process_group=0, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    process = subprocess.Popen(**pair("--budget", "2"), **heed)
+    folder, deadline = tmp_path / "pair", time.monotonic() + 120
+    kept = [folder / f"pair-{letter}" / "launches" / "reports.jsonl" for letter in "ab"]
+    while not all(path.exists() for path in kept):  # a launch of each side is done
+        assert process.poll() is None and time.monotonic() < deadline, process.stdout.read()
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert f"make ab RESUME={folder}" in output.replace("\n", "")
+    before = [[json.loads(line)["report"]["samples"] for line in path.read_text().splitlines()] for path in kept]
+    assert all(before)
+
+    refused = subprocess.run(**pair("--batch", "4", resume=True))
+    assert refused.returncode == 2 and "was begun with other values" in refused.stdout
+    done = subprocess.run(**pair(resume=True))
+    assert done.returncode in (0, 1, 3), done.stdout
+    for letter, earlier in zip("ab", before, strict=True):
+        run = Finished(0, "", folder / f"pair-{letter}")
+        assert run.complete()
+        assert [r["launches"] for r in run.records] == [3, 3]
+        samples = Run(run.folder).samples()
+        assert all(series in [entry["seconds_per_call"] for entry in samples] for series in earlier)
+        assert len({(entry["cell"], entry["launch"]) for entry in samples}) == 6
