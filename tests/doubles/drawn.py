@@ -1,0 +1,141 @@
+"""Runs drawn from a hierarchy of run, launch and round, as far as committed samples tell how these scatter."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median, stdev
+
+import numpy as np
+from doubles.reported import record
+
+from harness import changes, paired, pairs
+from harness.intervals import over_launches
+from harness.paired import Launches
+from harness.runs import Run
+from measurement.statistics import ACROSS_PROCESSES, Interval, log_ratios
+from reports.compare import Comparison
+
+RESULTS = Path(__file__).resolve().parent.parent.parent / "results"
+LIKENESS = 0.5  # of neighbouring rounds (lag-1 correlation): 0.46 to 0.49 in recorded series
+SHAPES = ((1, 128), (1, 512), (4, 128), (4, 512))
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How a pair of eager mode and a graph scatters, on logarithms: covariance of launches, deviation of rounds."""
+
+    launches: tuple[tuple[float, float], tuple[float, float]]
+    rounds: tuple[float, float]
+
+
+def measured(folder: str) -> list[Scatter]:
+    """What a committed run tells of each of its graphs and the eager mode beside it, from its launches' medians."""
+    cells = paired.launches_of(Run(RESULTS / folder).samples())
+    found = []
+    for name, graph in cells.items():
+        group, _, mode = name.rpartition("/")
+        eager = cells.get(f"{group}/eager", {})
+        both = sorted(eager.keys() & graph.keys())
+        if mode != "eager" and len(both) > 2:
+            sides = [[side[launch] for launch in both] for side in (eager, graph)]
+            covariance = np.cov([[median(series) for series in side] for side in sides])
+            found.append(Scatter(tuple(map(tuple, covariance)), tuple(fmean(map(stdev, side)) for side in sides)))
+    return found
+
+
+def told(scatter: Sequence[Scatter]) -> dict[str, float]:
+    """Medians over the pairs of the deviations between launches (eager, graph, their ratio) and between rounds."""
+    between = np.array([one.launches for one in scatter])
+    ratio = between[:, 0, 0] + between[:, 1, 1] - 2 * between[:, 0, 1]
+    return {
+        "eager": float(np.median(np.sqrt(between[:, 0, 0]))),
+        "graph": float(np.median(np.sqrt(between[:, 1, 1]))),
+        "ratio": float(np.median(np.sqrt(np.maximum(ratio, 0)))),
+        "round": float(np.median([one.rounds for one in scatter])),
+    }
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A run's records, and its samples as `make ab` reads them."""
+
+    records: list[dict]
+    samples: dict[str, Launches]
+
+
+def run(
+    draw: np.random.Generator,
+    scatter: Sequence[Scatter],
+    launches: int,
+    rounds: int,
+    factors: tuple[float, float] = (1.0, 1.0),
+    drift: float = 0.0,
+    machine: Iterable[float] | None = None,
+) -> Drawn:
+    """Four shapes in eager mode and a graph; `factors` is by how much each mode is slowed.
+
+    `drift` is the deviation of what the whole run has in common, on logarithms; `machine` instead what each launch has
+    of the machine, which a side that takes turns with this one has too.
+    """
+    common = draw.normal(0, drift)
+    of_machine = list(machine) if machine is not None else [0.0] * launches
+    rows, samples = [], defaultdict(dict)
+    for shape in SHAPES:
+        one = scatter[draw.integers(len(scatter))]
+        effects = draw.normal(size=(launches, 2)) @ _root(one.launches).T
+        modes = []
+        for side, (level, factor, deviation) in enumerate(zip((0.02, 0.015), factors, one.rounds, strict=True)):
+            centres = math.log(level * factor) + common + np.array(of_machine) + effects[:, side]
+            modes.append([(centre + _rounds(draw, deviation, rounds)).tolist() for centre in centres])
+        for name, series in zip(("eager", "graph"), modes, strict=True):
+            rows.append(_record(name, shape, series, modes[0]))
+            samples[rows[-1]["cell"]] = dict(enumerate(series))
+    return Drawn(rows, dict(samples))
+
+
+def _root(covariance: Sequence[Sequence[float]]) -> np.ndarray:
+    """Cholesky's factor of a matrix of two rows, also where it is singular."""
+    (first, both), (_, second) = covariance
+    deviation = math.sqrt(first)
+    shared = both / deviation if deviation else 0.0
+    return np.array([[deviation, 0.0], [shared, math.sqrt(max(second - shared**2, 0.0))]])
+
+
+def _rounds(draw: np.random.Generator, deviation: float, count: int) -> np.ndarray:
+    """Autoregressive values of order one with this standard deviation."""
+    values = draw.normal(0, deviation, count)
+    for index in range(1, count):
+        values[index] = LIKENESS * values[index - 1] + math.sqrt(1 - LIKENESS**2) * values[index]
+    return values
+
+
+def _record(mode: str, shape: tuple[int, int], series: list[list[float]], eager: list[list[float]]) -> dict:
+    """What the suite makes of a cell's launches."""
+    latency = over_launches(series).map(lambda value: 1e3 * math.exp(value))
+    ratio = over_launches([log_ratios(np.exp(e), np.exp(g)) for e, g in zip(eager, series, strict=True)]).map(math.exp)
+    ratio = ratio if mode != "eager" else Interval(1.0, None, None)
+    names = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+    names += ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+    figures = dict(zip(names, (*latency, *ratio), strict=True))
+    return record("alpha", mode, *shape[:1], 128) | figures | {
+        "cell": f"alpha/bert/plain/inference/cpu/fp32/threads=2/batch_size={shape[0]},seq_len={shape[1]}/{mode}",
+        "launches": len(series), "interval_scope": ACROSS_PROCESSES, "host_loop_ms_median": 0.3,
+    }  # fmt: skip
+
+
+def compared(a: Drawn, b: Drawn) -> Comparison:
+    """As `make compare` does."""
+    return changes.compare(*map(_columns, (a, b)))
+
+
+def compared_in_turn(a: Drawn, b: Drawn) -> Comparison:
+    """As `make ab` does."""
+    return paired.compare(*map(_columns, (a, b)), [a.samples, b.samples])
+
+
+def _columns(drawn: Drawn) -> dict[str, list]:
+    return {name: [row.get(name) for row in drawn.records] for name in pairs.COLUMNS_READ}

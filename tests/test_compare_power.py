@@ -1,0 +1,48 @@
+"""False alarms and what is found of a slowdown, on runs drawn from a hierarchy of run, launch and round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from doubles import drawn
+
+from tests.benchmarks.compare_power import MACHINES, still, synthetic
+
+
+def test_the_same_code_twenty_times_and_a_slowdown_of_5_percent():
+    """On a machine whose launches scatter by 1 %, in the profile `standard`; the seed makes the counts exact."""
+    counts = synthetic(still(0.01), "standard", trials=20, seed=7)
+    assert {name: (count.alarmed, count.comparisons) for name, count in counts.items()} == {
+        "compare": (0, 20),
+        "ab": (0, 20),
+    }
+    assert {name: (count.found, count.slowed) for name, count in counts.items()} == {
+        "compare": (75, 80),
+        "ab": (160, 160),
+    }
+
+
+def test_twenty_times_the_same_code_on_a_machine_that_is_shared():
+    """Launches scatter by 6 %, and runs as a whole by 3 %, with no flag that says so: little is found, and no lies."""
+    counts = synthetic(drawn.measured("cpu/two-cores"), "quick", trials=20, seed=3, drift=0.03)
+    assert all(count.alarmed <= 1 for count in counts.values())
+    assert all(count.undecided > 0.8 * count.cells for count in counts.values())
+
+
+def test_what_committed_samples_say_of_launches():
+    """The figures that docs/reports.md states."""
+    known = {folder: drawn.told(drawn.measured(folder)) for folder in MACHINES.values()}
+    figures = ("eager", "graph", "ratio")
+    assert {folder: [round(100 * told[name], 1) for name in figures] for folder, told in known.items()} == {
+        "h200/torch-2.11-long": [1.9, 0.7, 1.7],
+        "h200/torch-2.13-long": [2.9, 1.2, 1.0],
+        "h200/torch-2.11-short": [12.4, 2.6, 10.5],
+        "cpu/two-cores": [6.7, 6.6, 6.1],
+    }
+
+
+def test_drawn_launches_scatter_as_they_are_told_to():
+    draw, scatter = np.random.default_rng(2), drawn.Scatter(((0.0004, 0.0003), (0.0003, 0.0009)), (1e-6, 1e-6))
+    run = drawn.run(draw, [scatter], launches=4000, rounds=6)
+    eager, graph = ([np.median(s) for s in launches.values()] for launches in list(run.samples.values())[:2])
+    assert np.cov(eager, graph) == pytest.approx(np.array(scatter.launches), rel=0.1)
