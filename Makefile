@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse bench explain reproduce report compare ab gather selfcheck list test lint lock clean
+.PHONY: help setup wheelhouse bench explain reproduce report compare ab history gather selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
          DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY
@@ -33,6 +33,7 @@ help:
 	@echo 'make report [RUN=newest] [FRAMEWORK=jax]   what runs have found: a table, report.md, report.html'
 	@echo 'make compare A=<run> B=<run>               faster, slower or the same, cell by cell; MAX_SLOWDOWN=5%'
 	@echo 'make ab A=<python> B=<python>              two environments in turn; VERSIONS=torch==2.12,torch==2.13'
+	@echo 'make history RUN=<run>,<run>,<run>         a line per cell over many runs, and where it stepped'
 	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
@@ -71,6 +72,9 @@ compare: $(RUNNER)
 
 ab: $(RUNNER)
 	@$(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
+
+history: $(RUNNER)
+	@$(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)
 
 gather: $(RUNNER)
 	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)

@@ -68,6 +68,13 @@ def ab(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def history(arguments: argparse.Namespace) -> int:
+    """Show how every cell went over several runs, with intervals, and where it stepped."""
+    from harness.history import history as run
+
+    return run(arguments)
+
+
 def gather(arguments: argparse.Namespace) -> int:
     """Merge the records of runs, of one machine or many, into one CSV."""
     from harness.report import gather as run
@@ -175,6 +182,12 @@ def add_readers(commands) -> None:
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
     command.set_defaults(run=compare)
+
+    command = commands.add_parser("history", help="many runs as a trend", description=history.__doc__)
+    command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what}; a folder of runs is each of them; or A,B,C")
+    command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
+    command.add_argument("--out", metavar="FOLDER", help="where the files go (default: the last run's folder)")
+    command.set_defaults(run=history)
 
     command = commands.add_parser("gather", help="several runs in one CSV", description=gather.__doc__)
     command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what}; or A,B")

@@ -170,6 +170,11 @@ def joined(a: Mapping[str, list], b: Mapping[str, list]) -> Joined:
     return Joined(pairs, others, len(ours.cells.keys() & theirs.cells.keys()))
 
 
+def cells_of(columns: Mapping[str, list]) -> dict[str, tuple[State, Figures]]:
+    """One run's cells by name; of a cell that it holds twice the later."""
+    return _Side(columns).cells
+
+
 @cache  # nearly always one and one
 def _unpaired(ours: int, theirs: int) -> str:
     """Why a cell with so many records cannot be compared; empty where each run has one."""

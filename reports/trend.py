@@ -1,0 +1,166 @@
+"""Cells over many runs, as people read them on a terminal and in Markdown: a line each, and its steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from measurement.statistics import Interval
+from reports import markdown
+from reports.content import Figure, Row, Table, text_of, times
+from reports.names import shortened
+
+TITLE = "How it went"
+METHOD = (
+    "A step is where binary segmentation splits a series, tested by Student's t with the scatter of launches or of "
+    "runs, whichever is larger, corrected for all splits and lines (Bonferroni), and of 2 % or more. A step that all "
+    "modes of a shape make at once may be the machine's."
+)
+MOST_LINES, MOST_RUNS = 200, 12  # of Markdown; in columns
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A run on the axis: its name, where it lies, when it began, versions by framework, the suite's revision."""
+
+    name: str
+    place: str
+    began: str
+    versions: dict[str, str]
+    revision: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A step at a run: the ratio of the levels after and before; whether all modes of the shape made it."""
+
+    at: int
+    ratio: Interval
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """One cell: latency (ms) and speedup in each run, None where it has none; its steps; its machine, if several."""
+
+    cell: str
+    latency: tuple[Interval | None, ...]
+    speedup: tuple[Interval | None, ...]
+    steps: tuple[Mark, ...]
+    machine: str = ""
+
+    @property
+    def ends(self) -> str:
+        """Its first and its last latency."""
+        known = [interval.value for interval in self.latency if interval]
+        return f"{text_of(known[0])} → {text_of(known[-1])}"
+
+
+@dataclass(frozen=True)
+class History:
+    """All lines, over these runs in the order in which they were made."""
+
+    moments: tuple[Moment, ...]
+    lines: tuple[Line, ...]
+    cautions: tuple[str, ...] = ()
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """What stands on the axis: the date, then what differs between the runs of versions and revision."""
+        names = dict.fromkeys(name for moment in self.moments for name in moment.versions)
+        varying = [name for name in names if len({moment.versions.get(name) for moment in self.moments}) > 1]
+        revisions = len({moment.revision for moment in self.moments}) > 1
+        labels = []
+        for moment in self.moments:
+            versions = [f"{name} {moment.versions[name]}" for name in varying if name in moment.versions]
+            parts = [moment.began[:10], *versions, moment.revision if revisions else ""]
+            labels.append(" ".join(filter(None, parts)) or moment.name)
+        if len(set(labels)) == len(labels):
+            return labels
+        return [f"{label} {moment.began[11:16]}" for label, moment in zip(labels, self.moments, strict=True)]
+
+    @cached_property
+    def names(self) -> tuple[dict[str, str], str]:
+        """Short names of the cells, and what all share."""
+        return shortened(dict.fromkeys(line.cell for line in self.lines))
+
+    def name(self, line: Line) -> str:
+        return self.names[0][line.cell] + (f" ({line.machine})" if line.machine else "")
+
+
+def answer(history: History) -> str:
+    """How many lines stepped, and how."""
+    own = [mark for line in history.lines for mark in line.steps if not mark.shared]
+    shared = sum(mark.shared for line in history.lines for mark in line.steps)
+    slower = sum(mark.ratio.value > 1 for mark in own)
+    parts = [f"{times(len(history.lines), 'cell')} over {times(len(history.moments), 'run')}"]
+    parts += [f"{times(slower, 'step')} up (slower)", f"{times(len(own) - slower, 'step')} down (faster)"]
+    return ", ".join([*parts, *([f"{shared} that all modes share"] if shared else [])])
+
+
+def sentence(history: History, mark: Mark) -> str:
+    """A step in words."""
+    change = 100 * (mark.ratio.value - 1)
+    ends = f"{100 * (mark.ratio.low - 1):+.1f} to {100 * (mark.ratio.high - 1):+.1f}"
+    shared = "; all modes of the shape: the machine, or what they share" if mark.shared else ""
+    return f"{change:+.1f} % ({ends}) at {history.labels[mark.at]}{shared}"
+
+
+def show(history: History, console: Console) -> None:
+    """Print a line a cell: its first and last latency, what lies between, and its steps."""
+    for caution in history.cautions:
+        console.print(caution, style="yellow", highlight=False)
+    for number, (label, moment) in enumerate(zip(history.labels, history.moments, strict=True), 1):
+        console.print(f"{number}: {label}: {moment.name}", highlight=False, markup=False, soft_wrap=True)
+    grid = Grid(title=history.names[1] or None, title_justify="left")
+    for title, justify in (("cell", "left"), ("ms", "right"), ("over the runs", "left"), ("steps", "left")):
+        grid.add_column(title, justify=justify, overflow="fold", no_wrap=title in ("ms", "over the runs"))
+    for line in history.lines:
+        over = bars([interval and interval.value for interval in line.latency])
+        own = [mark.ratio.value > 1 for mark in line.steps if not mark.shared]
+        style = "red" if any(own) else "green" if own else None
+        grid.add_row(history.name(line), line.ends, over, "; ".join(map(_short, line.steps)), style=style)
+    console.print(grid)
+    console.print(METHOD, highlight=False, style="dim")
+    console.print(answer(history) + ".", style="bold", highlight=False)
+
+
+def _short(mark: Mark) -> str:
+    return f"{mark.at + 1}: {100 * (mark.ratio.value - 1):+.1f} %{' (all modes)' if mark.shared else ''}"
+
+
+def bars(values: Sequence[float | None]) -> str:
+    """A series as characters, the lowest and the highest at both ends; a gap where it has none."""
+    known = [value for value in values if value]
+    low, high = min(known), max(known)
+    steps = "▁▂▃▄▅▆▇█"
+    scale = (len(steps) - 1) / math.log(high / low) if high > low * 1.02 else 0.0  # within what is the same, flat
+    return "".join(steps[round(math.log(value / low) * scale)] if value else " " for value in values)
+
+
+def page(history: History) -> str:
+    """The history as Markdown: steps first, then every line with its intervals."""
+    names = [(history.name(line), mark) for line in history.lines for mark in line.steps]
+    parts = [f"### {TITLE}: {answer(history)}", "\n".join(f"- {caution}" for caution in history.cautions)]
+    parts += ["\n".join(f"- **{name}**: {sentence(history, mark)}" for name, mark in names) or "No steps."]
+    parts += [f"All cells: {history.names[1]}." if history.names[1] else ""]
+    parts += [markdown.table(table(history)), METHOD]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def table(history: History) -> Table:
+    """Latency in ms with the half-width of its interval, a column for each of the latest runs."""
+    first = max(0, len(history.moments) - MOST_RUNS)
+    rows = [Row((history.name(line), *map(_figure, line.latency[first:]))) for line in history.lines[:MOST_LINES]]
+    return Table(("cell, ms", *history.labels[first:]), tuple(rows), len(history.lines))
+
+
+def _figure(interval: Interval | None) -> Figure | str:
+    if interval is None:
+        return ""
+    return Figure(f"{text_of(interval.value)} ±{100 * interval.relative_half_width:.1f} %", interval.value)

@@ -1,0 +1,194 @@
+"""Many runs as a trend: where a series steps and where it only scatters, what stands on the axis, what is written."""
+
+from __future__ import annotations
+
+import math
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from doubles.reported import record, write_run
+
+import runner
+from harness.significance import Estimates
+from harness.steps import steps
+from reports import terminal, trend
+from reports.trend import History, Line, Moment
+
+
+def series(levels: list[float | None], error: float = 0.005, launches: int = 6) -> list[Estimates | None]:
+    """Points with these levels, known to so much."""
+    return [
+        level and Estimates(np.float64(math.log(level)), np.float64(error), np.float64(launches - 1))
+        for level in levels
+    ]
+
+
+def test_a_step_is_found_where_it_is_and_with_its_size():
+    (step,) = steps(series([1.0, 1.002, 0.999, 1.08, 1.081, 1.079]), floor=0.02)
+    assert (step.at, step.ratio.value) == (3, pytest.approx(1.08, abs=0.002))
+    assert step.ratio.low < 1.08 < step.ratio.high
+
+
+def test_several_steps_are_found_in_their_order():
+    found = steps(series([1.0, 1.001, 1.2, 1.201, 1.199, 0.9, 0.901, 0.9]))
+    assert [(step.at, round(step.ratio.value, 2)) for step in found] == [(2, 1.2), (5, 0.75)]
+
+
+def test_two_runs_suffice_where_launches_tell():
+    assert [step.at for step in steps(series([1.0, 1.1]))] == [1]
+    assert steps(series([1.0, 1.1], error=0.05)) == []
+
+
+@pytest.mark.parametrize(
+    ("levels", "why"),
+    [
+        ([1.0, 1.06, 0.95, 1.03, 0.97, 1.05], "runs scatter by more than their launches say"),
+        ([1.0, 1.015, 1.015, 1.015], "no more than two processes of the same code may differ by"),
+        ([1.0], "nothing to compare with"),
+        ([None, 1.0, None], "likewise"),
+    ],
+)
+def test_what_is_no_step(levels, why):
+    assert steps(series(levels, error=0.002), floor=0.02) == [], why
+
+
+def test_runs_that_lack_the_cell_do_not_matter():
+    assert [step.at for step in steps(series([1.0, None, 1.0, None, 1.3, 1.3]))] == [4]
+
+
+def test_more_lines_ask_for_more():
+    points = series([1.0, 1.03], error=0.006)
+    assert len(steps(points)) == 1 and steps(points, series=100) == []
+
+
+def test_of_drawn_series_few_step_for_nothing():
+    """Twelve runs whose launches and runs scatter by 1 % each: 5 % of series would step for nothing, at most."""
+    draw = np.random.default_rng(3)
+    false = 0
+    for _ in range(100):
+        levels = np.exp(draw.normal(0, 0.01, 12)) * [np.exp(draw.normal(0, 0.01, 6)).mean() for _ in range(12)]
+        false += bool(steps(series(levels.tolist(), error=0.004)))
+    assert false <= 5
+
+
+def run_of(tmp_path, number: int, eager: float, graph: float, **changed) -> str:
+    """A run's folder: an eager mode and a graph that take so many times as long."""
+    stamp = {"started_at": f"2026-0{number}-02T03:04:05Z", "run_id": f"run-{number}", "launches": 6, **changed}
+    rows = []
+    for mode, factor in (("eager", eager), ("graph", graph)):
+        row = record("alpha", mode, **stamp)
+        ratios = {name: row[name] and row[name] * eager / factor for name in
+                  ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")} if mode == "graph" else {}  # fmt: skip
+        names = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+        rows.append(row | {name: row[name] * factor for name in names} | ratios)
+    return str(write_run(tmp_path / f"run-{number}", rows))
+
+
+def told(capsys, tmp_path, *folders: str, words=()) -> tuple[int, str, str, str]:
+    """The exit code, what was printed, and both files."""
+    code = runner.main(["history", *folders, "--out", str(tmp_path / "out"), *words])
+    shown = capsys.readouterr()
+    files = [(tmp_path / "out" / name) for name in ("history.md", "history.html")]
+    return code, shown.out + shown.err, *(file.read_text() if file.exists() else "" for file in files)
+
+
+def test_runs_are_followed_by_date_and_their_steps_told(capsys, tmp_path):
+    levels = [(1.0, 1.0), (1.0, 1.0), (1.0, 1.3), (1.0, 1.3), (1.0, 1.3)]
+    folders = [run_of(tmp_path, n, *level, framework_version="1.2" if n < 3 else "1.3", git_revision=f"abc{n}")
+               for n, level in enumerate(levels, 1)]  # fmt: skip
+    code, out, page, html = told(capsys, tmp_path, ",".join(reversed(folders)))
+    assert code == 0
+    assert "2 cells over 5 runs, 1 step up (slower), 0 steps down (faster)" in out
+    assert "▁▁███" in out and "16 → 20.8" in out and "3: +30.0 %" in out
+    assert "- **alpha graph**: +30.0 % (" in page and "at 2026-03-02 alpha 1.3 abc3" in page
+    header = "| cell, ms | 2026-01-02 alpha 1.2 abc1 | 2026-02-02 alpha 1.2 abc2 | 2026-03-02 alpha 1.3 abc3 |"
+    assert header in page
+    assert "| alpha eager | 20 ±1.0 % | 20 ±1.0 % |" in page
+    assert 'class="up"' in html and html.count("<svg") == 2 and html.count("stroke-dasharray") == 1
+
+
+def test_a_step_of_all_modes_may_be_the_machine_s(capsys, tmp_path):
+    folders = [run_of(tmp_path, n, level, level) for n, level in enumerate((1.0, 1.0, 1.3, 1.3), 1)]
+    code, out, page, html = told(capsys, tmp_path, *folders)
+    assert code == 0 and "0 steps up (slower), 0 steps down (faster), 2 that all modes share" in out
+    assert "3: +30.0 % (all modes)" in out.replace("\n", " ")
+    assert page.count("; all modes of the shape: the machine, or what they share") == 2
+    assert html.count('class="shared"') == 2
+
+
+def test_a_folder_of_runs_is_each_of_them_and_few_launches_make_no_step(capsys, tmp_path):
+    for number, level in enumerate((1.0, 1.0, 1.5), 1):
+        run_of(tmp_path / "all", number, level, level * (1.2 if number == 3 else 1), launches=2)
+    code, out, page, _ = told(capsys, tmp_path, str(tmp_path / "all"))
+    assert code == 0 and "2 cells over 3 runs, 0 steps up" in out and "No steps." in page
+
+
+def test_machines_have_lines_of_their_own(capsys, tmp_path):
+    folders = [run_of(tmp_path, n, 1.0 + n % 2, 1.0 + n % 2, machine_id=f"{'ab'[n % 2] * 4}") for n in range(1, 5)]
+    code, out, page, _ = told(capsys, tmp_path, *folders)
+    assert code == 0 and "Several machines: bbbb, aaaa" in out
+    assert "4 cells over 4 runs, 0 steps up" in out and "alpha eager (aaaa)" in page
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "sentence"),
+    [
+        (1, (), "two at least"),
+        (0, (), "Say which runs to follow, two at least: make history RUN="),
+        (2, ("--filter", "nothing"), "Say which runs to follow"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, count, words, sentence):
+    folders = [run_of(tmp_path, n, 1.0, 1.0) for n in range(1, count + 1)]
+    code, out, *_ = told(capsys, tmp_path, *folders, words=words)
+    assert code == 2 and sentence in out and out.count("\n") == 1
+
+
+def test_runs_without_a_cell_in_common_say_so(capsys, tmp_path):
+    folders = [run_of(tmp_path, n, 1.0, 1.0, machine_id=str(n) * 4) for n in (1, 2)]
+    code, out, *_ = told(capsys, tmp_path, *folders)
+    assert code == 2 and "No cell is in two of these runs on one machine" in out
+
+
+def test_a_line_fits_80_columns(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(terminal, "_FILE_WIDTH", 80)
+    folders = [run_of(tmp_path, n, level, level) for n, level in enumerate((1.0, 1.0, 1.3, 1.3), 1)]
+    _, out, *_ = told(capsys, tmp_path, *folders)
+    rows = [line for line in out.splitlines() if line.startswith("│")]
+    assert len(rows) == 2 and max(map(len, rows)) <= 80
+
+
+def test_labels_say_what_differs_and_the_time_where_the_date_does_not():
+    moments = [Moment(f"r{hour}", "", f"2026-01-01T0{hour}:00:00Z", {"a": "1"}, "abc") for hour in (1, 2)]
+    line = Line("a/w/x=1/eager", (None, None), (None, None), ())
+    assert History(tuple(moments), (line,)).labels == ["2026-01-01 01:00", "2026-01-01 02:00"]
+
+
+def test_bars_are_flat_within_what_is_the_same():
+    assert trend.bars([1.0, 1.01, None, 1.0]) == "▁▁ ▁"
+    assert trend.bars([1.0, 2.0, 4.0]) == "▁▅█"
+
+
+class Balanced(HTMLParser):
+    """Counts tags that are not closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_no_network(capsys, tmp_path):
+    folders = [run_of(tmp_path, n, 1.0, level, run_id="<b>&") for n, level in enumerate((1.0, 1.0, 1.3, 1.3), 1)]
+    *_, html = told(capsys, tmp_path, *folders)
+    parser = Balanced()
+    parser.feed(html)
+    assert parser.open == []
+    assert "http" not in html and "<script" not in html and "<b>" not in html
