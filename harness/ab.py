@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -43,51 +43,89 @@ def ab(arguments: argparse.Namespace) -> int:
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)
     begun = opened(arguments) if arguments.resume is not None else asked_for(arguments)
-    wanted = sweep.resolve(begun.given)
-    if wanted.gpus:
-        raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
-    finished = [_finished(begun, letter) for letter in _LETTERS]
-    plans = [plan.plan(wanted, done) for done in finished]
-    estimates = {name: 2 * seconds for name, seconds in bench.estimate(plans[1], wanted).items()}
+    pair = Pair.of(begun, arguments.timeout, console)
     if arguments.dry_run:
-        bench.show_plan(plans[0], bench.estimate(plans[0], wanted), finished[0], console)
-        console.print(f"Twice, A and B in turn: about {duration(sum(estimates.values()))}.", highlight=False)
-        return 0
-    if arguments.timeout <= 0:
-        raise UsageError(f"TIMEOUT is a number of seconds above 0, not {arguments.timeout:g}.")
-    interpreters = [interpreters_of(word, plans[0], console) for word in begun.words]
-    store = _materials(wanted, plans, console)
+        return pair.show()
+    pair.prepare()
     begun = begun if begun.folder else begin(begun, arguments.out)
     sides = [_run(begun, letter) for letter in _LETTERS]
     console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
-    left = sum(len(one.cells) - len(done) for one, done in zip(plans, finished, strict=True))
     try:
-        with Bar(console, left, estimates) as bar:
-            executors = [
-                Executor(
-                    run=run,
-                    sweep=wanted,
-                    profile=plan.profile_of(wanted),
-                    context=bench.describe_run(run, wanted, plans[0], begun.given, argparse.Namespace(python=word)),
-                    display=alternation.Sided(letter.upper(), bar, console),
-                    interpreters=found,
-                    materials=store,
-                    timeout_s=arguments.timeout,
-                    with_peaks=False,
-                )
-                for letter, run, word, found in zip(_LETTERS, sides, begun.words, interpreters, strict=True)
-            ]
-            alternation.run(executors, plans, finished)
+        pair.measure(begun, sides)
     except KeyboardInterrupt:
         for run in sides:
             run.write_csv()
-        kept = sum(len(run.records()) for run in sides)
-        console.print(f"Stopped. {kept} of {2 * len(plans[0].cells)} cells are kept in {begun.folder}.", soft_wrap=True)
+        kept, planned = sum(len(run.records()) for run in sides), 2 * len(pair.plans[0].cells)
+        console.print(f"Stopped. {kept} of {planned} cells are kept in {begun.folder}.", soft_wrap=True)
         console.print(f"Go on with: make ab RESUME={begun.folder}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     for run in sides:
         run.compress_samples()
     return tell(begun, sides, limit, console)
+
+
+@dataclass
+class Pair:
+    """Both sides' plans, and what is made beforehand. `of` makes it, `prepare` comes before `measure`."""
+
+    begun: Begun
+    sweep: sweep.Sweep
+    timeout: float
+    console: Console
+    finished: list[frozenset[str]]
+    plans: list[plan.Plan]
+    interpreters: list[dict] = field(default_factory=list)
+    store: Store | None = None
+
+    @classmethod
+    def of(cls, begun: Begun, timeout: float, console: Console) -> Pair:
+        """Plan what is asked for, or what both sides lack. Raises UsageError."""
+        wanted = sweep.resolve(begun.given)
+        if wanted.gpus:
+            raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
+        if timeout <= 0:
+            raise UsageError(f"TIMEOUT is a number of seconds above 0, not {timeout:g}.")
+        finished = [_finished(begun, letter) for letter in _LETTERS]
+        return cls(begun, wanted, timeout, console, finished, [plan.plan(wanted, done) for done in finished])
+
+    @property
+    def estimates(self) -> dict[str, float]:
+        """About how many seconds each bundle takes on both sides, by its first cell."""
+        both = {name: seconds for one in self.plans for name, seconds in bench.estimate(one, self.sweep).items()}
+        return {name: 2 * seconds for name, seconds in both.items()}
+
+    def show(self) -> int:
+        """Print what would be measured; the exit code of a dry run."""
+        bench.show_plan(self.plans[0], bench.estimate(self.plans[0], self.sweep), self.finished[0], self.console)
+        total = duration(sum(self.estimates.values()))
+        self.console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
+        return 0
+
+    def prepare(self) -> None:
+        """Make both sides' environments, and the weights and inputs that they share. Raises UsageError."""
+        self.interpreters = [interpreters_of(word, self.plans[0], self.console) for word in self.begun.words]
+        self.store = _materials(self.sweep, self.plans, self.console)
+
+    def measure(self, begun: Begun, sides: list[runs.Run]) -> None:
+        """Run what is left of both sides, launch by launch in turn."""
+        left = sum(len(one.cells) - len(done) for one, done in zip(self.plans, self.finished, strict=True))
+        with Bar(self.console, left, self.estimates) as bar:
+            executors = [self._executor(begun, side, run, bar) for side, run in enumerate(sides)]
+            alternation.run(executors, self.plans, self.finished)
+
+    def _executor(self, begun: Begun, side: int, run: runs.Run, bar: Bar) -> Executor:
+        word = argparse.Namespace(python=begun.words[side])
+        return Executor(
+            run=run,
+            sweep=self.sweep,
+            profile=plan.profile_of(self.sweep),
+            context=bench.describe_run(run, self.sweep, self.plans[side], begun.given, word),
+            display=alternation.Sided(_LETTERS[side].upper(), bar, self.console),
+            interpreters=self.interpreters[side],
+            materials=self.store,
+            timeout_s=self.timeout,
+            with_peaks=False,
+        )
 
 
 def asked_for(arguments: argparse.Namespace) -> Begun:
