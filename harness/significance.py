@@ -13,7 +13,8 @@ from scipy.stats import t as student
 from harness.intervals import CONFIDENCE
 from measurement.statistics import Interval
 
-CHANCE = 1 - CONFIDENCE
+# Of any false alarm in a comparison: whoever compares twenty times is to see none, while an interval may miss in one.
+CHANCE = 0.01
 SMALLEST = 1e-12  # standard error, so that nothing is divided by zero
 
 
@@ -60,7 +61,7 @@ def quantile(degrees: np.ndarray) -> np.ndarray:
 
 
 def holm(chances: np.ndarray) -> np.ndarray:
-    """Chances of so many tests at once: where one is below 5 %, any false alarm among all is no likelier than that.
+    """Chances of so many tests at once: where one is below a bound, any false alarm among all is no likelier than that.
 
     The step-down procedure of Holm (Scandinavian Journal of Statistics 6, 1979, 65-70), as adjusted values. It supposes
     nothing of how the tests hang together, which cells of one run do.

@@ -55,7 +55,7 @@ def steps(points: Sequence[Estimates | None], series: int = 1, floor: float = 0.
     """The steps of a series of logarithms, a point a run (None where it has none), in their order.
 
     A step is one whose chance, times the splits that were tried and the `series` that are looked at (Bonferroni), is
-    below 5 %, and that is larger than the relative `floor`.
+    below `CHANCE`, and that is larger than the relative `floor`.
     """
     known = [(place, point) for place, point in enumerate(points) if point is not None]
     scatter = Scatter.of(known)

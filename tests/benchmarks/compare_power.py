@@ -88,6 +88,7 @@ def synthetic(
     draw, (launches, rounds) = np.random.default_rng(seed), LAUNCHES[profile]
     counts = {"compare": Count(), "ab": Count()}
     for _ in range(trials):
+        scatter = [scatter[n] for n in draw.permutation(len(scatter))]  # the same of both runs
         a, b, slowed = (
             drawn.run(draw, scatter, launches, rounds, factors, drift) for factors in ((1, 1), (1, 1), (1, SLOWED))
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -76,7 +77,7 @@ def run(
     drift: float = 0.0,
     machine: Iterable[float] | None = None,
 ) -> Drawn:
-    """Four shapes in eager mode and a graph; `factors` is by how much each mode is slowed.
+    """Four shapes in eager mode and a graph, which scatter as the first of `scatter`; `factors` slow each mode.
 
     `drift` is the deviation of what the whole run has in common, on logarithms; `machine` instead what each launch has
     of the machine, which a side that takes turns with this one has too.
@@ -84,8 +85,7 @@ def run(
     common = draw.normal(0, drift)
     of_machine = list(machine) if machine is not None else [0.0] * launches
     rows, samples = [], defaultdict(dict)
-    for shape in SHAPES:
-        one = scatter[draw.integers(len(scatter))]
+    for shape, one in zip(SHAPES, itertools.cycle(scatter)):
         effects = draw.normal(size=(launches, 2)) @ _root(one.launches).T
         modes = []
         for side, (level, factor, deviation) in enumerate(zip((0.02, 0.015), factors, one.rounds, strict=True)):
