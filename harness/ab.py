@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from harness import alternation, bench, compare, paired, pairs, plan, report, runs, sweep, versions
+from harness import alternation, compare, paired, pairs, report, runs, sweep, versions
+from harness.campaign import Campaign, Request
+from harness.campaign import asked_for as flags_of
 from harness.execute import Executor
-from harness.materials import MaterialsError, Store
+from harness.outcomes import Context
 from harness.progress import Bar, duration
+from harness.recorder import Recorder
 from harness.sweep import UsageError
 from harness.uv import SetupError
 from reports import terminal
@@ -43,89 +46,82 @@ def ab(arguments: argparse.Namespace) -> int:
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)
     begun = opened(arguments) if arguments.resume is not None else asked_for(arguments)
-    pair = Pair.of(begun, arguments.timeout, console)
+    campaigns = [campaign_of(begun, side, arguments.timeout, console) for side in range(2)]
     if arguments.dry_run:
-        return pair.show()
-    pair.prepare()
-    begun = begun if begun.folder else begin(begun, arguments.out)
-    sides = [_run(begun, letter) for letter in _LETTERS]
-    console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
-    try:
-        pair.measure(begun, sides)
-    except KeyboardInterrupt:
-        for run in sides:
-            run.write_csv()
-        kept, planned = sum(len(run.records()) for run in sides), 2 * len(pair.plans[0].cells)
-        console.print(f"Stopped. {kept} of {planned} cells are kept in {begun.folder}.", soft_wrap=True)
-        console.print(f"Go on with: make ab RESUME={begun.folder}", highlight=False, soft_wrap=True)
-        return INTERRUPTED
-    for run in sides:
-        run.compress_samples()
-    return tell(begun, sides, limit, console)
-
-
-@dataclass
-class Pair:
-    """Both sides' plans, and what is made beforehand. `of` makes it, `prepare` comes before `measure`."""
-
-    begun: Begun
-    sweep: sweep.Sweep
-    timeout: float
-    console: Console
-    finished: list[frozenset[str]]
-    plans: list[plan.Plan]
-    interpreters: list[dict] = field(default_factory=list)
-    store: Store | None = None
-
-    @classmethod
-    def of(cls, begun: Begun, timeout: float, console: Console) -> Pair:
-        """Plan what is asked for, or what both sides lack. Raises UsageError."""
-        wanted = sweep.resolve(begun.given)
-        if wanted.gpus:
-            raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
-        if timeout <= 0:
-            raise UsageError(f"TIMEOUT is a number of seconds above 0, not {timeout:g}.")
-        finished = [_finished(begun, letter) for letter in _LETTERS]
-        return cls(begun, wanted, timeout, console, finished, [plan.plan(wanted, done) for done in finished])
-
-    @property
-    def estimates(self) -> dict[str, float]:
-        """About how many seconds each bundle takes on both sides, by its first cell."""
-        both = {name: seconds for one in self.plans for name, seconds in bench.estimate(one, self.sweep).items()}
-        return {name: 2 * seconds for name, seconds in both.items()}
-
-    def show(self) -> int:
-        """Print what would be measured; the exit code of a dry run."""
-        bench.show_plan(self.plans[0], bench.estimate(self.plans[0], self.sweep), self.finished[0], self.console)
-        total = duration(sum(self.estimates.values()))
-        self.console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
+        campaigns[0].show()
+        total = duration(sum(estimates(campaigns).values()))
+        console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
         return 0
+    for one, word in zip(campaigns, begun.words, strict=True):
+        prepare(one, word)
+    begun = begun if begun.folder else begin(begun, arguments.out)
+    console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
+    sides = [start(one, begun.run_folder(letter)) for one, letter in zip(campaigns, _LETTERS, strict=True)]
+    try:
+        measure(campaigns, sides, console)
+    except KeyboardInterrupt:
+        return stopped(begun, campaigns, sides, console)
+    for run, _ in sides:
+        run.compress_samples()
+    return tell(begun, [run for run, _ in sides], limit, console)
 
-    def prepare(self) -> None:
-        """Make both sides' environments, and the weights and inputs that they share. Raises UsageError."""
-        self.interpreters = [interpreters_of(word, self.plans[0], self.console) for word in self.begun.words]
-        self.store = _materials(self.sweep, self.plans, self.console)
 
-    def measure(self, begun: Begun, sides: list[runs.Run]) -> None:
-        """Run what is left of both sides, launch by launch in turn."""
-        left = sum(len(one.cells) - len(done) for one, done in zip(self.plans, self.finished, strict=True))
-        with Bar(self.console, left, self.estimates) as bar:
-            executors = [self._executor(begun, side, run, bar) for side, run in enumerate(sides)]
-            alternation.run(executors, self.plans, self.finished)
+def campaign_of(begun: Begun, side: int, timeout: float, console: Console) -> Campaign:
+    """One side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
+    word, folder = begun.words[side], begun.folder and begun.run_folder(_LETTERS[side])
+    python = None if word is None or versions.is_version(word) else word
+    resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
+    one = Campaign.of(Request(begun.given, resume=resumed, python=python, timeout=timeout), console)
+    if one.sweep.gpus:
+        raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
+    return one
 
-    def _executor(self, begun: Begun, side: int, run: runs.Run, bar: Bar) -> Executor:
-        word = argparse.Namespace(python=begun.words[side])
-        return Executor(
-            run=run,
-            sweep=self.sweep,
-            profile=plan.profile_of(self.sweep),
-            context=bench.describe_run(run, self.sweep, self.plans[side], begun.given, word),
-            display=alternation.Sided(_LETTERS[side].upper(), bar, self.console),
-            interpreters=self.interpreters[side],
-            materials=self.store,
-            timeout_s=self.timeout,
-            with_peaks=False,
-        )
+
+def estimates(campaigns: list[Campaign]) -> dict[str, float]:
+    """About how many seconds each bundle takes on both sides, by its first cell."""
+    both = {name: seconds for one in campaigns for name, seconds in one.estimates.items()}
+    return {name: 2 * seconds for name, seconds in both.items()}
+
+
+def prepare(one: Campaign, word: str | None) -> None:
+    """Make one side's environments; of versions beside the locked ones. Raises UsageError."""
+    if word is None or not versions.is_version(word):
+        one.prepare()
+        return
+    keys = dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in one.plan.bundles)
+    report = lambda text: one.console.print(text, highlight=False, markup=False)  # noqa: E731
+    try:
+        one.prepare_with({key: versions.ensure(*key, word, report=report) for key in keys})
+    except SetupError as error:
+        raise UsageError(f"{word}: {error}") from None
+
+
+def start(one: Campaign, folder: Path) -> tuple[runs.Run, Context]:
+    """One side's run in its folder, with what is known beforehand, and what its records repeat."""
+    one.request = replace(one.request, out=str(folder))
+    return one.begin()
+
+
+def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
+    """Run what is left of both sides, launch by launch in turn."""
+    left = sum(len(one.plan.cells) - len(one.finished) for one in campaigns)
+    with Bar(console, left, estimates(campaigns)) as bar:
+        executors = []
+        for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):
+            display = alternation.Sided(letter.upper(), bar, console)
+            recorder = Recorder(run, context, display, one.store, one.sweep.unseen_seq, with_peaks=False)
+            executors.append(Executor(one.launcher(run), recorder, display, one.ledger))
+        alternation.run(executors, [one.plan for one in campaigns], [one.finished for one in campaigns])
+
+
+def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
+    """Say what is kept, and how to go on with it; the exit code."""
+    for run, _ in sides:
+        run.write_csv()
+    kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
+    console.print(f"Stopped. {kept} of {planned} cells are kept in {begun.folder}.", soft_wrap=True)
+    console.print(f"Go on with: make ab RESUME={begun.folder}", highlight=False, soft_wrap=True)
+    return INTERRUPTED
 
 
 def asked_for(arguments: argparse.Namespace) -> Begun:
@@ -142,7 +138,7 @@ def asked_for(arguments: argparse.Namespace) -> Begun:
             "Say what to compare: make ab A=<python or version> B=<python or version>, or VERSIONS=torch==2.12,"
             "torch==2.13; without A (or B) that side is the suite's own environment."
         )
-    given = bench.asked_for(arguments)
+    given = flags_of(arguments)
     named = {versions.framework_of(word) for word in words if word and versions.is_version(word)} - {None}
     if named and "framework" not in given:
         given["framework"] = ",".join(sorted(named))
@@ -159,9 +155,9 @@ def opened(arguments: argparse.Namespace) -> Begun:
         if (folder / BEGUN).exists():
             content = runs.Run(folder.resolve()).read(BEGUN)
             begun = Begun(folder.resolve(), tuple(content["sides"]), content["given"])
-            given = bench.asked_for(arguments)
-            asked = [arguments.a or begun.words[0], arguments.b or begun.words[1]]
-            if tuple(asked) != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
+            given = flags_of(arguments)
+            words = arguments.a or begun.words[0], arguments.b or begun.words[1]
+            if words != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
                 raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")
             return begun
     raise UsageError(f"{name} holds no pair of runs (no {BEGUN} in it); `make ab A=… B=…` makes one.")
@@ -176,39 +172,6 @@ def begin(begun: Begun, out: str | None) -> Begun:
     run.write(BEGUN, content)
     (run.folder / "launches").rmdir()  # launches are the sides'
     return replace(begun, folder=run.folder)
-
-
-def _run(begun: Begun, letter: str) -> runs.Run:
-    folder = begun.run_folder(letter)
-    return runs.Run(folder) if (folder / runs.PLAN).exists() else runs.Run.create(str(folder))
-
-
-def _finished(begun: Begun, letter: str) -> frozenset[str]:
-    return runs.Run(begun.run_folder(letter)).finished() if begun.folder else frozenset()
-
-
-def interpreters_of(word: str | None, planned: plan.Plan, console: Console) -> dict:
-    """The interpreter for every framework and kind of device, as `word` says. Raises UsageError."""
-    if word is None or not versions.is_version(word):
-        return bench.prepare_environments(planned, word, console)
-    keys = dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in planned.bundles)
-    report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-    try:
-        return {key: versions.ensure(*key, word, report=report) for key in keys}
-    except SetupError as error:
-        raise UsageError(f"{word}: {error}") from None
-
-
-def _materials(wanted: sweep.Sweep, plans: list[plan.Plan], console: Console) -> Store:
-    """Weights and inputs, which both sides share. Raises UsageError."""
-    store = Store(wanted.weights, wanted.seed)
-    groups = {group.cells[0].group_id: group for one in plans for bundle in one.bundles for group in bundle.groups}
-    unseen = [other for group in groups.values() if (other := plan.at_unseen_length(group, wanted.unseen_seq))]
-    try:
-        store.prepare([*groups.values(), *unseen], lambda text: console.print(text, highlight=False))
-    except MaterialsError as error:
-        raise UsageError(str(error)) from None
-    return store
 
 
 def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:

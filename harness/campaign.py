@@ -111,7 +111,11 @@ class Campaign:
         """Make the environments, and the materials of the plan's groups and of `others`. Raises UsageError."""
         if self.request.timeout <= 0:
             raise UsageError(f"TIMEOUT is a number of seconds above 0, not {self.request.timeout:g}.")
-        self.interpreters = prepare_environments(self.plan, self.python, self.console)
+        self.prepare_with(prepare_environments(self.plan, self.python, self.console), *others)
+
+    def prepare_with(self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group]) -> None:
+        """Make the materials for these interpreters, by framework and kind of device. Raises UsageError."""
+        self.interpreters = interpreters
         self.ledger = Ledger()  # which books no time of environments
         self.make([*self.groups, *self.unseen])
         for groups in others:
