@@ -102,8 +102,8 @@ def answer(comparison: Comparison) -> str:
     limit = f"{100 * comparison.limit:g} %"
     over = Counter(cell.verdict for cell in comparison.over)
     if over:
-        slower = f"{over[SLOWER]:,} slower by more than {limit}"
-        return slower + (f", {over[NOT_COMPARABLE]:,} broke" if over[NOT_COMPARABLE] else "")
+        slower = [f"{over[SLOWER]:,} slower by more than {limit}"] if over[SLOWER] else []
+        return ", ".join([*slower, *([f"{over[NOT_COMPARABLE]:,} broke"] if over[NOT_COMPARABLE] else [])])
     if not comparison.decided:
         return "nothing could be decided"
     return f"nothing is shown to be slower by more than {limit}"

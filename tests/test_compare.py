@@ -243,6 +243,14 @@ def test_at_80_columns_a_row_is_a_line(tmp_path, capsys, monkeypatch):
     assert len(lines) == 2 and max(map(len, lines)) <= 80
 
 
+def test_the_answer_names_what_is_slower_and_what_broke():
+    crashed = failed("alpha", "graph", "crash", "A reason.")
+    assert compare.answer(compared(A, [EAGER, crashed])) == "1 broke"
+    assert compare.answer(compared(A, moved(1.0, 1.1))) == "1 slower by more than 5 %"
+    assert compare.answer(compared(A, A)) == "nothing is shown to be slower by more than 5 %"
+    assert compare.answer(compared(A, moved(1.1, 1.1))) == "nothing could be decided"
+
+
 def test_short_names_say_what_differs():
     cells = [f"a/{model}/plain/inference/cpu/fp32/threads=2/batch_size={batch},depth={depth}/eager"
              for model, batch, depth in (("mlp", 1, 8), ("mlp", 4, 8), ("bert", 1, 2))]  # fmt: skip
