@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Mode:
     """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`.
 
-    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do.
+    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
+    for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing.
     """
 
     name: str
@@ -19,6 +20,8 @@ class Mode:
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
+    call: str = ""
+    deployed: bool = True
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ FRAMEWORK = Framework(
     title="JAX",
     distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
     modes=(
-        Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable"),
-        Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True),
+        Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),
+        Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True, call="jax.jit(function)"),
     ),
     default_graph=("jit",),
     models={
