@@ -11,7 +11,7 @@ def words() -> dict[tuple[str, str], Words]:
     found = {}
     for name in frameworks.NAMES:
         framework = frameworks.describe(name)
-        for mode in framework.modes:
+        for place, mode in enumerate(framework.modes):
             default = mode.name in framework.default_graph[:1]
-            found[framework.name, mode.name] = Words(mode.call, default, mode.deployed)
+            found[framework.name, mode.name] = Words(mode.call, default, mode.deployed, framework.colour, place)
     return found

@@ -10,7 +10,6 @@ from functools import cache, cached_property
 
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
-from reports.content import AXES
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
 ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
@@ -22,9 +21,9 @@ COLUMNS_READ = (
     *("status", "latency_status", "ratio_status", "reason", "stderr_tail", "profile", "flags", "git_revision"),
     *("versions", "first_call_s", "launches"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
-    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "intensity", "regime"),
-    *("explained_share", "framework_peak_tflops", "parity_rel_rms_err", "parity_reference", "program"),
-    *("achieved_tflops", "peak_tflops", "peak_gb_per_s", "mfu_pct", "other_load_cores", "steal_share"),
+    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
+    *("latency_call_ms_p95", "latency_call_ms_p99", "parity_rel_rms_err", "parity_reference"),
+    *("mfu_pct", "other_load_cores", "steal_share"),
 )
 # What goes without saying.
 _USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
@@ -47,8 +46,9 @@ class Point:
 
     @property
     def tags(self) -> dict[str, str]:
-        """What the report can be filtered by."""
-        return {axis: str(self.record.get(axis)) for axis in AXES}
+        """What a row of it can be filtered by."""
+        places = {"batch": self.record.get("batch_size"), "tokens": self.record.get("seq_len")}
+        return {"mode": self.series} | {name: str(value) for name, value in places.items() if value is not None}
 
     @cached_property
     def latency(self) -> Interval | None:
@@ -82,9 +82,6 @@ class Points:
         self._keys = sorted(firsts, key=lambda key: tuple(map(natural, key[:-1])))
         names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(self._keys)}
         self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
-        # What there is along each axis, in the order of the records.
-        self.values = {axis: list(dict.fromkeys(columns.get(axis, ()))) for axis in AXES}
-        self.values["framework"] = list(self._frameworks)
         # By setting and shape; eager before a framework's graph modes.
         self._series: dict[tuple, str] = {}
         self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
@@ -132,7 +129,7 @@ class Points:
     def _shape(self, record: dict, whole: dict | None = None) -> str:
         constant = self._constant.get(_model(record), ())
         parts = [f"batch {record['batch_size']}"] if record.get("batch_size") is not None else []
-        parts += [f"seq {record['seq_len']}"] if record.get("seq_len") is not None else []
+        parts += [f"{record['seq_len']} tokens"] if record.get("seq_len") is not None else []
         parts += [part for part in _parameters(record) if part not in constant]
         return ", ".join(parts) or ("" if whole else "the only shape")
 

@@ -1,26 +1,30 @@
-"""A report's three forms: the terminal, `report.md` and `report.html`."""
+"""A report in all its forms: the terminal, `summary.md`, `report.md` and `report.html`."""
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
 
-from reports import markdown, page
-from reports.content import Section
+from reports import brief, markdown, page, verdict
+from reports.content import Section, times
 from reports.material import Material
 from reports.points import machine_names, machine_of
 from reports.terminal import summary
 
-MARKDOWN, PAGE = "report.md", "report.html"
+BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
+MOST_NAMED = 3
+MOST_SENTENCES = 12  # more than this scrolls by unread
 
 
-def terminal(built: list[Section], records: list[dict], console: Console) -> None:
-    """Print the answer and remarks, then the table of every machine."""
-    for section in built:
-        if section.key in ("answer", "machines"):
-            for sentence in section.sentences:
-                console.print(sentence, highlight=False, markup=False)
+def terminal(material: Material, records: list[dict], console: Console) -> None:
+    """Print what to do and remarks, then the table of every machine."""
+    told = verdict.sentences(material.verdicts)
+    for sentence in (*material.remarks, *islice(told, MOST_SENTENCES)):
+        console.print(sentence, highlight=False, markup=False)
+    if next(told, None):
+        console.print(f"More in {MARKDOWN}, of {times(len(material.verdicts), 'setting')}.", highlight=False)
     machines = machine_names(records)
     for machine, name in machines.items():
         if len(machines) > 1:
@@ -29,10 +33,27 @@ def terminal(built: list[Section], records: list[dict], console: Console) -> Non
         summary(own, console)
 
 
+def subject(material: Material) -> str:
+    """What was measured on what, in a few words."""
+    points = material.points
+    workloads = list(dict.fromkeys(point["workload"] for point in points.all))
+    devices = list(dict.fromkeys(device or "an unnamed device" for _, device in points.machines))
+    return " on ".join(_listed(names) for names in (workloads, devices) if names) or "profiles"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
 def files(folder: Path, heading: str, material: Material, built: list[Section]) -> list[Path]:
-    """Write both files into the folder; returns their paths."""
-    title = f"Eager against graph: {heading}"
-    texts = {MARKDOWN: markdown.report(title, built), PAGE: page.html(title, material, built)}
+    """Write all files into the folder; returns their paths."""
+    title = f"Is compiling worth it? {subject(material)}"
+    texts = {
+        BRIEF: brief.summary(title, material),
+        MARKDOWN: markdown.report(f"{title} ({heading})", built),
+        PAGE: page.html(title, material, built, heading),
+    }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in texts]

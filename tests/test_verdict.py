@@ -110,10 +110,11 @@ def test_machines_that_contradict_each_other_are_both_named():
     there = [cell(10.0), cell(12.5, 0.8, mode="plain")]
     there = [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in there]
     sentences = told(*here, *there)
-    wanted = "alpha at batch 1, 128 tokens: compile on A processor; stay on Another processor."
-    assert [s for s in sentences if s.startswith("Machines contradict each other")] == [
-        f"Machines contradict each other, {wanted}"
-    ] * 2
+    place = "Machines contradict each other, alpha at batch 1, 128 tokens"
+    assert [sentence for sentence in sentences if sentence.startswith("Machines")] == [
+        f"{place}: compile on A processor; stay on Another processor.",
+        f"{place}: stay on Another processor; compile on A processor.",
+    ]
     assert not any("contradict" in sentence for sentence in told(*here))
 
 
@@ -123,6 +124,11 @@ def test_a_mode_is_not_sold_by_an_eager_mode_that_nobody_deploys():
         "idle at batch 1, 128 tokens: use idle.jit(model): 0.5 ms (operator by operator 260 ms, which nobody deploys); "
         "its first call takes up to 12 s."
     ]
+
+
+def test_without_a_baseline_modes_are_compared_by_latency_alone():
+    rows = [cell(9.0, framework="idle"), cell(8.0, 1.1, framework="idle", spread=0.2)]
+    assert "use idle.jit(model): 8 ms (operator by operator 9 ms, which nobody deploys)" in told(*rows)[0]
 
 
 def test_implementations_precisions_and_other_parameters_are_never_in_one_range():
@@ -160,6 +166,12 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
     ]
     (other,) = second.fastest.values()
     assert "1.25× the time of beta graph" in other.absent[0].sentence
+    again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
+    rows = [point.record for point in beside(elsewhere=True)[0].all]
+    for whole in verdict.of(Points(rows + again), KNOWN):
+        ranked = {rank.point["framework"] for fastest in whole.fastest.values() for rank in fastest.ranks}
+        absent = {one.point["framework"] for fastest in whole.fastest.values() for one in fastest.absent}
+        assert ranked & absent == set()
 
 
 def test_asked_for_machines_are_ranked_together():

@@ -32,6 +32,7 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="jax",
     title="JAX",
+    colour="#2f74e0",
     distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
     modes=(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),

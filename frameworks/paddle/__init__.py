@@ -22,6 +22,7 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="paddle",
     title="PaddlePaddle",
+    colour="#9352d6",
     distributions=("paddlepaddle", "paddlepaddle-gpu", "paddlenlp"),
     modes=(
         Mode("eager", graph=False, summary="dynamic graph, operator by operator"),

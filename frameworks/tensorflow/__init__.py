@@ -27,6 +27,7 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="tensorflow",
     title="TensorFlow",
+    colour="#a97b0a",
     distributions=("tensorflow", "tf-keras", "keras", "transformers", "numpy"),
     modes=(
         # What is exported or run by Keras' predict is a tf.function.

@@ -27,6 +27,7 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="torch",
     title="PyTorch",
+    colour="#d9541e",
     distributions=("torch", "transformers", "numpy", "triton", "safetensors"),
     modes=(
         Mode("eager", graph=False, summary="operator by operator"),

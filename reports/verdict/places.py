@@ -18,12 +18,15 @@ class Words:
     """What a framework's description says of a mode, handed in by whoever knows the frameworks.
 
     `call` is what a user types; `default` whether users of the framework start with it; `deployed` whether anybody
-    runs a finished model like that, without which a multiple of it says nothing.
+    runs a finished model like that, without which a multiple of it says nothing. `colour` is the framework's in every
+    chart, and `place` the mode's among the framework's modes, which decides its symbol.
     """
 
     call: str = ""
     default: bool = False
     deployed: bool = True
+    colour: str = ""
+    place: int | None = None
 
 
 Known = Mapping[tuple[str, str], Words]  # by framework and mode
@@ -77,13 +80,29 @@ class Setting:
         """The other machines' points of every shape."""
         return _by_shape(self.elsewhere)
 
-    @property
+    @cached_property
+    def strangers(self) -> set[str]:
+        """Frameworks that ran a shape of this setting on other machines alone."""
+        own = {point["framework"] for point in self.points}
+        return {p["framework"] for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - own
+
+    @cached_property
     def entrants(self) -> dict[tuple, list[Point]]:
         """Points by framework and machine, in their order."""
-        groups = defaultdict(list)
-        for point in self.points:
-            groups[point["framework"], machine_of(point.record)].append(point)
-        return dict(groups)
+        return entrants(self.points)
+
+
+def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
+    """Points by framework and machine, in their order."""
+    groups = defaultdict(list)
+    for point in points:
+        groups[point["framework"], machine_of(point.record)].append(point)
+    return dict(groups)
+
+
+def deployed(framework: str, known: Known) -> bool:
+    """Whether anybody deploys a framework's baseline; of one that is not known, it is supposed."""
+    return all(words.deployed for (name, _), words in known.items() if name == framework)
 
 
 def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from measurement.statistics import Interval, independent_ratio
 from reports import facts
 from reports.points import Point
-from reports.verdict.places import Known, Shape, Words
+from reports.verdict.places import Known, Shape, Words, deployed
 
 USE, STAY, UNTOLD = "use", "stay", "cannot tell"
 # A mode whose interval ends below this is no reason to compile.
@@ -85,13 +85,16 @@ def comparable(point: Point) -> bool:
     return point["program"] != "differs"
 
 
-def judge(shape: Shape, points: Sequence[Point], deployed: bool) -> Judged | None:
-    """What the points of one framework at one shape say; None where there is nothing to choose from."""
+def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | None:
+    """What the points of one framework at one shape say; None where there is nothing to choose from.
+
+    `baseline` says whether eager mode is one, which it is where it is deployed.
+    """
     eager = next((point for point in points if point.eager), None)
     graphs = [point for point in points if not point.eager]
     differing = tuple(point for point in graphs if not comparable(point))
     graphs = [point for point in graphs if comparable(point)]
-    if not deployed:
+    if not baseline:
         kind, choices, contradicting = (USE, _best(graphs), []) if graphs else (UNTOLD, [], [])
     elif eager is None:
         return None
@@ -139,14 +142,14 @@ def slower(point: Point, first: Point) -> bool:
 def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advice]:
     """One piece of advice for the shapes that share a kind, a mode and about the same gain."""
     default = next((mode for (name, mode), words in known.items() if name == framework and words.default), None)
-    deployed = known.get((framework, "eager"), Words()).deployed
+    baseline = deployed(framework, known)
     found = []
     for kind in (USE, STAY, UNTOLD):
-        for mode, own in _parts([one for one in judged if one.kind == kind], split=kind == USE and deployed):
+        for mode, own in _parts([one for one in judged if one.kind == kind], split=kind == USE and baseline):
             if default and all(default in [point["mode"] for point in one.choices] for one in own):
                 mode = default
-            words = known.get((framework, mode or "eager"), Words())
-            found.append(Advice(kind, framework, mode, words, tuple(own), default, deployed))
+            words = known.get((framework, mode), Words())
+            found.append(Advice(kind, framework, mode, words, tuple(own), default, baseline))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,8 +11,10 @@ from reports import facts
 from reports.content import text_of
 from reports.points import Point, Points, grouped, machine_of
 from reports.verdict import wording
-from reports.verdict.places import Known, Setting, Shape, Words, settings
+from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings
 from reports.verdict.rules import STAY, USE, Advice, advise, comparable, judge
+
+WORDS = {USE: "compile", STAY: "stay"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,12 @@ class Absent:
         """Its time over the fastest one's of this machine."""
         known = self.point.latency, self.first.latency
         return independent_ratio(*known) if all(known) else None
+
+    @property
+    def short(self) -> str:
+        """What it took, in a few words."""
+        time = text_of(self.point["latency_ms_median"])
+        return f"not ranked: {self.point['framework']} {self.point['mode']}, {time} ms on {self.machine}"
 
     @property
     def sentence(self) -> str:
@@ -55,12 +63,18 @@ class Fastest:
     absent: tuple[Absent, ...]
 
     @property
+    def second(self) -> facts.Rank | None:
+        """The fastest of those that are not the winner's own framework."""
+        first = facts.entrant(self.ranks[0].point)
+        return next((rank for rank in self.ranks if facts.entrant(rank.point) != first), None)
+
+    @property
     def sentence(self) -> str:
         """Who is fastest, in milliseconds, and who is next."""
         first = self.ranks[0].point
         time = text_of(first["latency_ms_median"])
         begun = f"At {self.shape.text}"
-        second = next((rank for rank in self.ranks if facts.entrant(rank.point) != facts.entrant(first)), None)
+        second = self.second
         if second is None:
             return f"{begun}: {first.series}, {time} ms (no other framework was measured here)."
         other = f"{second.point.series}, {text_of(second.point['latency_ms_median'])} ms"
@@ -72,12 +86,41 @@ class Fastest:
 
 @dataclass(frozen=True)
 class Verdict:
-    """All that is said of a setting."""
+    """All that is said of a setting; made when it is asked for, since a report of many settings shows the first."""
 
     setting: Setting
-    advice: tuple[Advice, ...]
     machines: dict[tuple, str]
-    contradictions: tuple[str, ...] = ()
+    known: Known
+
+    @cached_property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to do, for each framework and the shapes that share it."""
+        return tuple(one for own in self.setting.entrants.values() for one in _advice(own, self.known))
+
+    @cached_property
+    def contradictions(self) -> tuple[str, ...]:
+        """A sentence wherever this machine says to compile and another, of the same cell, not to, or the other way."""
+        there = [
+            advice
+            for (framework, _), own in entrants(self.setting.elsewhere).items()
+            if framework not in self.setting.strangers
+            for advice in _advice(own, self.known)
+        ]
+        found = []
+        for (framework, shape), (kind, machine) in self._kinds(self.advice).items():
+            for other_kind, other in _told(there, framework, shape, self.machines):
+                if {kind, other_kind} == {USE, STAY}:
+                    sides = f"{WORDS[kind]} on {machine}; {WORDS[other_kind]} on {other}"
+                    found.append(f"Machines contradict each other, {framework} at {shape.text}: {sides}.")
+        return tuple(found)
+
+    def _kinds(self, advice: Iterable[Advice]) -> dict[tuple, tuple[str, str]]:
+        return {
+            (one.framework, judged.shape): (one.kind, self.machines[machine_of(judged.eager.record)])
+            for one in advice
+            for judged in one.judged
+            if judged.eager
+        }
 
     @property
     def sentences(self) -> list[str]:
@@ -109,47 +152,27 @@ def _noted(parts: list[str]) -> str:
 
 def of(points: Points, known: Known) -> list[Verdict]:
     """The verdict on every setting."""
-    found = []
-    for setting in settings(points):
-        advice = []
-        for own in setting.entrants.values():
-            advice += _advice(own, known)
-        found.append(Verdict(setting, tuple(advice), points.machines))
-    return _contradicted(found)
+    return [Verdict(setting, points.machines, known) for setting in settings(points)]
 
 
 def _advice(own: list[Point], known: Known) -> list[Advice]:
     framework = own[0]["framework"]
-    deployed = known.get((framework, "eager"), Words()).deployed
     groups = grouped(own, lambda point: Shape.of(point.record))
-    judged = [one for shape in sorted(groups) if (one := judge(shape, groups[shape], deployed))]
+    baseline = deployed(framework, known)
+    judged = [one for shape in sorted(groups) if (one := judge(shape, groups[shape], baseline))]
     return advise(framework, judged, known)
 
 
-def _contradicted(verdicts: list[Verdict]) -> list[Verdict]:
-    """With a sentence wherever one machine says to compile and another, of the same cell, not to."""
-    told: dict[tuple, list[tuple[str, str, int]]] = {}
-    for n, verdict in enumerate(verdicts):
-        for advice in verdict.advice:
-            for one in advice.judged:
-                if advice.kind in (USE, STAY) and one.eager:
-                    key = facts.shape_of(one.eager.record), advice.framework
-                    machine = verdict.machines[machine_of(one.eager.record)]
-                    told.setdefault(key, []).append((advice.kind, machine, n))
-    extra: dict[int, list[str]] = {}
-    for (shape, framework), entries in told.items():
-        if len({kind for kind, *_ in entries}) > 1:
-            where = Shape.of(dict(zip(("batch_size", "seq_len", "parameters"), shape[-3:], strict=True))).text
-            sides = "; ".join(f"{'compile' if kind == USE else 'stay'} on {machine}" for kind, machine, _ in entries)
-            for *_, n in entries:
-                extra.setdefault(n, []).append(f"Machines contradict each other, {framework} at {where}: {sides}.")
-    return [Verdict(one.setting, one.advice, one.machines, tuple(extra.get(n, ()))) for n, one in enumerate(verdicts)]
+def _told(advice: Iterable[Advice], framework: str, shape: Shape, machines: dict) -> Iterator[tuple[str, str]]:
+    """What other machines say of a framework at a shape, with their names."""
+    for one in advice:
+        for judged in one.judged:
+            if one.framework == framework and judged.shape == shape and judged.eager:
+                yield one.kind, machines[machine_of(judged.eager.record)]
 
 
-def sentences(verdicts: Iterable[Verdict]) -> list[str]:
+def sentences(verdicts: Iterable[Verdict]) -> Iterator[str]:
     """Every sentence with its setting before it, as the terminal prints them."""
-    return [
-        f"{verdict.setting.name}: {sentence}"
-        for verdict in verdicts
-        for sentence in (*verdict.sentences, *verdict.contradictions)
-    ]
+    for verdict in verdicts:
+        for sentence in (*verdict.sentences, *verdict.contradictions):
+            yield f"{verdict.setting.name}: {sentence}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from measurement.schema import is_noisy
 from reports import facts
 from reports.content import text_of, times
 from reports.points import Point
 from reports.verdict.places import Shape
-from reports.verdict.rules import STAY, UNTOLD, USE, Advice
+from reports.verdict.rules import STAY, UNTOLD, USE, Advice, Judged
 
 
 def ratio(value: float) -> str:
@@ -58,16 +59,6 @@ def sentence(advice: Advice) -> str:
     return f"{advice.framework} at {place}: {said}."
 
 
-def short(advice: Advice) -> str:
-    """The advice in a few words: `torch: cuda-graph, 4.92 to 8.20× eager`."""
-    if advice.kind == STAY:
-        return f"{advice.framework}: stay with eager"
-    if advice.kind == UNTOLD:
-        return f"{advice.framework}: cannot tell"
-    gain = f", {ratios([one.value for one in advice.speedups])} eager" if advice.deployed and advice.speedups else ""
-    return f"{advice.framework}: {advice.mode}{gain}"
-
-
 def _use(advice: Advice) -> str:
     parts = [f"use {advice.words.call or advice.mode}"]
     time = milliseconds(advice.chosen)
@@ -112,6 +103,14 @@ def pays(advice: Advice) -> str:
         return "pays from the first call"
     seconds = calls * pair.eager["latency_ms_median"] / 1e3
     return f"pays after about {_rounded(seconds)} s of calls ({_rounded(calls)} calls)"
+
+
+def pays_at(advice: Advice, judged: Judged) -> str:
+    """What is told of one framework's compiling at one shape: `pays after about 9.7 s of calls (2,300 calls)`."""
+    if advice.kind != USE:
+        return ""
+    told = pays(replace(advice, judged=(judged,)))
+    return told.replace("its first call takes up to", "first call")
 
 
 def _rounded(value: float) -> str:

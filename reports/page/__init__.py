@@ -1,0 +1,5 @@
+"""The report as one HTML page that needs nothing else: charts are SVG; scripts choose and copy."""
+
+from reports.page.whole import fragment, html
+
+__all__ = ["fragment", "html"]
