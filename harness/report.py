@@ -88,15 +88,13 @@ def report(arguments: argparse.Namespace) -> int:
         again = len(records) - len(kept)
         source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
     folder = folder_for(arguments.out, source.home)
-    from reports import sections, write
-    from reports.material import Material
+    from reports import material, sections, write
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
-    material = Material(points, tuple(profiles), source.machines, *notes)
-    written = write.files(
-        folder, ", ".join(source.names) + (f" ({text})" if text else ""), material, sections.build(material)
-    )
-    write.terminal(material, kept, console)
+    whole = material.Material(points, tuple(profiles), source.machines, *notes)
+    heading = ", ".join(source.names) + (f" ({text})" if text else "")
+    written = write.files(folder, heading, whole, sections.build(whole))
+    write.terminal(whole, kept, console)
     for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)
     return 0
@@ -157,8 +155,8 @@ def gather(arguments: argparse.Namespace) -> int:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    machines = len({record.get("machine_id") for record in unique})
-    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {times(machines, 'machine')}"
+    machines = times(len({record.get("machine_id") for record in unique}), "machine")
+    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
     console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 

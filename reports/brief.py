@@ -27,7 +27,7 @@ def summary(title: str, material: Material) -> str:
     lines += list(islice(told, MOST_SENTENCES)) or ["No mode was measured beside eager mode."]
     lines += [f"- more in report.md, of {times(len(verdicts), 'setting')}"] if next(told, None) else []
     if verdicts:
-        lines += ["", *_table(verdicts[0], material)]
+        lines += ["", *table(verdicts[0], material)]
     cautions = list(_cautions(material))
     lines += ["", markdown.folded("To be read with care", " ".join(cautions)).replace("\n\n", " ")] if cautions else []
     return "\n".join(lines) + "\n"
@@ -41,7 +41,7 @@ def _origin(material: Material) -> str:
     return " · ".join([*commands, ", ".join(material.points.machines.values()), ", ".join(versions), *revisions])
 
 
-def _table(verdict: Verdict, material: Material) -> Iterable[str]:
+def table(verdict: Verdict, material: Material) -> Iterable[str]:
     setting = verdict.setting
     series = list(dict.fromkeys(point.series for point in setting.points))[:MOST_MODES]
     yield markdown.line([f"{setting.name}, ms · × eager", *series])

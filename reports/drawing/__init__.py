@@ -4,7 +4,7 @@ Places along x are percentages, so that a chart is as wide as its place while it
 texts and lines are the page's (classes `ink`, `soft`, `rule`); a picture that stands alone brings `STYLE` along.
 """
 
-from reports.drawing.identity import Look, coloured, looks, mark, symbols
+from reports.drawing.identity import Look, coloured, looks, mark, style, symbols
 from reports.drawing.marks import Dot, dots, spread
 from reports.drawing.scales import Scale
 from reports.drawing.strokes import Curve, curves, legend, shares
@@ -22,5 +22,6 @@ __all__ = [
     "mark",
     "shares",
     "spread",
+    "style",
     "symbols",
 ]

@@ -68,3 +68,14 @@ def mark(look: Look, x: str, y: float, title: str = "", more: str = "") -> str:
 def coloured(look: Look) -> str:
     """The attribute that colours symbols and intervals that lie within."""
     return f'color="{look.colour}"'
+
+
+def style(colours: Mapping[str, str]) -> str:
+    """The style of a picture that stands alone: `ink`, `soft`, `line` and `ground` as #rrggbb."""
+    return (
+        f"text{{font-size:13px;fill:{colours['ink']};stroke:none}}.title{{font-size:15px;font-weight:600}}"
+        f".value{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"
+        f".rule{{stroke:{colours['line']};vector-effect:non-scaling-stroke}}"
+        "use{stroke-width:2;fill:currentColor;stroke:currentColor}"
+        f".hollow{{fill:{colours['ground']}}}.span{{stroke:currentColor;stroke-width:3;stroke-opacity:.45}}"
+    )
