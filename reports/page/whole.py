@@ -9,6 +9,7 @@ from reports import drawing, markdown
 from reports.content import Section
 from reports.material import Material
 from reports.page.panels import panel
+from reports.page.template import filled
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 # Sections that say where the figures come from; they stand last, folded.
@@ -31,16 +32,6 @@ def html(title: str, material: Material, sections: list[Section], heading: str =
         "script": (ASSETS / "page.js").read_text(encoding="utf-8"),
     }
     return filled((ASSETS / "page.html").read_text(encoding="utf-8"), parts)
-
-
-def filled(template: str, parts: dict[str, str]) -> str:
-    """The template with its marks filled in; split rather than replaced, since what is filled in may hold a mark."""
-    first, *pieces = template.split("{{")
-    found = [first]
-    for piece in pieces:
-        name, _, rest = piece.partition("}}")
-        found += [parts[name], rest]
-    return "".join(found)
 
 
 def _subtitle(material: Material, heading: str) -> str:
