@@ -40,6 +40,12 @@ class Table:
         """A table of the first things, each made a row."""
         return cls(tuple(columns), tuple(map(row, things[:MOST_ROWS_OF_A_TABLE])), len(things))
 
+    def filled(self) -> Table:
+        """The same without columns that no row fills."""
+        kept = [n for n in range(len(self.columns)) if any(row.cells[n] for row in self.rows)]
+        rows = tuple(Row(tuple(row.cells[n] for n in kept), row.tags) for row in self.rows)
+        return Table(tuple(self.columns[n] for n in kept), rows, self.total)
+
     @property
     def left_out(self) -> int:
         """How many rows are not in it."""

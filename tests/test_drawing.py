@@ -122,3 +122,4 @@ def test_modes_of_a_framework_have_symbols_of_their_own():
         rows = [record("alpha", mode) | {"framework": name} for mode in reversed(modes)]
         found = drawing.looks(Points(rows).all, words())
         assert len({(look.symbol, look.hollow) for look in found.values()}) == len(modes)
+        assert len({look.dash for look in found.values()}) == len(modes)

@@ -61,7 +61,7 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
     alike = [cell(10.0), cell(5.02, 2.0, mode="plain"), cell(5.0, 2.0, mode="quick")]
     (sentence,) = told(*alike)
     assert "use alpha.compile(model): 2.00×" in sentence
-    assert sentence.endswith("Note: as good somewhere, as far as can be told: quick.")
+    assert sentence.endswith("Note: as good, as far as can be told: quick.")
     (apart,) = told(*alike[:2], cell(4.5, 2.2, mode="quick"))
     assert 'use alpha.compile(model, "quick")' in apart and "as good" not in apart
 
@@ -94,9 +94,9 @@ def test_a_program_that_differs_is_left_out_and_named():
 def test_noise_disturbance_and_single_processes_are_said():
     noisy = cell(5.0, 2.0, mode="plain", status="noisy", ratio_status="noisy", latency_status="noisy", launches=1)
     (sentence,) = told(cell(10.0, launches=1), noisy)
-    assert sentence.endswith("Note: 1 of 1 shape noisy; one process; others may differ.")
+    assert sentence.endswith("Note: noisy; one process; others may differ.")
     disturbed = cell(5.0, 2.0, mode="plain", status="disturbed", ratio_status="disturbed")
-    assert "Note: 1 of 1 shape on a disturbed machine." in told(cell(10.0), disturbed)[0]
+    assert "Note: measured on a disturbed machine." in told(cell(10.0), disturbed)[0]
     assert "Note" not in told(cell(10.0), cell(5.0, 2.0, mode="plain"))[0]
 
 

@@ -22,6 +22,7 @@ PATHS = (
     "M-6-3.5H6V3.5H-6Z",
     "M-3.5-6H3.5V6H-3.5Z",
 )
+DASHES = ("none", "8 3", "10 3 2 3", "14 4", "4 4", "8 3 2 3 2 3", "12 3 5 3", "5 2")  # of graph modes' lines
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Look:
     @property
     def dash(self) -> str:
         """Of its line in a chart of lines."""
-        return "2 3" if self.hollow else ("none", "8 3", "3 3", "10 3 2 3", "12 5", "5 5")[self.symbol % 6]
+        return "2 3" if self.hollow else DASHES[self.symbol]
 
 
 def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look]:

@@ -38,7 +38,7 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     first = busiest(verdict)
     drawn = [shape for n, shape in enumerate(shapes) if n < MOST_CHARTS or shape is first]
     charts = tuple(_chart(material, verdict, shape, shape is first) for shape in drawn)
-    table = Table.of(COLUMNS, [verdict.fastest[shape] for shape in shapes], _fastest_row)
+    table = Table.of(COLUMNS, [verdict.fastest[shape] for shape in shapes], _fastest_row).filled()
     sentences = [*verdict.sentences, *verdict.contradictions] or ["No mode was measured beside eager mode."]
     checks = tuple(trust.checks(verdict.setting))
     return Panel(verdict.setting.name, table, charts, tuple(sentences), key, checks=checks)

@@ -8,6 +8,7 @@ from reports.material import FEW_LAUNCHES, Material
 from reports.points import Point
 from reports.sections.answer import busiest, tags
 from reports.verdict import Verdict
+from reports.verdict.places import Shape
 
 CALLS = (100, 1_000, 10_000)
 COLUMNS = (
@@ -77,7 +78,7 @@ def _curve(material: Material, point: Point, saving_s: float | None, eager: Poin
 def _row(pair: facts.Pair) -> Row:
     graph, calls, saving_s = pair.graph, pair.pays_after, pair.saving_s
     cells = (
-        graph.shape,
+        Shape.of(graph.record).text,
         graph.series,
         number(pair.eager["first_call_s"]),
         number(graph["first_call_s"]),

@@ -11,6 +11,7 @@ from reports.material import FEW_LAUNCHES, Material
 from reports.points import Point
 from reports.sections.answer import tags
 from reports.verdict import Verdict
+from reports.verdict.places import Shape
 
 COLUMNS = (
     *(
@@ -63,15 +64,8 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     legend = "".join(_key(name, look) for name, look in series.items())
     words = f"Latency of every mode at every shape: {setting.name}. The table holds the same figures."
     picture = Chart(drawing.spread(rows, "ms per call, less is better"), words)
-    return Panel(setting.name, _table(points), (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>')
-
-
-def _table(points: list[Point]) -> Table:
-    """Every figure of a cell; columns that nobody has filled are left out."""
-    table = Table.of(COLUMNS, points, _row)
-    kept = [n for n in range(len(COLUMNS)) if any(row.cells[n] for row in table.rows)]
-    rows = tuple(Row(tuple(row.cells[n] for n in kept), row.tags) for row in table.rows)
-    return Table(tuple(COLUMNS[n] for n in kept), rows, table.total)
+    table = Table.of(COLUMNS, points, _row).filled()
+    return Panel(setting.name, table, (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>')
 
 
 def _by_time(points: list[Point]) -> list[Point]:
@@ -100,7 +94,7 @@ def _row(point: Point) -> Row:
     judged += ", another program" if point["program"] == "differs" else ""
     latency, ratio = (is_noisy(point.record, figure) for figure in ("latency", "ratio"))
     cells = (
-        point.shape,
+        Shape.of(point.record).text,
         point.series,
         number(point["latency_ms_median"]),
         span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]) + ("~" if latency else ""),

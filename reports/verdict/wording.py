@@ -159,12 +159,18 @@ def cautions(advice: Advice) -> list[str]:
         found.append(f"{', '.join(differing)} left out: {which} than eager mode ran")
     if advice.kind != STAY:
         ties = [point["mode"] for one in judged for point in one.choices if point["mode"] != advice.mode]
-        found += [f"as good somewhere, as far as can be told: {', '.join(dict.fromkeys(ties))}"] if ties else []
+        some = "" if len(judged) == 1 else " at some shapes"
+        found += [f"as good{some}, as far as can be told: {', '.join(dict.fromkeys(ties))}"] if ties else []
     figure = "ratio" if advice.deployed and advice.kind == USE else "latency"
     noisy = sum(is_noisy(point.record, figure) for point in chosen)
     disturbed = sum(point["status"] == "disturbed" for point in chosen)
-    found += [f"{noisy} of {times(len(chosen), 'shape')} noisy"] if noisy else []
-    found += [f"{disturbed} of {times(len(chosen), 'shape')} on a disturbed machine"] if disturbed else []
+    found += [f"{_share(noisy, len(chosen))}noisy"] if noisy else []
+    found += [f"{_share(disturbed, len(chosen))}measured on a disturbed machine"] if disturbed else []
     few = facts.few_launches(*chosen)
     found += [f"{'one process' if few == 1 else times(few, 'process', 'processes')}; others may differ"] if few else []
     return found
+
+
+def _share(count: int, of: int) -> str:
+    """How many of several shapes."""
+    return f"{count} of {of} shapes " if of > 1 else ""
