@@ -19,11 +19,14 @@ from reports.verdict.rules import Advice, comparable
 
 ROOT = Path(__file__).resolve().parent.parent
 H200, TWO_CORES = ROOT / "results/h200", ROOT / "results/cpu/two-cores"
+# All of these ran on one H200; torch's first.
+RUNS = ("torch-2.13-c-short", "torch-2.13-c-long", "jax-c-long", "tensorflow-c-short", "tensorflow-c-long")
+ONE_MACHINE = tuple(H200 / name for name in RUNS)
 BEGIN, END = "<!-- figures: made by python -m harness.readme -->", "<!-- end of figures -->"
 PICTURES = {"light": ROOT / "docs/picture-light.svg", "dark": ROOT / "docs/picture-dark.svg"}
 SAMPLE = ROOT / "docs/sample.html"
 WIDTH, TITLE, FOOT = 840, 30, 40
-HEADING = "BERT-base, one sequence of 128 tokens, NVIDIA H200, bf16: ms per call, less is better"
+HEADING = "BERT-base, 4 sequences of 512 tokens, one NVIDIA H200, bf16: ms per call, less is better"
 CERTAINTY = "~ is known less well than the profile promises; bars are 95 % intervals."
 STYLES = {
     "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
@@ -43,22 +46,19 @@ def _command(folder: Path) -> str:
 
 def figures() -> str:
     """The README's findings: sentences of the verdict, and one table."""
-    torch = material(H200 / "torch-2.13-short", H200 / "torch-2.13-long")
-    library = material(H200 / "torch-2.11-short", H200 / "torch-2.11-long")
-    others = material(H200 / "jax-bf16", H200 / "tensorflow")
-    cpu = material(TWO_CORES)
-    small, _, large = _one(torch, "plain").advice
-    compiled, served = (_one(others, "library").advice[n] for n in (0, 1))
-    slow = next(p for p in library.points.measured if p["batch_size"] == 64 and not comparable(p))
-    apart = " ".join(f"{wording.sentence(advice)} {_careful(advice)}" for advice in (compiled, served))
+    whole, old, cpu = material(*ONE_MACHINE), material(H200 / "torch-2.11-long"), material(TWO_CORES)
+    verdict = _one(whole, "library")
+    small, large = (advice for advice in verdict.advice if advice.framework == whole.points.all[0]["framework"])
+    slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
+    ranked = [fastest.sentence for fastest in verdict.fastest.values()]
     lines = [
-        f"- **{_gain(small)}** PyTorch 2.13 on an H200, bf16, {wording.sentence(small)} {_careful(small)}",
+        f"- **{_gain(small)}** On an H200, bf16, {wording.sentence(small)} {_careful(small)}",
         f"- **{_gain(large)}** The same, {wording.sentence(large)} {_careful(large)}",
+        f"- **Compare milliseconds, not speedups, between frameworks.** {' '.join(ranked)}",
         f"- **{wording.ratio(slow['speedup_vs_eager'])}, and no finding.** {_differs(slow)}",
-        f"- **Compare milliseconds, not speedups.** Another H200, the library's model, bf16: {apart}",
         f"- **On two CPU cores** frameworks lie closer. fp32: {' '.join(_fastest(cpu))}",
     ]
-    return "\n".join([BEGIN, *lines, "", *_table(torch), "", _caption(), END])
+    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption(verdict), END])
 
 
 def _differs(point: Point) -> str:
@@ -94,27 +94,33 @@ def _fastest(content: Material) -> list[str]:
     return [*(one.sentence for one in bert.fastest.values()), f"{wording.sentence(advice)} {_careful(advice)}"]
 
 
-def _table(content: Material) -> list[str]:
-    return list(brief.table(_one(content, "plain"), content))
+def _table() -> list[str]:
+    """The first framework's modes alone: all of them would not fit."""
+    content = material(*ONE_MACHINE[:2])
+    return list(brief.table(_one(content, "library"), content))
 
 
-def _caption() -> str:
+def _caption(verdict: Verdict) -> str:
+    points = verdict.setting.points
+    fewest = min(point["launches"] for point in points)
+    unsure = sum(point["status"] != "ok" for point in points)
     return (
-        "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. Three "
-        "processes; every cell is noisy or disturbed ([records with all intervals](results/h200/README.md))."
+        "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. The H200's "
+        f"figures but those of the library of old are of one machine, {fewest} processes or more each; of its {len(points)} cells {unsure} "
+        "are noisy or disturbed ([records with all intervals, other machines](results/h200/README.md))."
     )
 
 
 def picture(theme: str) -> str:
     """Every mode at one shape on one axis, as a file that stands alone."""
-    content = material(H200 / "torch-2.11-short", H200 / "jax-bf16", H200 / "tensorflow")
-    wanted = {"implementation": "library", "dtype": "bf16", "batch_size": 1, "seq_len": 128}
+    content = material(*ONE_MACHINE)
+    wanted = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
     points = [p for p in content.points.measured if all(p[name] == value for name, value in wanted.items())]
     points.sort(key=lambda point: point["latency_ms_median"])
     chart = drawing.dots([_dot(content, point) for point in points], "ms per call, less is better")
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
     versions = ", ".join(dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points))
-    lower = f"{versions}; torch on another H200 than the others. Hollow: eager. The axis is logarithmic."
+    lower = f"{versions}. Hollow: eager, operator by operator. The axis is logarithmic."
     frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',

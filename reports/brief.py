@@ -43,8 +43,10 @@ def _origin(material: Material) -> str:
 
 def table(verdict: Verdict, material: Material) -> Iterable[str]:
     setting = verdict.setting
-    series = list(dict.fromkeys(point.series for point in setting.points))[:MOST_MODES]
-    yield markdown.line([f"{setting.name}, ms · × eager", *series])
+    every = list(dict.fromkeys(point.series for point in setting.points))
+    series = every[:MOST_MODES]
+    part = f" ({len(series)} of {len(every)} modes)" if len(series) < len(every) else ""
+    yield markdown.line([f"{setting.name}, ms · × eager{part}", *series])
     yield markdown.line(["---", *["---:"] * len(series)])
     for shape in setting.shapes[:MOST_SHAPES]:
         own = {point.series: point for point in setting.at[shape]}
