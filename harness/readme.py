@@ -105,9 +105,9 @@ def _caption(verdict: Verdict) -> str:
     fewest = min(point["launches"] for point in points)
     unsure = sum(point["status"] != "ok" for point in points)
     return (
-        "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. The H200's "
-        f"figures but those of the library of old are of one machine, {fewest} processes or more each; of its {len(points)} cells {unsure} "
-        "are noisy or disturbed ([records with all intervals, other machines](results/h200/README.md))."
+        "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. All H200 "
+        f"figures but the 0.43× are of one machine, {fewest} processes or more each; {unsure} of its {len(points)} "
+        "cells are noisy or disturbed ([records with all intervals, other machines](results/h200/README.md))."
     )
 
 

@@ -20,17 +20,24 @@ MOST_SENTENCES = 12  # more than this scrolls by unread
 
 def terminal(material: Material, records: list[dict], console: Console) -> None:
     """Print what to do and remarks, then the table of every machine."""
-    told = verdict.sentences(material.verdicts)
-    for sentence in (*material.remarks, *islice(told, MOST_SENTENCES)):
-        console.print(sentence, highlight=False, markup=False)
-    if next(told, None):
-        console.print(f"More in {MARKDOWN}, of {times(len(material.verdicts), 'setting')}.", highlight=False)
+    for remark in material.remarks:
+        console.print(remark, highlight=False, markup=False)
+    answer(material.verdicts, console)
     machines = machine_names(records)
     for machine, name in machines.items():
         if len(machines) > 1:
             console.print(f"\n[bold]{name}[/bold]", highlight=False)
         own = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
         summary(own, console)
+
+
+def answer(verdicts: list[verdict.Verdict], console: Console) -> None:
+    """Print what to do, a sentence a line."""
+    told = verdict.sentences(verdicts)
+    for sentence in islice(told, MOST_SENTENCES):
+        console.print(sentence, highlight=False, markup=False)
+    if next(told, None):
+        console.print(f"make report writes the rest, of {times(len(verdicts), 'setting')}.", highlight=False)
 
 
 def subject(material: Material) -> str:

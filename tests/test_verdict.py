@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from doubles.synthetic import timed
+from rich.console import Console
 
 import frameworks
 from harness.modes import words
-from reports import verdict
+from reports import verdict, write
 from reports.points import Points
 from reports.verdict import Words
 from reports.verdict.places import Shape
@@ -212,3 +213,19 @@ def test_every_mode_of_the_registry_has_a_call_that_a_user_can_type():
     graphs = {key: said for key, said in known.items() if key[1] != "eager"}
     assert all("(" in said.call or "." in said.call for said in graphs.values())
     assert {framework for (framework, _), said in graphs.items() if said.default} == swept
+
+
+def test_the_terminal_prints_as_many_sentences_as_are_read_and_says_that_there_are_more(capsys):
+    rows = []
+    for n in range(write.MOST_SENTENCES + 1):
+        rows += [cell(10.0, workload=f"w{n}"), cell(5.0, 2.0, mode="plain", workload=f"w{n}")]
+    write.answer(verdict.of(Points(rows[:2]), KNOWN), Console(width=300))
+    shown = capsys.readouterr().out
+    assert shown.startswith(
+        "w0 plain, cpu, A processor, fp32, 2 threads: alpha at batch 1, 128 tokens: use alpha.compile"
+    )
+    assert "make report" not in shown
+    write.answer(verdict.of(Points(rows), KNOWN), Console(width=300))
+    shown = capsys.readouterr().out
+    assert shown.count("use alpha.compile(model)") == write.MOST_SENTENCES
+    assert f"make report writes the rest, of {write.MOST_SENTENCES + 1} settings." in shown
