@@ -262,6 +262,22 @@ def test_break_even_and_what_calls_save():
     assert pair.pays(10**6) == "no"
 
 
+def test_two_hundred_cells_make_a_page_that_can_be_mailed():
+    modes = ["eager", *(f"a-mode-of-some-length-{n}" for n in range(4))]
+    rows = [
+        record("alpha", mode, latency=10.0 + n)
+        | {"framework": f"framework-{f}", "batch_size": b, "seq_len": s, "dtype": d}
+        for d in ("fp32", "bf16")
+        for f in range(4)
+        for b in (1, 2, 8, 16, 64)
+        for s in (128,)
+        for n, mode in enumerate(modes)
+    ]
+    material = Material(Points(rows))
+    assert len(rows) == 200
+    assert len(page.html("Mail", material, sections.build(material)).encode()) < 400_000
+
+
 def test_many_records_make_a_page_that_can_be_opened(tmp_path):
     count = 20_000
     rows = [
