@@ -92,7 +92,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         + (f" ({wording.ratio(rank.ratio.value)} the time)" if rank.told_apart else ", cannot be told apart")
         for rank in others
     ]
-    lines += [absent.short for absent in fastest.absent]
+    lines += [absent.sentence for absent in fastest.absent]
     yield Card("Fastest", f"{first.series}, {text_of(first['latency_ms_median'])} ms", tuple(lines))
     costs = [(advice.framework, text) for advice, judged in own if (text := wording.pays_at(advice, judged))]
     if costs:
@@ -127,6 +127,6 @@ def _fastest_row(fastest: Fastest) -> Row:
         number(second.point["latency_ms_median"] / first["latency_ms_median"]) if second else "",
         span(ratio.low, ratio.high) if ratio else "",
         second.slower if second else "",
-        "; ".join(absent.short for absent in fastest.absent),
+        "; ".join(absent.sentence for absent in fastest.absent),
     )
     return Row(cells, tags(fastest.shape))

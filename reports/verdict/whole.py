@@ -32,25 +32,18 @@ class Absent:
         return independent_ratio(*known) if all(known) else None
 
     @property
-    def short(self) -> str:
-        """What it took, in a few words."""
-        time = text_of(self.point["latency_ms_median"])
-        return f"not ranked: {self.point['framework']} {self.point['mode']}, {time} ms on {self.machine}"
-
-    @property
     def sentence(self) -> str:
         """What it took, and what comparing across machines would say."""
-        name, time = f"{self.point['framework']} {self.point['mode']}", text_of(self.point["latency_ms_median"])
-        told = f"Not in this ranking: {name}, {time} ms on another machine, {self.machine}"
+        time = text_of(self.point["latency_ms_median"])
+        told = f"not ranked: {self.point['framework']} {self.point['mode']}, {time} ms on {self.machine}"
         if self.ratio is None:
-            return f"{told}."
+            return told
         longer = self.ratio.value >= 1
         value = self.ratio.value if longer else 1 / self.ratio.value
-        ends = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
+        low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
         return (
-            f"{told}: across machines that is {wording.ratio(value)} the {'time' if longer else 'speed'} of "
-            f"{self.first['framework']} {self.first['mode']} (95 %: {ends[0]:.2f} to {ends[1]:.2f}), "
-            "of which some may be the machines'."
+            f"{told}; across machines {wording.ratio(value)} the {'time' if longer else 'speed'} "
+            f"(95 %: {low:.2f} to {high:.2f}), of which some may be the machines'"
         )
 
 
