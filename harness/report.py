@@ -92,7 +92,7 @@ def report(arguments: argparse.Namespace) -> int:
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
     whole = material.Material(points, tuple(profiles), source.machines, *notes)
-    heading = ", ".join(source.names) + (f" ({text})" if text else "")
+    heading = write.listed(source.names) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)
     for path in written:

@@ -44,11 +44,12 @@ def subject(material: Material) -> str:
     """What was measured on what, in a few words."""
     points = material.points
     workloads = list(dict.fromkeys(point["workload"] for point in points.all))
-    devices = list(dict.fromkeys(device or "an unnamed device" for _, device in points.machines))
-    return " on ".join(_listed(names) for names in (workloads, devices) if names) or "profiles"
+    devices = list(dict.fromkeys(device for _, device in points.machines if device))
+    return " on ".join(listed(names) for names in (workloads, devices) if names) or "profiles"
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Names, the first of many."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 

@@ -111,7 +111,7 @@ def _advised(advice, judged) -> str:
     if point is None:
         return f"{advice.framework}: cannot tell"
     gain = f", {wording.ratio(point.speedup.value)} as fast as eager" if advice.deployed and point.speedup else ""
-    return f"{advice.framework}: {advice.mode}{gain}"
+    return f"{advice.framework}: {advice.words.call or advice.mode}{gain}"
 
 
 def _fastest_row(fastest: Fastest) -> Row:
