@@ -193,6 +193,7 @@ def test_the_fastest_two_may_not_be_told_apart():
 
 def test_without_eager_beside_it_nothing_is_said_of_a_mode():
     assert told(cell(5.0, 2.0, mode="plain")) == []
+    assert told(cell(5.0)) == told(cell(5.0, framework="idle")) == []
     assert verdict.of(Points([cell(5.0, status="mismatch")]), KNOWN) == []
 
 

@@ -94,6 +94,8 @@ def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | Non
     graphs = [point for point in points if not point.eager]
     differing = tuple(point for point in graphs if not comparable(point))
     graphs = [point for point in graphs if comparable(point)]
+    if not graphs and not differing:
+        return None
     if not baseline:
         kind, choices, contradicting = (USE, _best(graphs), []) if graphs else (UNTOLD, [], [])
     elif eager is None:
