@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse bench explain reproduce report compare ab history gather selfcheck list test lint lock clean
+.PHONY: help setup wheelhouse bench explain reproduce report compare ab history gather site selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
          DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY
@@ -35,6 +35,7 @@ help:
 	@echo 'make ab A=<python> B=<python>              two environments in turn; VERSIONS=torch==2.12,torch==2.13'
 	@echo 'make history RUN=<run>,<run>,<run>         a line per cell over many runs, and where it stepped'
 	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
+	@echo 'make site [OUT=site]                        the published runs as pages for a static host'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
 	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff and mypy; compile the lock files'
@@ -78,6 +79,9 @@ history: $(RUNNER)
 
 gather: $(RUNNER)
 	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
+
+site: $(RUNNER)
+	@$(RUNNER) runner.py site $(call flags,OUT)
 
 selfcheck: $(RUNNER)
 	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)

@@ -82,6 +82,13 @@ def gather(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def site(arguments: argparse.Namespace) -> int:
+    """Write the published runs as a folder of pages that any static host serves."""
+    from harness.site import site as run
+
+    return run(arguments)
+
+
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
     from harness.bench import set_up
@@ -131,31 +138,14 @@ def add_profile(command: argparse.ArgumentParser) -> None:
     command.add_argument("--profile", help="quick (default), standard or rigorous")
     command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
     command.add_argument("--seed", help="seed of weights, inputs and the order of measuring (default: 0)")
-    command.add_argument(
-        "--compile-cache", help="cold (default): a private, empty cache per launch; warm: a second start"
-    )
+    command.add_argument("--compile-cache", help="cold (default): private and empty per run; warm: a second start")
     command.add_argument(
         "--unseen-seq", metavar="N", help="also time what the first call at sequence length N costs once a mode is warm"
     )
-    command.add_argument(
-        "--isolate", action="store_true", default=None, help="every shape in worker processes of its own"
-    )
+    command.add_argument("--isolate", action="store_true", default=None, help="every shape in processes of its own")
     command.add_argument(
         "--resume", metavar="RUN", nargs="?", const="newest", help="go on with a run (default: the newest)"
     )
-
-
-def add_pair(commands) -> None:
-    """The command that measures two environments."""
-    command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
-    add_axes(command)
-    add_profile(command)
-    what = "an interpreter, or versions such as torch==2.12; by default the suite's own environment"
-    for name in ("a", "b"):
-        command.add_argument(f"--{name}", metavar="PYTHON|VERSION", help=what)
-    command.add_argument("--versions", metavar="A,B", help="both as versions: torch==2.12,torch==2.13")
-    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help="as of compare (default: 5%%)")
-    command.set_defaults(run=ab)
 
 
 def add_readers(commands) -> None:
@@ -189,6 +179,10 @@ def add_readers(commands) -> None:
     command.add_argument("--out", metavar="FOLDER", help="where the files go (default: the last run's folder)")
     command.set_defaults(run=history)
 
+    command = commands.add_parser("site", help="the published runs as pages", description=site.__doc__)
+    command.add_argument("--out", metavar="FOLDER", default="site", help="where the pages go (default: site)")
+    command.set_defaults(run=site)
+
     command = commands.add_parser("gather", help="several runs in one CSV", description=gather.__doc__)
     command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what}; or A,B")
     command.add_argument("--out", metavar="FILE", help="the CSV (default: results/runs/gathered.csv)")
@@ -205,7 +199,14 @@ def parser() -> argparse.ArgumentParser:
     add_profile(command)
     command.set_defaults(run=bench)
 
-    add_pair(commands)
+    command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
+    add_axes(command)
+    add_profile(command)
+    for name in ("a", "b"):
+        command.add_argument(f"--{name}", metavar="PYTHON|VERSION", help="by default the suite's own environment")
+    command.add_argument("--versions", metavar="A,B", help="both as versions: torch==2.12,torch==2.13")
+    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help="as of compare (default: 5%%)")
+    command.set_defaults(run=ab)
 
     command = commands.add_parser("explain", help="where the time goes", description=explain.__doc__)
     add_axes(command)

@@ -12,10 +12,10 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from harness import recordfile, runs, sweep
+from harness import modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
-from reports import explanation, select, terminal
+from reports import explanation, published, select, terminal
 from reports.content import times
 from reports.points import COLUMNS_READ, Points
 
@@ -34,6 +34,7 @@ class Source:
     machines: dict[str, dict] = field(default_factory=dict)
     folders: dict[Path, str] = field(default_factory=dict)  # of runs, and their names
     remarks: list[str] = field(default_factory=list)
+    commands: dict[str, None] = field(default_factory=dict)  # that measured the records
 
     @cached_property
     def records(self) -> list[dict]:
@@ -74,16 +75,13 @@ def report(arguments: argparse.Namespace) -> int:
         again = len(records) - len(kept)
         source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
     folder = folder_for(arguments.out, source.home)
+    from reports import material, sections, write
 
-    from reports import sections, write
-
-    material = sections.Material(
-        Points(kept, arguments.across), tuple(profiles), source.machines, tuple(source.remarks)
-    )
-    built = sections.build(material)
-    heading = ", ".join(source.names) + (f" ({text})" if text else "")
-    written = write.files(folder, heading, material, built)
-    write.terminal(built, kept, console)
+    points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
+    whole = material.Material(points, tuple(profiles), source.machines, *notes)
+    heading = write.listed(source.names) + (f" ({text})" if text else "")
+    written = write.files(folder, heading, whole, sections.build(whole))
+    write.terminal(whole, kept, console)
     for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)
     return 0
@@ -116,8 +114,8 @@ def gather(arguments: argparse.Namespace) -> int:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    machines = len({record.get("machine_id") for record in unique})
-    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {times(machines, 'machine')}"
+    machines = times(len({record.get("machine_id") for record in unique}), "machine")
+    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
     console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 
@@ -184,6 +182,8 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     if place.is_dir():
         source.folders[folder.resolve()] = source.names[-1]
+    if given := runs.Run(folder).read(runs.PLAN).get("given"):
+        source.commands[published.command("bench", given)] = None
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
         source.machines.setdefault(facts["machine_id"], facts)
