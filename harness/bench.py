@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -40,10 +41,11 @@ def bench(arguments: argparse.Namespace) -> int:
     if wanted.unseen_seq is not None and groups and not unseen:
         raise UsageError(f"UNSEEN_SEQ means nothing to {', '.join(wanted.axes['workload'])}.")
     estimates = estimate(planned, wanted)
-    if arguments.dry_run:
-        return show_plan(planned, estimates, finished, console)
     if arguments.timeout <= 0:
         raise UsageError(f"TIMEOUT is a number of seconds above 0, not {arguments.timeout:g}.")
+    if arguments.dry_run:
+        show_plan(planned, estimates, finished, console)
+        return warn(planned, arguments, console)
     if resumed is None:
         runs.check_free(arguments.out)
     interpreters = prepare_environments(planned, arguments.python, console)
@@ -108,7 +110,7 @@ def estimate(planned: plan.Plan, wanted: Sweep) -> dict[str, float]:
     return {b.first.id: plan.estimated_seconds(b, profile, wanted.compile_cache) / lanes for b in planned.bundles}
 
 
-def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> int:
+def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> None:
     """Print what would be measured."""
     for bundle in planned.bundles:
         console.print(f"launch, about {duration(estimates[bundle.first.id])}:", highlight=False)
@@ -120,7 +122,27 @@ def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozens
     done = f", {len(finished)} of them finished" if finished else ""
     total = duration(sum(estimates.values()))
     console.print(f"{len(planned.cells)} cells{done}, about {total}, environments apart.", highlight=False)
+
+
+def warn(planned: plan.Plan, arguments: argparse.Namespace, console: Console) -> int:
+    """Say of a plan what the real run would refuse here; a plan for another machine is still a plan."""
+    refusals = [no_gpu(planned, arguments.python)]
+    try:
+        if arguments.resume is None:
+            runs.check_free(arguments.out)
+    except UsageError as error:
+        refusals.append(str(error))
+    for refusal in filter(None, refusals):
+        console.print(f"Would be refused: {refusal}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
+    """Why cells for a GPU cannot be measured here; None where they can, or where only PYTHON sees the GPU."""
+    wanted = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
+    if python or not wanted or machine.has_gpu():
+        return None
+    return "This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees."
 
 
 def prepare_environments(planned: plan.Plan, python: str | None, console: Console) -> dict:
@@ -128,8 +150,8 @@ def prepare_environments(planned: plan.Plan, python: str | None, console: Consol
 
     Raises UsageError for a PYTHON that does not run, and rather than make environments for a GPU that is not there.
     """
-    if not python and not machine.has_gpu() and any(bundle.first.device_kind == "gpu" for bundle in planned.bundles):
-        raise UsageError("This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees.")
+    if refusal := no_gpu(planned, python):
+        raise UsageError(refusal)
     found: dict[tuple[str, str], Path | Failure] = {}
     for bundle in planned.bundles:
         key = (bundle.first.framework, bundle.first.device_kind)
@@ -169,7 +191,7 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
 
 def execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console) -> int:
     """Run the plan under a progress bar; Ctrl-C keeps what is finished."""
-    left = len(planned.cells) - len(finished)
+    left = [cell for cell in planned.cells if cell.id not in finished]
     try:
         with Bar(console, left, estimates) as bar:
             Executor(
@@ -187,15 +209,27 @@ def execute(run, planned, wanted, finished, context, interpreters, store, ledger
         run.write_csv()
         done = len(run.records())
         console.print(f"Stopped. {done} of {len(planned.cells)} cells are kept in {run.folder}.", soft_wrap=True)
-        name = run.id if run.folder.parent == runs.RUNS else run.folder  # only names in results/runs are found by name
-        again = getattr(arguments, "again", f"make bench RESUME={name}")
+        again = getattr(arguments, "again", f"make bench RESUME={name_of(run)}")
         console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     run.compress_samples()
     terminal.summary(run.records(), console)
     console.print(ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
+    if not hasattr(arguments, "again"):
+        console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def name_of(run: runs.Run) -> str:
+    """What finds the run on a command line: its name in results/runs, else its folder, quoted for a shell."""
+    return shlex.quote(run.id if run.folder.parent == runs.RUNS else str(run.folder))
+
+
+def next_steps(run: runs.Run) -> str:
+    """What one does after a run, to be pasted."""
+    mine = "" if run.folder.parent == runs.RUNS else f" RUN={name_of(run)}"
+    return f"make report{mine} · make compare A={name_of(run)} B=newest"
 
 
 def set_up(arguments: argparse.Namespace) -> int:

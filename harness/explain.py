@@ -36,7 +36,8 @@ def explain(arguments: argparse.Namespace) -> int:
     wanted = replace(sweep.resolve(given), unseen_seq=None)  # which a profile says nothing of
     planned = plan.plan(wanted)
     if arguments.dry_run:
-        return bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)
+        bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)
+        return bench.warn(planned, arguments, console)
     folder = folder_for(arguments)
     interpreters = bench.prepare_environments(planned, arguments.python, console)
     store = Store(wanted.weights, wanted.seed)

@@ -182,11 +182,15 @@ _TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
-def is_noisy(record: dict, figure: str) -> bool:
-    """Whether `latency` or `ratio` is less certain than promised; up to version 3 the status said so of one of them."""
+def figure_status(record: dict, figure: str) -> str | None:
+    """What is said of `latency` or `ratio` alone; up to version 3 the status said it of one of them."""
     spoken_for = "latency" if record["mode"] == "eager" else "ratio"
-    known = record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
-    return known == "noisy"
+    return record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
+
+
+def is_noisy(record: dict, figure: str) -> bool:
+    """Whether `latency` or `ratio` is less certain than promised."""
+    return figure_status(record, figure) == "noisy"
 
 
 def table_schema() -> dict:

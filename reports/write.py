@@ -17,16 +17,15 @@ MARKDOWN, PAGE = "report.md", "report.html"
 
 def terminal(built: list[Section], records: list[dict], console: Console) -> None:
     """Print the answer and remarks, then the table of every machine."""
-    for section in built:
-        if section.key in ("answer", "machines"):
-            for sentence in section.sentences:
-                console.print(sentence, highlight=False, markup=False)
+    told = [text for section in built if section.key in ("answer", "machines") for text in section.sentences]
+    for sentence in told:
+        console.print(sentence, highlight=False, markup=False)
     machines = machine_names(records)
     for machine, name in machines.items():
         if len(machines) > 1:
             console.print(f"\n[bold]{name}[/bold]", highlight=False)
         own = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
-        summary(own, console)
+        summary(own, console, told)
 
 
 def files(folder: Path, heading: str, material: Material, built: list[Section]) -> list[Path]:
