@@ -14,7 +14,7 @@ import numpy as np
 from frameworks import gpu_figures, program
 from frameworks.adapter import Step
 from frameworks.channel import Untrustworthy
-from frameworks.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
+from frameworks.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs, padding_of
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
@@ -24,7 +24,7 @@ from measurement.noise import NoiseMeter
 from measurement.profiles import Profile
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
-from workloads.spec import sampled
+from workloads.spec import sampled, without_padding
 
 if TYPE_CHECKING:
     from frameworks.worker import Worker
@@ -202,7 +202,9 @@ class Contest(GroupWork):
             "noise": noise,
             **self.beside(member),
             "position": self.position,
-            "outputs": self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
+            "outputs": self.save_outputs(member.step, self.group["inputs"])
+            if self.position
+            else None,  # a yardstick is not compared
         }
 
     def beside(self, member: Member) -> dict:
@@ -212,14 +214,16 @@ class Contest(GroupWork):
         self.channel.phase(member.cell, "device time")
         return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.worker.clocks)
 
-    def save_outputs(self, step: Step) -> str:
-        """Outputs of the first calls, as the steady mode computes them; returns the file's path."""
+    def save_outputs(self, step: Step, inputs: str) -> str:
+        """Outputs of the first calls on the file's inputs, as the steady mode computes them; returns their path."""
         step.rewind()
         values = {}
+        counts = padding_of(inputs, self.workload.padding)
         for index in range(self.workload.parity_calls):
             output = step()
             self.adapter.synchronize(output)
-            values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}
+            arrays = without_padding(self.adapter.to_numpy(output), counts.get(index))
+            values |= {f"{index}.{name}": sampled(v) for name, v in arrays.items()}
         folder = Path(self.worker.job["outputs"])
         path = folder / f"{len(list(folder.iterdir()))}.npz"
         np.savez(path, **values)
@@ -243,7 +247,7 @@ class Contest(GroupWork):
             compiled = None if before is None else member.contender.compilations() - before
             time_calls(contender, CALLS_TO_CAPTURE, self.worker.clocks)
             steady = time_calls(contender, contender.calls_per_sample, self.worker.clocks)
-            outputs = self.save_outputs(step)
+            outputs = self.save_outputs(step, path)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
             return {"seq_len": length, "problem": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
         return {
