@@ -21,7 +21,7 @@ def list_everything(arguments: argparse.Namespace) -> int:
     """Print frameworks, modes and workloads, and what this machine can run."""
     from harness.inventory import show
 
-    return show(arguments.python)
+    return show(arguments)
 
 
 def selfcheck(arguments: argparse.Namespace) -> int:
@@ -95,6 +95,7 @@ def add_axes(command: argparse.ArgumentParser) -> None:
         help="settings as users have them: users, or frameworks/policies.py's choices",
     )
     command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
+    command.add_argument("--preset", metavar="NAME", help="a sweep file of the suite's own; `list` has their names")
     command.add_argument(
         "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"
     )
@@ -170,6 +171,8 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=explain, resume=False)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")
+    for name in ("framework", "workload"):
+        command.add_argument(f"--{name}", metavar="A,B", help="only these")
     command.add_argument("--python", help="ask this interpreter instead of the locked environments")
     command.set_defaults(run=list_everything)
 
