@@ -97,7 +97,7 @@ def hold_to(begun: dict, changed: list[str], name: str, arguments: argparse.Name
 
 def asked_for(arguments: argparse.Namespace) -> dict:
     """Flag -> what was given for it; flags win over the sweep file."""
-    given = sweep.from_file(arguments.sweep) if arguments.sweep else {}
+    given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
     values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
     return given | {flag: value for flag, value in values.items() if value is not None}

@@ -52,7 +52,7 @@ class Labels:
         words += [str(getattr(cell, name)) for name in _AXES[1:5] if name in self._varying]
         words += [_threads(cell.threads)] if "threads" in self._varying else []
         words += [cell.shapes] if "shapes" in self._varying else []
-        words += [f"{name}={value}" for name, value in cell.parameters if name in self._parameters]
+        words += [_value(name, value) for name, value in cell.parameters if name in self._parameters]
         return " ".join(filter(None, words))
 
     def widths(self) -> tuple[int, int]:
@@ -65,6 +65,11 @@ class Labels:
         if cell_id.startswith(YARDSTICK_PREFIX):
             return f"{cell_id.removeprefix(YARDSTICK_PREFIX).partition('/')[0]} · peaks of the machine"
         return " · ".join(filter(None, (self.mode(cell_id), self.shape(cell_id))))
+
+
+def _value(name: str, value: int | str) -> str:
+    """`width=64`, `mask=none`, but `padded` and `explicit`, which say of themselves what they are a value of."""
+    return value if value in ("padded", "explicit", "fused") else f"{name}={value}"
 
 
 def _threads(count: int) -> str:

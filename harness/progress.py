@@ -19,6 +19,7 @@ from reports import marks
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
+SHORTEST_REASON = 24
 # Columns: from here on the bar and the step share a line; the widest line of a cell; the bar beside a step.
 ONE_LINE, LINE, BAR = 100, 80, 24
 # What a worker calls its phases, and what is happening then.
@@ -147,20 +148,16 @@ def duration(seconds: float) -> str:
 
 def line(record: dict, labels: Labels) -> Text:
     """One line of at most 80 columns on a finished cell; names are cut rather than figures."""
-    cell = record["cell"]
-    if record.get("latency_ms_median") is None:
-        figures = Text(f"{record['status']}: {record['reason']}", style="yellow")
-    else:
-        figures = marks.in_a_line(record)
-    room = LINE - 2 - (cell_len(figures.plain) if record.get("latency_ms_median") is not None else LINE // 3)
+    cell, measured = record["cell"], record.get("latency_ms_median") is not None
+    figures = marks.in_a_line(record) if measured else Text(record["status"], style="yellow")
     mode, shape = labels.widths()
+    room = min(mode + 2 + shape, LINE - 2 - cell_len(figures.plain))
     padded = mode + 2 + shape <= room
-    names = (
-        f"{labels.mode(cell):<{mode}}  {labels.shape(cell)}" if padded else f"{labels.mode(cell)} {labels.shape(cell)}"
-    )
-    text = Text(names)
-    text.truncate(min(room, mode + 2 + shape), overflow="ellipsis", pad=True)
-    text = text + "  " + figures
+    names = Text(f"{labels.mode(cell):<{mode if padded else 0}}{'  ' if padded else ' '}{labels.shape(cell)}")
+    names.truncate(room, overflow="ellipsis", pad=True)
+    text = names + "  " + figures
+    if not measured and LINE - cell_len(text.plain) > SHORTEST_REASON:  # else the end of the run says it
+        text = text + f": {record['reason']}"
     text.truncate(LINE, overflow="ellipsis")
     return text
 

@@ -187,7 +187,8 @@ def test_a_flag_of_the_cell_is_named_and_a_failure_says_why(cells, record):
     differs = line(finished(record, cells[1], flags="other_load;program_differs"), labels).plain
     assert differs.endswith("program_differs")
     failed = record(mode=LONG, status="unsupported", reason="It needs a GPU. " * 9, latency_ms_median=None)
-    text = line(failed | {"cell": cells[1].id}, labels).plain
+    assert line(failed | {"cell": cells[1].id}, labels).plain.endswith(" unsupported")  # and why, at the end of the run
+    text = line(failed | {"cell": cells[0].id}, Labels(cells[:1])).plain
     assert "unsupported: It needs a" in text
     assert len(text) == 80
     assert text.endswith("…")
