@@ -30,7 +30,8 @@ STEPS |= {"program": "listing operators", "release": "freeing memory", "import":
 class Bar:
     """A progress bar on a terminal; plain lines elsewhere, one a cell.
 
-    `cells` are those that the run is still to finish, `estimates` seconds of a bundle by its first cell.
+    `cells` are those that the run is still to finish, `estimates` seconds of a bundle by its first cell. Without
+    `lines` finished cells are counted alone.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class Bar:
         cells: Sequence[Cell],
         estimates: dict[str, float],
         clock: Callable[[], float] = time.monotonic,
+        lines: bool = True,
     ):
         self._console, self._labels, self._cells, self._clock = console, Labels(cells), len(cells), clock
+        self._lines = lines
         self._modes = {cell.id: cell.mode for cell in cells}
         self._estimates = dict(estimates)  # of the bundles that are not done
         self._begun = self._bundle_begun = self._step_begun = clock()
@@ -129,7 +132,8 @@ class Bar:
     def record(self, record: dict) -> None:
         """A cell is finished."""
         self._done += 1
-        self._console.print(line(record, self._labels), soft_wrap=True)
+        if self._lines:
+            self._console.print(line(record, self._labels), soft_wrap=True)
 
     def bundle_done(self, bundle: Bundle) -> None:
         """What is left is one bundle less, and the pace of those so far is known."""
@@ -160,10 +164,3 @@ def line(record: dict, labels: Labels) -> Text:
         text = text + f": {record['reason']}"
     text.truncate(LINE, overflow="ellipsis")
     return text
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def __getattr__(self, _name):
-        return lambda *_: None

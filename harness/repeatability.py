@@ -14,11 +14,10 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from harness import bench, plan, runs, sweep
+from harness import bench, plan, progress, runs, sweep
 from harness.execute import Executor
 from harness.materials import Store
 from harness.outcomes import Context
-from harness.progress import Silent
 from harness.sweep import UsageError
 from measurement import machine
 from measurement.schema import MEASURED
@@ -89,18 +88,19 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
         console.print(f"{wanted.profile}: run {number + 1} of {repeats} …", highlight=False)
         with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
             run = runs.Run.create(f"{folder}/run")
-            executor = Executor(
-                run=run,
-                sweep=wanted,
-                profile=context.profile,
-                context=replace(context, run_id=f"repeat-{number}"),
-                display=Silent(),
-                interpreters=interpreters,
-                materials=store,
-                timeout_s=900,
-                with_peaks=False,
-            )
-            executor.execute(planned, frozenset())
+            with progress.Bar(console, planned.cells, bench.estimate(planned, wanted), lines=False) as bar:
+                executor = Executor(
+                    run=run,
+                    sweep=wanted,
+                    profile=context.profile,
+                    context=replace(context, run_id=f"repeat-{number}"),
+                    display=bar,
+                    interpreters=interpreters,
+                    materials=store,
+                    timeout_s=900,
+                    with_peaks=False,
+                )
+                executor.execute(planned, frozenset())
             found.append(run.records())
     return found
 

@@ -30,8 +30,9 @@ from harness.fitness import Check, Trial
 from harness.materials import Store
 from harness.outcomes import Context, Outcome
 from harness.plan import Bundle, Control, Group
-from harness.progress import Silent
+from harness.progress import Bar
 from measurement import machine
+from reports import terminal
 
 DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
@@ -63,7 +64,7 @@ def groups_under_check(framework: str, device: str, threads: int, repeats: int) 
     return tuple(groups)
 
 
-def measure(groups: tuple[Group, ...], profile, interpreter: Path) -> tuple[dict[str, Outcome], float]:
+def measure(groups: tuple[Group, ...], profile, interpreter: Path, bar: Bar) -> tuple[dict[str, Outcome], float]:
     """Outcomes of the cells and their controls by name, and how many cores the waiting parent kept busy."""
     first = groups[0].cells[0]
     store = Store(None, 0)
@@ -76,7 +77,7 @@ def measure(groups: tuple[Group, ...], profile, interpreter: Path) -> tuple[dict
             sweep=sweep.resolve({}),
             profile=profile,
             context=context,
-            display=Silent(),
+            display=bar,
             interpreters={(first.framework, first.device_kind): interpreter},
             materials=store,
             timeout_s=600,
@@ -84,6 +85,7 @@ def measure(groups: tuple[Group, ...], profile, interpreter: Path) -> tuple[dict
         )
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         executor.run_launches(Bundle(groups), outcomes)
+        bar.bundle_done(Bundle(groups))
         after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - start
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return outcomes, used / seconds
@@ -98,10 +100,10 @@ def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
     ]
 
 
-def check_framework(framework: str, device: str, threads: int, repeats: int, profile, interpreter: Path):
+def check_framework(groups: tuple[Group, ...], device: str, threads: int, profile, interpreter: Path, bar: Bar):
     """All trials of one framework, and the answers they give."""
-    groups = groups_under_check(framework, device, threads, repeats)
-    outcomes, parent_cores = measure(groups, profile, interpreter)
+    framework = groups[0].cells[0].framework
+    outcomes, parent_cores = measure(groups, profile, interpreter, bar)
     failures = [outcomes[g.cells[0].id].failure for g in groups if outcomes[g.cells[0].id].failure]
     if failures:
         return [], [Check(framework, "it runs", failures[0].reason, False)]
@@ -113,42 +115,61 @@ def check_framework(framework: str, device: str, threads: int, repeats: int, pro
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]
 
 
+def prepare(names: list[str], device: str, python: str | None, console: Console) -> tuple[dict[str, Path], list[Check]]:
+    """The interpreters of the frameworks, and a check that does not hold for each that cannot be installed."""
+    interpreters, missing = {}, []
+    for name in names:
+        own = None if frameworks.describe(name).oracle else python
+        try:
+            interpreters[name] = environments.ensure(name, device.split(":")[0], python=own, report=console.print)
+        except environments.SetupError as error:
+            missing.append(Check(name, "it is installed", str(error), False))
+    return interpreters, missing
+
+
+def seconds(groups: tuple[Group, ...], profile) -> float:
+    """About how long the trials of one framework take."""
+    controls = sum(len(group.controls) for group in groups)
+    return plan.estimated_seconds(Bundle(groups), profile, "cold") + controls * profile.seconds_per_cell
+
+
 def selfcheck(arguments) -> int:
     """Run all checks and print them; the exit code is 1 where one does not hold."""
     if arguments.workload:
         return repeatability.repeat(arguments)
-    console = Console()
+    console = terminal.console()
     if arguments.repeats < 1 or arguments.load < 0:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
     asked = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
     profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
     device, threads = asked.axes["device"][0], asked.axes["threads"][0]
-    checks, trials = fitness.machine_checks(profile.sample_seconds), []
-    for framework in asked.axes["framework"]:
-        console.print(f"{framework} …", highlight=False)
-        python = None if frameworks.describe(framework).oracle else arguments.python
-        try:
-            interpreter = environments.ensure(framework, device.split(":")[0], python=python, report=console.print)
-        except environments.SetupError as error:
-            checks.append(Check(framework, "it is installed", str(error), False))
-            continue
-        with load_on(arguments.load):
-            tried, answers = check_framework(framework, device, threads, arguments.repeats, profile, interpreter)
-        trials, checks = trials + tried, checks + answers
+    interpreters, checks = prepare(asked.axes["framework"], device, arguments.python, console)
+    checks = fitness.machine_checks(profile.sample_seconds) + checks
+    groups = {name: groups_under_check(name, device, threads, arguments.repeats) for name in interpreters}
+    cells = [group.cells[0] for members in groups.values() for group in members]
+    trials = []
+    estimates = {members[0].cells[0].id: seconds(members, profile) for members in groups.values()}
+    with Bar(console, cells, estimates, lines=False) as bar:
+        for name, interpreter in interpreters.items():
+            with load_on(arguments.load):
+                tried, answers = check_framework(groups[name], device, threads, profile, interpreter, bar)
+            trials, checks = trials + tried, checks + answers
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
-    show(checks, arguments.repeats, console)
+    show(checks, trials, arguments.repeats, console)
     if arguments.out:
         asked = {"profile": profile.to_json(), "repeats": arguments.repeats, "load": arguments.load, "threads": threads}
         kept = {"machine": machine.facts(), "asked": asked}
         kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
+        kept["trusted"] = fitness.trusted(trials)
         Path(arguments.out).write_text(json.dumps(kept, indent=1) + "\n")
     return int(not all(check.holds for check in checks))
 
 
-def show(checks: list[Check], repeats: int, console: Console) -> None:
-    """Print a line a check, and the verdict."""
+def show(checks: list[Check], trials: list[Trial], repeats: int, console: Console) -> None:
+    """Print a line a check, the verdict, and which differences can be trusted."""
     table = Table("", "check", "found", "holds")
     for check in checks:
         table.add_row(check.framework, check.question, check.found, "yes" if check.holds else "[red]no[/red]")
     console.print(table)
     console.print(fitness.verdict(checks, repeats), highlight=False)
+    console.print(fitness.trusted(trials), style="bold", highlight=False)
