@@ -20,9 +20,10 @@ _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "s
 _SHAPE += ("batch_size", "seq_len", "parameters")
 _USUAL = ("inference", "static", None)  # which goes without saying
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
-_FILE_WIDTH, _USUAL_WIDTH = 120, 80
+_FILE_WIDTH = 120
 MOST_SHAPES = 60  # more than this scrolls by unread
 _UNLIMITED = 10_000
+_HEADS = ("framework", "mode", "ms", "speedup", "interval")
 # What raises these is the machine, not the cell.
 _BUSY = ("other_load", "steal", "preempted", "frequency", "host_slowed", "throttled")
 
@@ -49,11 +50,14 @@ def summary(records: list[dict], console: Console, told: Collection[str] = ()) -
     # As on the page; launches side by side are done in another order.
     in_order = sorted(shapes.items(), key=lambda entry: tuple(map(natural, entry[0])))
     shapes = dict(itertools.islice(in_order, MOST_SHAPES))
-    table = _side_by_side(columns, shapes)
     console.print(_TITLE, style="italic", highlight=False)
-    # Cut to the terminal's width it would lose digits.
-    wanted = Measurement.get(console, console.options.update_width(_UNLIMITED), table).maximum
-    console.print(table if wanted <= console.width else _row_a_mode(columns, shapes, console.width))
+    for table in (_side_by_side(columns, shapes), _side_by_side(columns, shapes, spaces=0)):
+        # Cut to the terminal's width it would lose digits.
+        if Measurement.get(console, console.options.update_width(_UNLIMITED), table).maximum <= console.width:
+            console.print(table)
+            break
+    else:
+        _rows_of_modes(columns, shapes, console)
     if left_out:
         console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
     console.print(counts(records, told), highlight=False, markup=False)
@@ -79,8 +83,8 @@ def fastest(records: Sequence[dict]) -> list[dict]:
     return [r for r in measured if r is first or (r.get("latency_ms_ci_low") or r["latency_ms_median"]) <= reach]
 
 
-def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]]) -> Table:
-    table = Table(show_lines=True)
+def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], spaces: int = 1) -> Table:
+    table = Table(show_lines=True, padding=(0, spaces))
     table.add_column("shape", no_wrap=True)
     for framework, mode in columns:
         table.add_column(f"{framework}\n{mode}", justify="right", no_wrap=True)
@@ -94,19 +98,31 @@ def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]
     return table
 
 
-def _row_a_mode(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], width: int) -> Table:
-    table = Table()
-    for name in ("shape, framework", "mode", "ms", "speedup", "interval"):
-        # The first column has the shapes as well, and is folded first; figures never are.
-        text = name in ("shape, framework", "mode")
-        whole = name != "shape, framework" if width >= _USUAL_WIDTH else not text
-        table.add_column(name, justify="left" if text else "right", no_wrap=whole, overflow="fold")
+def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], console: Console) -> None:
+    """Print a line a shape and below it a row a mode, with the same columns under each."""
+    rows = {}
     for shape, records in shapes.items():
-        table.add_section()
-        table.add_row(Text(shape_text(shape, ", "), style="bold"))
         first = fastest(records)
-        for record in sorted(records, key=lambda record: columns.index((record["framework"], record["mode"]))):
-            table.add_row(record["framework"], record["mode"], *marks.figures(record, record in first))
+        ordered = sorted(records, key=lambda record: columns.index((record["framework"], record["mode"])))
+        rows[shape] = [[Text(r["framework"]), Text(r["mode"]), *marks.figures(r, r in first)] for r in ordered]
+    widths = list(map(len, _HEADS))
+    for cells in itertools.chain(*rows.values()):
+        for index, text in enumerate(cells):
+            widths[index] = max(widths[index], text.cell_len)
+    # The mode is folded where there is no room; figures never are.
+    widths[1] = max(8, min(widths[1], console.width - sum(widths) + widths[1] - 2 * len(widths)))
+    console.print(_grid([[Text(head, style="bold") for head in _HEADS]], widths))
+    for shape, cells in rows.items():
+        console.print(Text(f"\n{shape_text(shape, ', ')}", style="bold"))
+        console.print(_grid(cells, widths))
+
+
+def _grid(rows: list[list[Text]], widths: Sequence[int]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for index, width in enumerate(widths):
+        table.add_column(width=width, justify="left" if index < 2 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
