@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
 
+import runner
 from reports import terminal
 from reports.terminal import counts, summary
 
@@ -189,3 +191,11 @@ def test_a_file_is_as_wide_as_columns_says(monkeypatch):
 def test_a_speedup_has_a_mark_where_its_interval_tells(record, low, high, mark):
     text = printed([record(mode="graph", **speedup(1.0, low, high))])
     assert f"1.00x{mark} " in text
+
+
+def test_a_report_says_each_sentence_once(record, tmp_path, capsys):
+    quiet, taken = ({"other_load_cores": cores, "steal_share": 0.0} for cores in (0.0, 0.9))
+    records = [record(framework="alpha", run_id="a", **quiet), record(framework="beta", run_id="a", **taken)]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    assert runner.main(["report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("was not the same for all") == 1
