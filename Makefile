@@ -1,7 +1,8 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse bench explain reproduce report compare gather selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse bench explain reproduce report compare gather selfcheck list test lint lock clean
+.PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
          DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
@@ -14,10 +15,10 @@ GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
 BOOTSTRAP_PYTHON ?= python3
-NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1, 0.5); \
+NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
            print(f"did you mean {near[0]}?" if near else "`make` lists them")
 $(if $(UNKNOWN),$(error There is no variable $(UNKNOWN); \
-    $(shell $(BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$(firstword $(UNKNOWN))' $(KNOWN) || echo '`make` lists them')))
+    $(shell $(BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$(shell echo '$(firstword $(UNKNOWN))' | tr a-z A-Z)' $(KNOWN) || echo '`make` lists them')))
 
 RUNNER := .venvs/runner/bin/python
 
@@ -28,26 +29,30 @@ named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
 
+# What is no target is answered with the nearest one.
+.DEFAULT:
+	@echo "There is no target $@; $$($(BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$@' $(TARGETS))" >&2; exit 2
+
 define HELP
-First:  make bench FRAMEWORK=torch WORKLOAD=mlp     sets up, measures, prints a table: two minutes
-Then:   make report                                 the page; `make bench` alone measures all frameworks
+First: make bench FRAMEWORK=torch WORKLOAD=mlp sets up, measures, prints a table: two minutes
+Then:  make report                             the page; `make bench` alone measures all frameworks
 
 Measure
-  make bench [FRAMEWORK=paddle] [DEVICE=gpu]        eager against graph modes; DRY_RUN=1 prints the plan
-  make bench PRESET=service-bert                    a question asked often; `make list` has them
-  make explain [MODE=eager,graph]                   profile a call in each mode: where the time goes
-  make reproduce [TABLE=paddle-bert]                a published table again; alone: what there is
-  make selfcheck [FRAMEWORK=jax]                    is this machine fit? REPEATS=n, LOAD=n
+  make bench [FRAMEWORK=paddle] [DEVICE=gpu]   eager against graph modes; DRY_RUN=1 prints the plan
+  make bench PRESET=service-bert               a question asked often; `make list` has them
+  make explain [MODE=eager,graph]              profile a call in each mode: where the time goes
+  make reproduce [TABLE=paddle-bert]           a published table again; alone: what there is
+  make selfcheck [FRAMEWORK=jax]               is this machine fit? REPEATS=n, LOAD=n
 Read
-  make report [RUN=newest] [FRAMEWORK=jax]          table, report.md, report.html; ACROSS=1: all machines
-  make compare A=<run> B=<run>                      faster, slower or the same; MAX_SLOWDOWN=5%
-  make gather RUN=<run>,<run> [OUT=all.csv]         runs of several machines in one CSV
-  make list [FRAMEWORK=jax] [WORKLOAD=mlp]          workloads, presets, modes, and what runs here
+  make report [RUN=newest] [FRAMEWORK=jax]     table, report.md, report.html; ACROSS=1: all machines
+  make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
+  make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
+  make list [FRAMEWORK=jax] [WORKLOAD=mlp]     workloads, presets, modes, and what runs here
 Maintain
-  make setup [FRAMEWORK=torch] [DEVICE=gpu]         make the environments, all frameworks unless named
-  make wheelhouse [FRAMEWORK=jax] [OUT=FOLDER]      collect packages for a machine without internet
-  make test | lint | lock [UPGRADE=1]               the tests; ruff; compile the lock files
-  make clean                                        remove environments and caches, never results
+  make setup [FRAMEWORK=torch] [DEVICE=gpu]    make the environments, all frameworks unless named
+  make wheelhouse [FRAMEWORK=jax] [OUT=FOLDER] collect packages for a machine without internet
+  make test | lint | lock [UPGRADE=1]          the tests; ruff; compile the lock files
+  make clean                                   remove environments and caches, never results
 
 What is measured; lists are BATCH=1,2,4, ranges SEQ=32..512 (doubling) or SEQ=32..512..32 (steps)
   FRAMEWORK=torch,paddle,tensorflow,jax  WORKLOAD=bert-base,mlp,…  IMPL=library|plain

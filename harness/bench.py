@@ -191,9 +191,8 @@ def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, 
 
 def execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console) -> int:
     """Run the plan under a progress bar; Ctrl-C keeps what is finished."""
-    left = [cell for cell in planned.cells if cell.id not in finished]
     try:
-        with Bar(console, left, estimates) as bar:
+        with Bar(console, planned.cells, estimates, finished=finished) as bar:
             Executor(
                 run=run,
                 sweep=wanted,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -30,8 +30,8 @@ STEPS |= {"program": "listing operators", "release": "freeing memory", "import":
 class Bar:
     """A progress bar on a terminal; plain lines elsewhere, one a cell.
 
-    `cells` are those that the run is still to finish, `estimates` seconds of a bundle by its first cell. Without
-    `lines` finished cells are counted alone.
+    `cells` are the plan's, `estimates` seconds of a bundle by its first cell, `finished` the cells that an earlier run
+    finished. Without `lines` cells are counted alone.
     """
 
     def __init__(
@@ -41,8 +41,10 @@ class Bar:
         estimates: dict[str, float],
         clock: Callable[[], float] = time.monotonic,
         lines: bool = True,
+        finished: Collection[str] = (),
     ):
-        self._console, self._labels, self._cells, self._clock = console, Labels(cells), len(cells), clock
+        self._console, self._labels, self._clock = console, Labels(cells), clock
+        self._cells = sum(cell.id not in finished for cell in cells)
         self._lines = lines
         self._modes = {cell.id: cell.mode for cell in cells}
         self._estimates = dict(estimates)  # of the bundles that are not done

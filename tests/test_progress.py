@@ -213,3 +213,14 @@ def test_the_end_of_a_run_says_what_to_do_next_in_words_that_can_be_pasted(tmp_p
         folder.mkdir(parents=True)
     assert bench.next_steps(runs.Run(here)) == "make report · make compare A=2026-11-22 B=newest"
     assert bench.next_steps(runs.Run(away)) == f"make report RUN='{away}' · make compare A='{away}' B=newest"
+
+
+def test_a_resumed_run_counts_what_is_left_and_names_what_is_measured_beside_it(cell):
+    """Eager mode is measured again with a graph that still lacks its record."""
+    cells = [bert(cell), bert(cell, "inductor")]
+    out = Console(file=io.StringIO(), width=80)
+    shown = Bar(out, cells, {cells[0].id: 60.0}, Clock(), finished={cells[0].id})
+    shown.phase(cells[0].id, "sampling")
+    facts, step = screen(shown, 80)
+    assert " 0/1 " in facts
+    assert step == "torch eager · bert-base 1×128 · sampling 0 s"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import re
 import shutil
 import subprocess
 
@@ -136,6 +138,25 @@ def test_make_answers_a_misspelt_variable_with_the_right_one(word, meant):
 def test_make_lists_its_variables_for_a_word_that_is_near_none():
     done = subprocess.run(["make", "bench", "ZZZZ=1"], cwd=ROOT, capture_output=True, text=True)
     assert "There is no variable ZZZZ; `make` lists them" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(("word", "answer"), [("bnech", "did you mean bench?"), ("qqqq", "`make` lists them")])
+def test_make_answers_a_misspelt_target(word, answer):
+    done = subprocess.run(["make", word], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"There is no target {word}; {answer}" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_s_help_has_every_flag_of_bench_and_fits_100_columns():
+    text = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (commands,) = [a for a in runner.parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    flags = {word for action in commands.choices["bench"]._actions for word in action.option_strings} - {"-h", "--help"}
+    assert {flag.strip("-").upper().replace("-", "_") for flag in flags} <= set(re.findall(r"[A-Z_]{3,}", text))
+    assert max(map(len, text.splitlines())) <= 100
+    for target in commands.choices:
+        assert f"make {target}" in text
 
 
 def test_every_preset_can_be_planned_and_says_what_it_answers(capsys):
