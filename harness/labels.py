@@ -16,6 +16,7 @@ class Labels:
     def __init__(self, cells: Sequence[Cell]):
         self._cells = {cell.id: cell for cell in cells}
         self._varying = {name for name in _AXES if len({getattr(cell, name) for cell in cells}) > 1} | {"workload"}
+        self._told = {name for name in self._varying if _varies_within_a_workload(cells, name)}
         values: dict[str, set] = {}
         for cell in cells:
             for name, value in cell.parameters:
@@ -49,9 +50,9 @@ class Labels:
         batch, length = cell.parameter("batch_size"), cell.parameter("seq_len")
         size = f"{batch}×{length}" if length is not None else f"batch {batch}" if batch is not None else ""
         words = [cell.workload, size]
-        words += [str(getattr(cell, name)) for name in _AXES[1:5] if name in self._varying]
-        words += [_threads(cell.threads)] if "threads" in self._varying else []
-        words += [cell.shapes] if "shapes" in self._varying else []
+        words += [str(getattr(cell, name)) for name in _AXES[1:5] if name in self._told]
+        words += [_threads(cell.threads)] if "threads" in self._told else []
+        words += [cell.shapes] if "shapes" in self._told else []
         words += [_value(name, value) for name, value in cell.parameters if name in self._parameters]
         return " ".join(filter(None, words))
 
@@ -65,6 +66,23 @@ class Labels:
         if cell_id.startswith(YARDSTICK_PREFIX):
             return f"{cell_id.removeprefix(YARDSTICK_PREFIX).partition('/')[0]} · peaks of the machine"
         return " · ".join(filter(None, (self.mode(cell_id), self.shape(cell_id))))
+
+
+def shortened(text: str, width: int) -> str:
+    """The text in so many columns, padded, or cut in its middle: names are told apart by both their ends."""
+    if len(text) <= width:
+        return text.ljust(width)
+    head = max(width * 3 // 5, 0)
+    tail = max(width - head - 1, 0)
+    return f"{text[:head]}…{text[len(text) - tail :]}"[: max(width, 0)]
+
+
+def _varies_within_a_workload(cells: Sequence[Cell], axis: str) -> bool:
+    """Whether a workload's name alone leaves open what the axis' value is, as it does where one has two of them."""
+    values: dict[str, set] = {}
+    for cell in cells:
+        values.setdefault(cell.workload, set()).add(getattr(cell, axis))
+    return any(len(found) > 1 for found in values.values())
 
 
 def _value(name: str, value: int | str) -> str:

@@ -12,14 +12,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from harness.labels import Labels
+from harness.labels import Labels, shortened
 from harness.plan import Bundle
 from measurement.cells import Cell
 from reports import marks
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
-SHORTEST_REASON = 24
 # Columns: from here on the bar and the step share a line; the widest line of a cell; the bar beside a step.
 ONE_LINE, LINE, BAR = 100, 80, 24
 # What a worker calls its phases, and what is happening then.
@@ -153,16 +152,13 @@ def duration(seconds: float) -> str:
 
 
 def line(record: dict, labels: Labels) -> Text:
-    """One line of at most 80 columns on a finished cell; names are cut rather than figures."""
+    """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
     cell, measured = record["cell"], record.get("latency_ms_median") is not None
-    figures = marks.in_a_line(record) if measured else Text(record["status"], style="yellow")
+    figures = marks.in_a_line(record) if measured else Text(f"{record['status']}: {record['reason']}", style="yellow")
     mode, shape = labels.widths()
-    room = min(mode + 2 + shape, LINE - 2 - cell_len(figures.plain))
-    padded = mode + 2 + shape <= room
-    names = Text(f"{labels.mode(cell):<{mode if padded else 0}}{'  ' if padded else ' '}{labels.shape(cell)}")
-    names.truncate(room, overflow="ellipsis", pad=True)
-    text = names + "  " + figures
-    if not measured and LINE - cell_len(text.plain) > SHORTEST_REASON:  # else the end of the run says it
-        text = text + f": {record['reason']}"
+    room = LINE - 4 - max(marks.WIDTH, cell_len(figures.plain) if measured else 0)
+    shape = min(shape, max(room - mode, room // 2))
+    mode = min(mode, room - shape)
+    text = Text(f"{shortened(labels.mode(cell), mode)}  {shortened(labels.shape(cell), shape)}  ") + figures
     text.truncate(LINE, overflow="ellipsis")
     return text

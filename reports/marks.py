@@ -8,6 +8,7 @@ from measurement.schema import MEASURED, figure_status
 from reports.content import text_of
 
 UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
+WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
 STYLES = {FASTER: "green", SLOWER: "red", UNCERTAIN: "yellow"}
 # Flags that speak of the cell itself and not of the machine, which are told where they are raised.
 OF_THE_CELL = ("recompiled", "program_differs", "threads_exceeded", "roofline_exceeded", "not_compared")
@@ -49,7 +50,7 @@ def figures(record: dict, fastest: bool = False) -> list[Text]:
 
 
 def in_a_line(record: dict) -> Text:
-    """The same in a line of at most 37 columns, figures under each other, and the first flag that is the cell's own."""
+    """The same in a line, figures under each other, and the first flag that is the cell's own."""
     shown = figures(record)
     if record["status"] not in MEASURED:
         return shown[0]
