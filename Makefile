@@ -51,7 +51,7 @@ Read
 Maintain
   make setup [FRAMEWORK=torch] [DEVICE=gpu]    make the environments, all frameworks unless named
   make wheelhouse [FRAMEWORK=jax] [OUT=FOLDER] collect packages for a machine without internet
-  make test | lint | lock [UPGRADE=1]          the tests; ruff; compile the lock files
+  make test | lint | lock [UPGRADE=1]          the tests; ruff and mypy; the lock files
   make clean                                   remove environments and caches, never results
 
 What is measured; lists are BATCH=1,2,4, ranges SEQ=32..512 (doubling) or SEQ=32..512..32 (steps)
@@ -112,6 +112,7 @@ test: $(RUNNER)
 lint: $(RUNNER)
 	.venvs/runner/bin/ruff check .
 	.venvs/runner/bin/ruff format --check .
+	.venvs/runner/bin/mypy
 
 lock:
 	$(check_python)
@@ -131,5 +132,5 @@ define check_python
 endef
 
 clean:
-	rm -rf .venvs .pytest_cache .ruff_cache
+	rm -rf .venvs .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -exec rm -rf {} +

@@ -107,7 +107,7 @@ def _answers(description, device: str, answer: dict) -> Iterator[tuple]:
 
 
 def ask(name: str, device: str, python: str | None) -> dict | str:
-    """What `frameworks.probe` finds, or a sentence on why it cannot be asked. Installs nothing.
+    """What `worker.probe` finds, or a sentence on why it cannot be asked. Installs nothing.
 
     Asking imports the framework, so answers are kept until something changes that they may depend on. Raises
     UsageError for a PYTHON that does not run.
@@ -155,7 +155,7 @@ def _probe(name: str, device: str, interpreter: Path) -> dict | str:
         results = Path(folder) / "probe.json"
         try:
             done = subprocess.run(
-                [str(interpreter), "-m", "frameworks.probe", name, device, str(results)],
+                [str(interpreter), "-m", "worker.probe", name, device, str(results)],
                 env=local.environment(additions), cwd=local.ROOT, capture_output=True, text=True, timeout=PROBE_SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

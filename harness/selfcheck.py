@@ -25,18 +25,21 @@ from rich.table import Table
 
 import frameworks
 from harness import assemble, environments, fitness, plan, repeatability, runs, sweep
+from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.fitness import Check, Trial
-from harness.materials import Store
-from harness.outcomes import Context, Outcome
-from harness.plan import Bundle, Control, Group
+from harness.outcomes import Outcome
+from harness.plan import Bundle, Group
 from harness.progress import Bar
+from harness.recorder import Recorder
 from measurement import machine
+from measurement.protocol import Control
 from reports import terminal
 
 DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
 WORKLOAD, SMALLEST_BATCH = "mlp", 8
+TIMEOUT_S = 600
 
 
 @contextlib.contextmanager
@@ -52,37 +55,32 @@ def load_on(cores: int) -> Iterator[None]:
             process.wait()
 
 
-def groups_under_check(framework: str, device: str, threads: int, repeats: int) -> tuple[Group, ...]:
-    """One eager cell for each repeat, of a batch size of its own, with its controls."""
-    batches = ",".join(str(SMALLEST_BATCH + number) for number in range(repeats))
-    asked = {"framework": framework, "workload": WORKLOAD, "mode": "eager", "device": device, "batch": batches}
+def request_for(framework: str, arguments) -> Request:
+    """One eager cell for each repeat, of a batch size of its own."""
+    batches = ",".join(str(SMALLEST_BATCH + number) for number in range(arguments.repeats))
+    flags = {name: getattr(arguments, name) for name in ("device", "threads", "profile", "budget")}
+    flags |= {"framework": framework, "workload": WORKLOAD, "mode": "eager", "batch": batches}
+    return Request(flags, timeout=TIMEOUT_S)
+
+
+def groups_under_check(campaign: Campaign) -> tuple[Group, ...]:
+    """Each of the campaign's cells with its controls."""
     groups = []
-    for cell in plan.cells_of(sweep.resolve({**asked, "threads": str(threads)})):
+    for cell in campaign.plan.cells:
         controls = [Control(f"{cell.id}~again", cell.id), Control(f"{cell.id}~timer", cell.id, own_timer=True)]
         controls += [Control(f"{cell.id}~{delay:g}", cell.id, delay=delay) for delay in DELAYS]
         groups.append(Group((cell,), frozenset({cell.id}), tuple(controls)))
     return tuple(groups)
 
 
-def measure(groups: tuple[Group, ...], profile, interpreter: Path, bar: Bar) -> tuple[dict[str, Outcome], float]:
+def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[dict[str, Outcome], float]:
     """Outcomes of the cells and their controls by name, and how many cores the waiting parent kept busy."""
-    first = groups[0].cells[0]
-    store = Store(None, 0)
-    store.prepare(groups, lambda text: None)
-    context = Context("selfcheck", "", "", None, profile, "cold", {first.framework: ()})
+    campaign.make(groups)
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
-        executor = Executor(
-            run=runs.Run.create(f"{folder}/run"),
-            sweep=sweep.resolve({}),
-            profile=profile,
-            context=context,
-            display=bar,
-            interpreters={(first.framework, first.device_kind): interpreter},
-            materials=store,
-            timeout_s=600,
-            with_peaks=False,
-        )
+        run = runs.Run.create(f"{folder}/run")
+        recorder = Recorder(run, campaign.context("selfcheck"), bar, campaign.store, with_peaks=False)
+        executor = Executor(campaign.launcher(run), recorder, bar)
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         executor.run_launches(Bundle(groups), outcomes)
         bar.bundle_done(Bundle(groups))
@@ -100,37 +98,44 @@ def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
     ]
 
 
-def check_framework(groups: tuple[Group, ...], device: str, threads: int, profile, interpreter: Path, bar: Bar):
+def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Check]]:
     """All trials of one framework, and the answers they give."""
-    framework = groups[0].cells[0].framework
-    outcomes, parent_cores = measure(groups, profile, interpreter, bar)
+    first, groups = campaign.plan.cells[0], groups_under_check(campaign)
+    framework = first.framework
+    outcomes, parent_cores = measure(campaign, groups, bar)
     failures = [outcomes[g.cells[0].id].failure for g in groups if outcomes[g.cells[0].id].failure]
     if failures:
         return [], [Check(framework, "it runs", failures[0].reason, False)]
     trials = [trial for group in groups for trial in trials_of(group, outcomes)]
     checks = fitness.trial_checks(trials)
-    cores = [median(report["cpu_per_wall"] for report in outcomes[g.cells[0].id].reports) for g in groups]
-    if device == "cpu":
-        checks.append(fitness.threads_check(framework, threads, cores))
+    cores = [median(report.cpu_per_wall for report in outcomes[g.cells[0].id].reports) for g in groups]
+    if first.device == "cpu":
+        checks.append(fitness.threads_check(framework, first.threads, cores))
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]
 
 
-def prepare(names: list[str], device: str, python: str | None, console: Console) -> tuple[dict[str, Path], list[Check]]:
-    """The interpreters of the frameworks, and a check that does not hold for each that cannot be installed."""
-    interpreters, missing = {}, []
+def prepare(names: list[str], arguments, console: Console) -> tuple[list[Campaign], list[Check]]:
+    """A campaign for each framework, and a check that does not hold for each that cannot be installed."""
+    campaigns, missing = [], []
     for name in names:
-        own = None if frameworks.describe(name).oracle else python
+        campaign = Campaign.of(request_for(name, arguments), console)
+        kind = campaign.plan.cells[0].device_kind
+        python = None if frameworks.describe(name).oracle else arguments.python
         try:
-            interpreters[name] = environments.ensure(name, device.split(":")[0], python=own, report=console.print)
+            campaign.interpreters = {(name, kind): environments.ensure(name, kind, python=python, report=console.print)}
         except environments.SetupError as error:
             missing.append(Check(name, "it is installed", str(error), False))
-    return interpreters, missing
+        else:
+            campaigns.append(campaign)
+    return campaigns, missing
 
 
-def seconds(groups: tuple[Group, ...], profile) -> float:
+def seconds(campaign: Campaign) -> float:
     """About how long the trials of one framework take."""
+    groups = groups_under_check(campaign)
     controls = sum(len(group.controls) for group in groups)
-    return plan.estimated_seconds(Bundle(groups), profile, "cold") + controls * profile.seconds_per_cell
+    whole = plan.estimated_seconds(Bundle(groups), campaign.profile, "cold")
+    return whole + controls * campaign.profile.seconds_per_cell
 
 
 def selfcheck(arguments) -> int:
@@ -142,17 +147,15 @@ def selfcheck(arguments) -> int:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
     asked = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
     profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
-    device, threads = asked.axes["device"][0], asked.axes["threads"][0]
-    interpreters, checks = prepare(asked.axes["framework"], device, arguments.python, console)
-    checks = fitness.machine_checks(profile.sample_seconds) + checks
-    groups = {name: groups_under_check(name, device, threads, arguments.repeats) for name in interpreters}
-    cells = [group.cells[0] for members in groups.values() for group in members]
-    trials = []
-    estimates = {members[0].cells[0].id: seconds(members, profile) for members in groups.values()}
+    threads = asked.axes["threads"][0]
+    campaigns, checks = prepare(asked.axes["framework"], arguments, console)
+    checks, trials = fitness.machine_checks(profile.sample_seconds) + checks, []
+    cells = [cell for campaign in campaigns for cell in campaign.plan.cells]
+    estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
     with Bar(console, cells, estimates, lines=False) as bar:
-        for name, interpreter in interpreters.items():
+        for campaign in campaigns:
             with load_on(arguments.load):
-                tried, answers = check_framework(groups[name], device, threads, profile, interpreter, bar)
+                tried, answers = check_framework(campaign, bar)
             trials, checks = trials + tried, checks + answers
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
     show(checks, trials, arguments.repeats, console)

@@ -8,10 +8,10 @@ from doubles.small import SMALL
 from test_frameworks import REAL, run_sweep
 
 import workloads
-from frameworks.group import padding_of
 from harness.costs import tokens_of
 from measurement.parity import difference
 from measurement.schema import MEASURED
+from worker.group import padding_of
 from workloads.bert import padded_lengths
 from workloads.spec import without_padding
 

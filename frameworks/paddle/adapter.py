@@ -14,9 +14,9 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, canary, fatbin
+from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, graphs, models, training
+from frameworks.paddle import calls, eager_log, fatbin, graphs, models, training
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads import bert, gpt
