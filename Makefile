@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-TARGETS := help setup wheelhouse bench explain reproduce report compare gather selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse bench explain reproduce report compare gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
@@ -47,6 +47,7 @@ Read
   make report [RUN=newest] [FRAMEWORK=jax]     table, report.md, report.html; ACROSS=1: all machines
   make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
   make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
+  make site [OUT=site]                         the published runs as pages for a static host
   make list [FRAMEWORK=jax] [WORKLOAD=mlp]     workloads, presets, modes, and what runs here
 Maintain
   make setup [FRAMEWORK=torch] [DEVICE=gpu]    make the environments, all frameworks unless named
@@ -98,6 +99,9 @@ compare: $(RUNNER)
 
 gather: $(RUNNER)
 	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
+
+site: $(RUNNER)
+	@$(RUNNER) runner.py site $(call flags,OUT)
 
 selfcheck: $(RUNNER)
 	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)

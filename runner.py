@@ -68,6 +68,13 @@ def gather(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def site(arguments: argparse.Namespace) -> int:
+    """Write the published runs as a folder of pages that any static host serves."""
+    from harness.site import site as run
+
+    return run(arguments)
+
+
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
     from harness.bench import set_up
@@ -137,6 +144,10 @@ def add_readers(commands) -> None:
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
     command.set_defaults(run=compare)
+
+    command = commands.add_parser("site", help="the published runs as pages", description=site.__doc__)
+    command.add_argument("--out", metavar="FOLDER", default="site", help="where the pages go (default: site)")
+    command.set_defaults(run=site)
 
     command = commands.add_parser("gather", help="several runs in one CSV", description=gather.__doc__)
     command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what}; or A,B")

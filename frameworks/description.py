@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 class Mode:
     """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`.
 
-    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do.
+    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
+    for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing.
     """
 
     name: str
@@ -19,6 +20,8 @@ class Mode:
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
+    call: str = ""
+    deployed: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Framework:
     attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
     # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
+    colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:

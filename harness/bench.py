@@ -8,13 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import environments, recordfile, runs, sweep, yardsticks
+from harness import environments, modes, recordfile, runs, sweep, yardsticks
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
 from harness.progress import Bar
 from harness.recorder import Recorder
-from reports import terminal
+from reports import terminal, verdict, write
+from reports.points import Points
 
 INTERRUPTED = 130
 
@@ -62,6 +63,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
         return INTERRUPTED
     run.compress_samples()
     terminal.summary(run.records(), console)
+    write.answer(verdict.of(Points(run.records()), modes.words()), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if not campaign.request.again:

@@ -17,11 +17,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import recordfile, runs, sweep
+from harness import modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import compare as comparing
-from reports import explanation, select, terminal
+from reports import explanation, published, select, terminal
 from reports.content import times
 from reports.points import COLUMNS_READ, Points
 
@@ -47,6 +47,7 @@ class Source:
     machines: dict[str, dict] = field(default_factory=dict)
     folders: dict[Path, str] = field(default_factory=dict)  # of runs, and their names
     remarks: list[str] = field(default_factory=list)
+    commands: dict[str, None] = field(default_factory=dict)  # that measured the records
 
     @cached_property
     def records(self) -> list[dict]:
@@ -87,16 +88,13 @@ def report(arguments: argparse.Namespace) -> int:
         again = len(records) - len(kept)
         source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
     folder = folder_for(arguments.out, source.home)
+    from reports import material, sections, write
 
-    from reports import sections, write
-
-    material = sections.Material(
-        Points(kept, arguments.across), tuple(profiles), source.machines, tuple(source.remarks)
-    )
-    built = sections.build(material)
-    heading = ", ".join(source.names) + (f" ({text})" if text else "")
-    written = write.files(folder, heading, material, built)
-    write.terminal(built, kept, console)
+    points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
+    whole = material.Material(points, tuple(profiles), source.machines, *notes)
+    heading = write.listed(source.names) + (f" ({text})" if text else "")
+    written = write.files(folder, heading, whole, sections.build(whole))
+    write.terminal(whole, kept, console)
     for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)
     return 0
@@ -225,6 +223,8 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     if place.is_dir():
         source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
         source.folders[folder.resolve()] = source.names[-1]
+    if given := runs.Run(folder).read(runs.PLAN).get("given"):
+        source.commands[published.command("bench", given)] = None
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
         source.machines.setdefault(facts["machine_id"], facts)

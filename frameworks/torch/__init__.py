@@ -27,13 +27,15 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="torch",
     title="PyTorch",
+    colour="#d9541e",
     distributions=("torch", "transformers", "numpy", "triton", "safetensors"),
     modes=(
         Mode("eager", graph=False, summary="operator by operator"),
-        Mode("inductor", graph=True, summary='torch.compile(mode="default")', fuses=True),
+        Mode("inductor", graph=True, summary='torch.compile(mode="default")', fuses=True, call="torch.compile(model)"),
         Mode(
             "inductor-reduce-overhead",
             graph=True,
+            call='torch.compile(model, mode="reduce-overhead")',
             summary='torch.compile(mode="reduce-overhead"): Inductor\'s kernels inside CUDA graphs',
             devices=("gpu",),
             fuses=True,
@@ -41,18 +43,21 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-max-autotune",
             graph=True,
+            call='torch.compile(model, mode="max-autotune")',
             fuses=True,
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
         ),
         Mode(
             "inductor-max-autotune-no-cudagraphs",
             graph=True,
+            call='torch.compile(model, mode="max-autotune-no-cudagraphs")',
             fuses=True,
             summary='torch.compile(mode="max-autotune-no-cudagraphs"): tuned kernels',
         ),
         Mode(
             "inductor-freezing",
             graph=True,
+            call='torch.compile(model, options={"freezing": True})',
             fuses=True,
             summary="torch.compile with Inductor's freezing: weights are constants, folded and packed ahead",
             passes=("inference",),
@@ -60,6 +65,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-whole-iteration",
             graph=True,
+            call="torch.compile(iteration)",
             fuses=True,
             summary="torch.compile over forward, loss, backward and AdamW together, as one graph",
             passes=("training",),
@@ -67,12 +73,14 @@ FRAMEWORK = Framework(
         Mode(
             "cuda-graph",
             graph=True,
+            call="torch.cuda.CUDAGraph (torch.cuda.make_graphed_callables)",
             summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",
             devices=("gpu",),
         ),
         Mode(
             "cudagraphs",
             graph=True,
+            call='torch.compile(model, backend="cudagraphs")',
             summary='torch.compile(backend="cudagraphs"), for debugging: decomposed operators, weights copied a call',
             devices=("gpu",),
         ),
