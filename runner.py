@@ -22,7 +22,7 @@ def list_everything(arguments: argparse.Namespace) -> int:
     """Print frameworks, modes and workloads, and what this machine can run."""
     from harness.inventory import show
 
-    return show(arguments.python)
+    return show(arguments)
 
 
 def selfcheck(arguments: argparse.Namespace) -> int:
@@ -118,6 +118,7 @@ def add_axes(command: argparse.ArgumentParser) -> None:
         help="settings as users have them: users, or frameworks/policies.py's choices",
     )
     command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
+    command.add_argument("--preset", metavar="NAME", help="a sweep file of the suite's own; `list` has their names")
     command.add_argument(
         "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"
     )
@@ -139,13 +140,9 @@ def add_profile(command: argparse.ArgumentParser) -> None:
     command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
     command.add_argument("--seed", help="seed of weights, inputs and the order of measuring (default: 0)")
     command.add_argument("--compile-cache", help="cold (default): private and empty per run; warm: a second start")
-    command.add_argument(
-        "--unseen-seq", metavar="N", help="also time what the first call at sequence length N costs once a mode is warm"
-    )
+    command.add_argument("--unseen-seq", metavar="N", help="also time the first call at sequence length N once warm")
     command.add_argument("--isolate", action="store_true", default=None, help="every shape in processes of its own")
-    command.add_argument(
-        "--resume", metavar="RUN", nargs="?", const="newest", help="go on with a run (default: the newest)"
-    )
+    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
 
 
 def add_readers(commands) -> None:
@@ -213,6 +210,8 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=explain, resume=None)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")
+    for name in ("framework", "workload"):
+        command.add_argument(f"--{name}", metavar="A,B", help="only these")
     command.add_argument("--python", help="ask this interpreter instead of the locked environments")
     command.set_defaults(run=list_everything)
 

@@ -104,7 +104,7 @@ def start(one: Campaign, folder: Path) -> tuple[runs.Run, Context]:
 
 def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
     """Run what is left of both sides, launch by launch in turn."""
-    left = sum(len(one.plan.cells) - len(one.finished) for one in campaigns)
+    left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
     with Bar(console, left, estimates(campaigns)) as bar:
         executors = []
         for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):

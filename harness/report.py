@@ -128,9 +128,10 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
     names = [name for word in words for name in word.split(",") if name] or ["newest"]
     found: Source | None = None
     for name in dict.fromkeys(names):
-        for place in places(name):
+        for place in (below := places(name)):
             found = found or Source(place if place.is_dir() else place.parent)
             read_into(found, place, only)
+        found.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
     if not any(map(len, found.loaded)) and not found.profiles:
         raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
     return found
@@ -177,10 +178,9 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
         source.loaded.append(loaded)
         source.remarks += loaded.remarks
         names |= dict.fromkeys(filter(None, loaded.columns["run_id"]))
-    if place.is_dir():
-        source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     if place.is_dir():
+        source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
         source.folders[folder.resolve()] = source.names[-1]
     if given := runs.Run(folder).read(runs.PLAN).get("given"):
         source.commands[published.command("bench", given)] = None
@@ -214,11 +214,11 @@ def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, 
     """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
     wanted, texts = {}, []
     for flag, column in select.FLAGS.items():
-        given = getattr(arguments, flag)
-        if given is None or given == "all":
+        if (given := getattr(arguments, flag)) in (None, "all"):
             continue
         known = select.values([*source.records, *explanation.explained(source.profiles)], column)
-        wanted[column] = [sweep.choose(word.strip(), known, f"{column} in these records") for word in given.split(",")]
+        words = [word if word in known else sweep.canonical(flag, word) for word in sweep.words(given)]
+        wanted[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
         texts.append(f"{flag.upper()}={given}")
     texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
     return wanted, ", ".join(texts)

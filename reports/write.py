@@ -28,7 +28,7 @@ def terminal(material: Material, records: list[dict], console: Console) -> None:
         if len(machines) > 1:
             console.print(f"\n[bold]{name}[/bold]", highlight=False)
         own = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
-        summary(own, console)
+        summary(own, console, material.remarks)
 
 
 def answer(verdicts: list[verdict.Verdict], console: Console) -> None:
