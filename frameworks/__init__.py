@@ -30,13 +30,28 @@ def load_adapter(name: str):
 
 def load_profiler(name: str, dumps: Path):
     """The framework's profiler, which must be there before anything is compiled; None where it has none."""
+    module = _optional(name, "profiler")
+    return module and module.Profiler(dumps)
+
+
+def load_timer(name: str):
+    """The framework's own benchmark tool; None where it has none.
+
+    It takes a call that returns when its work is done, and gives what takes a number of calls and returns seconds per
+    call.
+    """
+    module = _optional(name, "timer")
+    return module and module.timer
+
+
+def _optional(name: str, part: str):
+    """A module that a framework's folder may leave out."""
     try:
-        module = importlib.import_module(f"frameworks.{name}.profiler")
+        return importlib.import_module(f"frameworks.{name}.{part}")
     except ModuleNotFoundError as error:
-        if error.name != f"frameworks.{name}.profiler":
+        if error.name != f"frameworks.{name}.{part}":
             raise
         return None
-    return module.Profiler(dumps)
 
 
 def installed() -> dict[str, str]:

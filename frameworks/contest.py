@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+import frameworks
 from frameworks import gpu_figures, program
 from frameworks.adapter import Step
 from frameworks.channel import Untrustworthy
@@ -72,7 +73,7 @@ class Contest(GroupWork):
         if self.group["controls"]:  # these wait for each call, so what they stand beside does as well
             member.contender.synchronize_each_call = True
         self.channel.phase(cell, "checks")
-        member.peak_bytes = member.memory.peak_bytes(member.step)  # before another mode takes memory
+        member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
@@ -84,7 +85,7 @@ class Contest(GroupWork):
             contender.step = delayed(origin.step, contender.synchronize, delay)
         if own_timer:
             call = lambda: contender.synchronize(contender.step())  # noqa: E731
-            contender.timer = self.adapter.own_timer(call) or independent_timer(call)
+            contender.timer = (frameworks.load_timer(self.worker.job["framework"]) or independent_timer)(call)
         return replace(origin, contender=contender)
 
     def check_synchronization(self, member: Member) -> None:
@@ -186,6 +187,7 @@ class Contest(GroupWork):
         before, after = contender.compilations_before, captured.compilations
         return {
             "prepare_s": member.prepare_s,
+            "load_s": member.load_s,
             "first_call_s": contender.first_call_s,
             "warmup_calls": contender.warmup_calls,
             "steady": contender.steady,
@@ -210,7 +212,8 @@ class Contest(GroupWork):
         if member.cell.device_kind == "cpu":
             return {"latency_sync_s": None, "host_s": None, "device_s": None}
         self.channel.phase(member.cell, "device time")
-        return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.worker.clocks)
+        seconds = member.contender.samples[-1]
+        return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.worker.clocks)
 
     def save_outputs(self, step: Step) -> str:
         """Outputs of the first calls, as the steady mode computes them; returns the file's path."""

@@ -176,11 +176,13 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
         "compile_s": max(0.0, first - steady),
         "first_call_loaded_s": loading,
         "prepare_s": outcome.median_of("prepare_s"),
+        "load_s": outcome.median_of("load_s"),
         "launch_position": outcome.reports[0]["position"],
     }
     if baseline and baseline is not outcome:
         gain = baseline.latency_s - steady
         extra = first - (baseline.first_call(loaded=False) or baseline.first_call(loaded=True))
+        extra += (outcome.median_of("load_s") or 0) - (baseline.median_of("load_s") or 0)
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row
 

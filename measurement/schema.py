@@ -4,7 +4,7 @@ History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by cl
 3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
-calls.
+calls; 5, loading apart from the first call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import math
 from dataclasses import dataclass
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile says, undisturbed",
@@ -87,6 +87,7 @@ COLUMNS = _columns(
     ("compile_s", "float", "s", "first call less a steady call"),
     ("compile_cache", "str", "", "cold (empty before the first launch; later ones load what it compiled) or warm"),
     ("prepare_s", "float", "s", "building the model and copying weights and inputs, not part of latency"),
+    ("load_s", "float", "s", "engines that compile ahead of time: from a model's file to the first call"),
     ("launch_position", "int", "", "place of the shape within its worker; later ones find the compiler started"),
     ("unseen_seq_len", "int", "tokens", "a sequence length first met after warm-up, where --unseen-seq asked for it"),
     ("unseen_first_call_s", "float", "s", "the first call at that length"),
@@ -118,7 +119,7 @@ COLUMNS = _columns(
     ("speedup_vs_eager", "float", "", "eager time over this mode's time, from pairs measured alternately; eager is 1"),
     ("speedup_ci_low", "float", "", "lower end of its 95 % interval"),
     ("speedup_ci_high", "float", "", "upper end of its 95 % interval"),
-    ("break_even_calls", "float", "calls", "calls after which compiling has paid for itself; empty if never"),
+    ("break_even_calls", "float", "calls", "calls after which loading and compiling have paid; empty if never"),
     ("flops", "int", "FLOP", "floating-point operations per call, analytic"),
     ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
     ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),

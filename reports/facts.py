@@ -55,9 +55,11 @@ class Pair:
 
     @property
     def extra_s(self) -> float | None:
-        """How much longer the graph's first call takes than eager's, in seconds."""
+        """How much longer loading and the first call of the graph take than eager's, in seconds."""
         graph, eager = self.graph["first_call_s"], self.eager["first_call_s"]
-        return None if graph is None or eager is None else graph - eager
+        if graph is None or eager is None:
+            return None
+        return graph - eager + (self.graph["load_s"] or 0) - (self.eager["load_s"] or 0)
 
     @property
     def saving_s(self) -> float | None:

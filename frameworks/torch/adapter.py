@@ -32,7 +32,7 @@ class Adapter(adapter.Adapter):
         self._device = torch.device("cpu")
         self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
 
     def canary(self, device: str) -> dict[str, np.ndarray]:
@@ -120,13 +120,6 @@ class Adapter(adapter.Adapter):
     def to_numpy(self, output: Any) -> Arrays:
         return {name: tensor.float().cpu().numpy() for name, tensor in output.items()}
 
-    def own_timer(self, call: Callable[[], object]) -> Callable[[int], float]:
-        from torch.utils.benchmark import Timer
-
-        # It takes one thread unless told.
-        timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
-        return lambda calls: timer.timeit(calls).median
-
     def release(self) -> None:
         self._models.clear()
         torch.compiler.reset()
@@ -134,23 +127,8 @@ class Adapter(adapter.Adapter):
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
-    # Memory is what the allocator holds after giving back what nobody uses: a CUDA graph's own pool is in that alone.
-
-    def allocated_bytes(self) -> int | None:
-        return gpu.reserved_bytes(self._device)
-
-    def shared_bytes(self, cell: Cell) -> int:
-        model = self._models.get(cell.group_id)
-        return sum(tensor.nbytes for tensor in model.state_dict().values()) if model else 0
-
-    def reset_peak(self) -> None:
-        gpu.reset_peak(self._device)
-
-    def peak_memory_bytes(self) -> int | None:
-        return torch.cuda.max_memory_reserved(self._device) if self._device.type == "cuda" else None
-
-    def device_seconds(self, step: Step, calls: int) -> float | None:
-        return gpu.busy_seconds(step, calls, self._device)
+    def meter(self, cell: Cell) -> gpu.Meter | None:
+        return gpu.Meter(self._device, self._models.get(cell.group_id)) if self._device.type == "cuda" else None
 
     def _tensor(self, array: np.ndarray, dtype: str) -> torch.Tensor:
         """A copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""
