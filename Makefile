@@ -3,8 +3,11 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup wheelhouse bench explain reproduce report compare gather selfcheck list test lint lock clean
 # An environment variable of the same name never changes what is measured.
-FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
-         DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY
+# Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
+DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
+PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a-z-' '\nA-Z_'))
+FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
+         PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY
 OTHERS := TABLE FROM RUN A B MAX_SLOWDOWN
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 unexport $(FLAGS) $(OTHERS) $(SWITCHES)
@@ -19,6 +22,9 @@ RUNNER := .venvs/runner/bin/python
 
 lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
 given = $(and $(findstring command line,$(origin $(1))),$(value $(1)))
+space := $(subst x, ,x)
+comma := ,
+frameworks = $(strip $(filter-out all,$(subst $(comma), ,$(call given,FRAMEWORK))))
 quoted = '$(subst ','\'',$(value $(1)))'
 named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
@@ -35,7 +41,8 @@ help:
 	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
-	@echo 'make test | lint | lock [UPGRADE=1]         the tests; ruff; compile the lock files'
+	@echo 'make test [FRAMEWORK=jax] | lint            the tests, all unless named; ruff'
+	@echo 'make lock [FRAMEWORK=jax] [UPGRADE=1]       compile the lock files, all unless named'
 	@echo 'make clean                                 remove environments and caches, never results'
 	@echo
 	@echo 'Variables of bench: $(strip $(FLAGS) $(filter-out ACROSS,$(SWITCHES)))' | fold -s -w 100
@@ -77,9 +84,10 @@ selfcheck: $(RUNNER)
 list: $(RUNNER)
 	@$(RUNNER) runner.py list $(call flags,PYTHON)
 
+# With FRAMEWORK only its environment is made, and only tests that are about it run.
 test: $(RUNNER)
-	@$(BOOTSTRAP_PYTHON) -m harness.environments setup --device cpu
-	$(RUNNER) -m pytest
+	@$(BOOTSTRAP_PYTHON) -m harness.environments setup $(frameworks) --device cpu
+	$(RUNNER) -m pytest $(if $(frameworks),-k '$(subst $(space), or ,$(frameworks))')
 
 lint: $(RUNNER)
 	.venvs/runner/bin/ruff check .
@@ -87,7 +95,7 @@ lint: $(RUNNER)
 
 lock:
 	$(check_python)
-	@$(BOOTSTRAP_PYTHON) -m harness.environments lock $(if $(UPGRADE),--upgrade)
+	@$(BOOTSTRAP_PYTHON) -m harness.environments lock $(frameworks) $(if $(UPGRADE),--upgrade)
 
 # The interpreter is a link to one older than this checkout: the stamp carries the time.
 $(RUNNER): .venvs/runner/.stamp

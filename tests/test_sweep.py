@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 
@@ -11,7 +12,7 @@ from conftest import ROOT
 import frameworks
 import runner
 from harness.plan import cells_of, plan, profile_of
-from harness.sweep import from_file, resolve
+from harness.sweep import from_file, parameter_flags, resolve
 from measurement import machine
 
 BAD = {
@@ -94,6 +95,35 @@ def test_make_refuses_a_variable_that_it_does_not_know(word):
     done = subprocess.run(["make", "bench", word], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert f"There is no variable {word.partition('=')[0]}" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_has_a_variable_for_every_flag_of_bench():
+    """The parameters of workloads among them, which the Makefile reads off their definitions."""
+    printed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    variables = re.search(r"Variables of bench: (.*?)\n\n", printed, re.DOTALL)[1].split()
+    commands = next(action for action in runner.parser()._actions if isinstance(action.choices, dict)).choices
+    options = {option.removeprefix("--") for option in commands["bench"]._option_string_actions} - {"-h", "help"}
+    assert {name.lower().replace("_", "-") for name in variables} == options
+    assert options >= set(parameter_flags())
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        (["lock", "FRAMEWORK=jax,torch", "UPGRADE=1"], ["harness.environments lock jax torch --upgrade"]),
+        (["lock"], ["harness.environments lock"]),
+        (
+            ["test", "FRAMEWORK=jax,torch"],
+            ["harness.environments setup jax torch --device cpu", "pytest -k 'jax or torch'"],
+        ),
+        (["test", "FRAMEWORK=all"], ["harness.environments setup --device cpu", "pytest"]),
+    ],
+)
+def test_make_locks_and_tests_the_frameworks_that_are_named(words, commands):
+    printed = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {" ".join(line.split()).partition(" -m ")[2] for line in printed.splitlines()} >= set(commands)
 
 
 SWEPT = ("torch", "paddle", "tensorflow", "jax")
