@@ -23,6 +23,12 @@ def describe(name: str) -> Framework:
     return importlib.import_module(f"frameworks.{name}").FRAMEWORK
 
 
+def swept() -> tuple[str, ...]:
+    """The frameworks that are measured where none is named: what FRAMEWORK=all means."""
+    described = map(describe, NAMES)
+    return tuple(framework.name for framework in described if framework.swept and not framework.oracle)
+
+
 def load_adapter(name: str):
     """A new adapter; imports the framework, so only workers call this."""
     return importlib.import_module(f"frameworks.{name}.adapter").Adapter()

@@ -46,6 +46,7 @@ class Framework:
     attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
     # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
+    swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     def mode(self, name: str) -> Mode:

@@ -126,7 +126,7 @@ def test_make_locks_and_tests_the_frameworks_that_are_named(words, commands):
     assert {" ".join(line.split()).partition(" -m ")[2] for line in printed.splitlines()} >= set(commands)
 
 
-SWEPT = ("torch", "paddle", "tensorflow", "jax")
+SWEPT = frameworks.swept()
 
 
 def cells(**given):
