@@ -144,12 +144,14 @@ def known_obstacle(cell: Cell) -> str | None:
     description = frameworks.describe(cell.framework)
     workload = workloads.get(cell.workload, cell.pass_name)
     mode = description.mode(cell.mode)
-    if workload.family not in description.models.get(cell.implementation, ()):
+    if not description.has(cell.implementation, workload.family):
         return f"{description.title} has no {cell.implementation} implementation of {cell.workload}."
     if cell.device_kind not in mode.devices:
         return f"{description.title}'s mode {mode.name} needs a {' or '.join(mode.devices).upper()}."
     if cell.pass_name not in mode.passes:
         return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
+    if not description.has(cell.implementation, workload.family, cell.pass_name):
+        return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
     if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
         return f"The {cell.pass_name} pass is not run in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
     return None

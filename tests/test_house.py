@@ -239,10 +239,15 @@ def test_every_folder_of_a_framework_is_in_the_registry():
 
 @pytest.mark.parametrize("name", SWEPT)
 def test_every_framework_has_the_same_files(name):
-    locks = {f"requirements-{device}.{kind}" for device in ("cpu", "gpu") for kind in ("in", "txt")}
-    wanted = {"__init__.py", "adapter.py", "plain.py", "library.py"} | locks
-    found = {path.name for path in FILES if path.parent == Path("frameworks", name)}
-    assert wanted - found == set()
+    """Those that its description says it has; what is optional, `CONTRIBUTING.md` says."""
+    description = frameworks.describe(name)
+    devices = {device for mode in description.modes for device in mode.devices}
+    locks = {f"requirements-{device}.{kind}" for device in devices for kind in ("in", "txt")}
+    expected = {"__init__.py", "adapter.py"} | {f"{implementation}.py" for implementation in description.models} | locks
+    there = {path.name for path in FILES if path.parent == Path("frameworks", name)}
+    assert expected - there == set()
+    spare = {"library.py", *(f"requirements-{device}.in" for device in ("cpu", "gpu"))} - expected
+    assert there & spare == set()
 
 
 # Written so that this file does not match itself.

@@ -82,6 +82,7 @@ FRAMEWORK = Framework(
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
+    trained=("bert", "gpt", "mlp"),
     environment=environment,
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,
