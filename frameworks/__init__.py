@@ -15,7 +15,7 @@ DECIDING = re.compile(
     r"transformers|tokenizers|safetensors|huggingface-hub|flax|optax|equinox|keras|tf-keras|paddlenlp|triton|"
     r"pytorch-triton|numpy|scipy|ml-dtypes|opt-einsum|mkl|onednn|intel-.+|nvidia-.+|jax-cuda.+|cuda-.+|torch.+|libtpu"
 )
-NAMES = ("torch", "paddle", "tensorflow", "jax", "numpy", "python")
+NAMES = ("torch", "paddle", "tensorflow", "jax", "onnxruntime", "numpy", "python")
 
 
 def describe(name: str) -> Framework:
