@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from frameworks.description import Framework
+from measurement.cells import Cell
 
 # Besides the framework's own distributions, those that decide what runs: models, compilers, arithmetic.
 DECIDING = re.compile(
@@ -21,6 +22,11 @@ NAMES = ("torch", "paddle", "tensorflow", "jax", "onnxruntime", "numpy", "python
 def describe(name: str) -> Framework:
     """The description of the framework `name`, which is one of `NAMES`; imports no framework."""
     return importlib.import_module(f"frameworks.{name}").FRAMEWORK
+
+
+def is_baseline(cell: Cell) -> bool:
+    """Whether the cell's mode is the one that its framework's graphs are compared with."""
+    return not describe(cell.framework).mode(cell.mode).graph
 
 
 def swept() -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from harness.lanes import ALONE, Lane, run_side_by_side
 from harness.ledger import Ledger
 from harness.materials import Materials
 from harness.outcomes import Context, Failure, Outcome
-from harness.plan import Bundle, Group, Plan, at_unseen_length
+from harness.plan import Bundle, Group, Plan, at_unseen_length, baseline_of
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
@@ -136,8 +136,8 @@ class Executor:
             return None  # before the run was interrupted
         if left is None or launch < self.profile.minimum_launches:
             return left
-        baseline = outcomes.get(f"{left.cells[0].group_id}/eager")
-        graphs = [outcomes[cell.id] for cell in left.cells if cell.mode != "eager"]
+        baseline = outcomes.get(baseline_of(left.cells[0]).id)
+        graphs = [outcomes[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
         if baseline and not baseline.failure and graphs:
             intervals = [assemble.speedup(graph, baseline) for graph in graphs]
         else:
@@ -255,7 +255,7 @@ class Executor:
 
     def write(self, wanted: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in wanted:
-            baseline = outcomes.get(f"{outcome.cell.group_id}/eager")
+            baseline = outcomes.get(baseline_of(outcome.cell).id)
             if baseline is not None and not (baseline.comparable and outcome.comparable):
                 baseline = None
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)

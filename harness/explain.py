@@ -95,8 +95,13 @@ def control_cells(entries: list[dict]) -> list[Cell]:
     shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
     losers = [graph for group in shapes.values() for graph in causes.losing(group)]
     identities = [graph | changes for graph in losers for changes in causes.controls(graph).values()]
-    cells = (varied(identity, mode) for identity in identities for mode in ("eager", identity["mode"]))
+    cells = (varied(identity, mode) for identity in identities for mode in _pair(identity))
     return list({cell.id: cell for cell in cells if cell}.values())
+
+
+def _pair(identity: dict) -> tuple[str, str]:
+    """An identity's mode after the one that it is compared with."""
+    return frameworks.describe(identity["framework"]).baseline.name, identity["mode"]
 
 
 def varied(identity: dict, mode: str) -> Cell | None:
@@ -177,7 +182,8 @@ def entry_of(cell: Cell, message: dict, launch: str = "") -> dict:
 
     Cells of one `launch` were timed in turn.
     """
-    entry = {**cell.to_json(), "cell": cell.id, "status": message["status"], "reason": message.get("reason")}
+    entry = {**cell.to_json(), "cell": cell.id, "baseline": frameworks.is_baseline(cell)}
+    entry |= {"status": message["status"], "reason": message.get("reason")}
     if message["status"] != "explained":
         return entry
     profile = message["profile"]

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from harness.plan import Bundle
+from measurement.schema import is_baseline
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
@@ -92,7 +93,7 @@ def line(record: dict) -> str:
     if record.get("latency_ms_median") is None:
         return f"{record['cell']}: {record['status']}: {record['reason']}"
     text = f"{record['cell']}: {record['status']}, {record['latency_ms_median']:.4g} ms"
-    if record["mode"] != "eager" and record.get("speedup_vs_eager") is not None:
+    if not is_baseline(record) and record.get("speedup_vs_eager") is not None:
         text += f", {record['speedup_vs_eager']:.3g}x eager"
         if record.get("speedup_ci_low") is not None:
             text += f" [{record['speedup_ci_low']:.3g}, {record['speedup_ci_high']:.3g}]"

@@ -4,7 +4,7 @@ History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by cl
 3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
-calls; 5, loading apart from the first call.
+calls; 5, loading apart from the first call, which mode is the baseline.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ COLUMNS = _columns(
     ("framework", "str", "", "name of the framework; numpy is the oracle"),
     ("framework_version", "str", "", "version of the framework's package, local part (+cpu, +cu130) included"),
     ("mode", "str", "", "eager, or a graph mode by its own name"),
+    ("baseline", "bool", "", "whether speedup_vs_eager is relative to this mode, the framework's eager one"),
     ("effective_backend", "str", "", "what ran the cell, as reported by the framework after capture"),
     ("workload", "str", "", "what is computed"),
     ("implementation", "str", "", "library (the model users deploy) or plain (the same operators in every framework)"),
@@ -183,9 +184,15 @@ _TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
+def is_baseline(record: dict) -> bool:
+    """Whether a record's or a profile's mode is the one that graphs are compared with; up to version 4 by its name."""
+    known = record.get("baseline")
+    return record["mode"] == "eager" if known is None else known
+
+
 def is_noisy(record: dict, figure: str) -> bool:
     """Whether `latency` or `ratio` is less certain than promised; up to version 3 the status said so of one of them."""
-    spoken_for = "latency" if record["mode"] == "eager" else "ratio"
+    spoken_for = "latency" if is_baseline(record) else "ratio"
     known = record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
     return known == "noisy"
 

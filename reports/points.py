@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import Interval
 from reports.content import AXES
 
@@ -98,7 +98,7 @@ class Points:
             machine = f" on {self.machines[who[2]]}" if self._across and len(self.machines) > 1 else ""
             self._series[who] = f"{who[0]} {mode}{machine}"
         measured = record["status"] in MEASURED and record.get("latency_ms_median") is not None
-        return Point(record, setting, shape, self._series[who], place, mode == "eager", measured)
+        return Point(record, setting, shape, self._series[who], place, is_baseline(record), measured)
 
     def _order(self, point: Point) -> tuple:
         return point.place, self._frameworks[point.record["framework"]], not point.eager

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from measurement.schema import MEASURED, is_noisy
+from measurement.schema import MEASURED, is_baseline, is_noisy
 from reports import facts
 from reports.content import text_of
 from reports.points import natural
@@ -52,7 +52,8 @@ def _columns(records: list[dict]) -> list[tuple[str, str]]:
     """(framework, mode) in the order of first appearance, a framework's eager mode before its others."""
     frameworks = list(dict.fromkeys(record["framework"] for record in records))
     found = dict.fromkeys((record["framework"], record["mode"]) for record in records)
-    return sorted(found, key=lambda column: (frameworks.index(column[0]), column[1] != "eager"))
+    baselines = {(record["framework"], record["mode"]) for record in records if is_baseline(record)}
+    return sorted(found, key=lambda column: (frameworks.index(column[0]), column not in baselines))
 
 
 def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]]) -> Table:
@@ -99,7 +100,7 @@ def _figures(record: dict) -> list[str]:
     if record["status"] not in MEASURED:
         return [record["status"]]
     figures = [text_of(record["latency_ms_median"]) + ("~" if is_noisy(record, "latency") else "")]
-    if record["mode"] != "eager" and record.get("speedup_vs_eager") is not None:
+    if not is_baseline(record) and record.get("speedup_vs_eager") is not None:
         figures.append(f"{_ratio(record['speedup_vs_eager'])}x" + ("~" if is_noisy(record, "ratio") else ""))
         if record.get("speedup_ci_low") is not None:
             figures.append(f"{_ratio(record['speedup_ci_low'])}-{_ratio(record['speedup_ci_high'])}")

@@ -105,7 +105,8 @@ def allowed_to(path: Path) -> set[str] | None:
             "obstacles.py": set(),
             "program.py": set(),
             "adapter.py": {"frameworks.program", "measurement.cells", "workloads.spec"},
-            "__init__.py": {"frameworks.description", "frameworks."},  # the registry: the rest of the name is formatted
+            # The registry: the rest of the name is formatted.
+            "__init__.py": {"frameworks.description", "frameworks.", "measurement.cells"},
         }.get(rest[0], {"numpy", *boundary, "measurement.*", "workloads.*"})
     if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
         return {"harness.uv", "harness.offline"}  # they make the environments that the others need
