@@ -20,6 +20,7 @@ class Mode:
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
+    cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
 
 
 @dataclass(frozen=True)

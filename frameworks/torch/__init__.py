@@ -34,6 +34,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-reduce-overhead",
             graph=True,
+            cuda_graphs=True,
             summary='torch.compile(mode="reduce-overhead"): Inductor\'s kernels inside CUDA graphs',
             devices=("gpu",),
             fuses=True,
@@ -41,6 +42,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-max-autotune",
             graph=True,
+            cuda_graphs=True,
             fuses=True,
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
         ),
@@ -67,12 +69,14 @@ FRAMEWORK = Framework(
         Mode(
             "cuda-graph",
             graph=True,
+            cuda_graphs=True,
             summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",
             devices=("gpu",),
         ),
         Mode(
             "cudagraphs",
             graph=True,
+            cuda_graphs=True,
             summary='torch.compile(backend="cudagraphs"), for debugging: decomposed operators, weights copied a call',
             devices=("gpu",),
         ),

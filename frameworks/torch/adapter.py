@@ -12,14 +12,13 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import cuda_graph, graphs, plain, program, training, whole_iteration
+from frameworks.torch import FRAMEWORK, cuda_graph, graphs, plain, program, training, whole_iteration
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-CUDA_GRAPH_MODES = (cuda_graph.MODE, "inductor-reduce-overhead", "cudagraphs")
 
 
 class Adapter(adapter.Adapter):
@@ -161,7 +160,7 @@ def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> 
 def _refuse(cell: Cell, device: torch.device) -> None:
     """Raise `Unsupported` where the cell cannot be what it says."""
     if device.type == "cpu":
-        if cell.mode in CUDA_GRAPH_MODES:
+        if "cpu" not in FRAMEWORK.mode(cell.mode).devices:
             raise Unsupported(f"{cell.mode} is made of CUDA graphs, which need a GPU.")
         if cell.dtype == "tf32":
             raise Unsupported("TF32 is a format of GPUs.")
