@@ -28,6 +28,7 @@ class Framework:
     """A framework as the command line, the planner and the reports see it.
 
     `distributions` are the framework's packages, its own first; with what else decides, their versions are recorded.
+    `modules` are those that its folder imports and that are called otherwise than a distribution.
     `default_graph` are the graph modes that users of the framework start with, the plainest first.
     `models` maps an implementation to the model families it has, and `trained` are those of the families that the plain
     one trains as well. `environment(threads, device_kind)` gives the
@@ -50,6 +51,7 @@ class Framework:
     attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
     # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
+    modules: tuple[str, ...] = ()
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 

@@ -16,7 +16,6 @@ import frameworks
 
 PARTS = ("measurement", "workloads", "frameworks", "harness", "launchers", "reports", "experiments", "runner")
 CLOCKS = {"time", "datetime", "timeit", "calendar"}
-DISTRIBUTIONS = {"paddlepaddle": "paddle", "paddlepaddle-gpu": "paddle"}  # where a package's module is called otherwise
 SWEPT = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
 
 
@@ -65,9 +64,10 @@ def within(module: str, allowed: set[str]) -> bool:
 
 def modules_of(framework: str) -> set[str]:
     """The modules that a framework's folder may import besides the project's."""
-    names = {framework, *frameworks.describe(framework).distributions, "numpy"}
+    description = frameworks.describe(framework)
+    names = {framework, *description.distributions, *description.modules, "numpy"}
     others = set(frameworks.NAMES) - {framework, "numpy"}
-    return {DISTRIBUTIONS.get(name, name.replace("-", "_")) for name in names} - others
+    return {name.replace("-", "_") for name in names} - others
 
 
 def allowed_to(path: Path) -> set[str] | None:
