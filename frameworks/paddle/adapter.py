@@ -109,7 +109,8 @@ class Adapter(adapter.Adapter):
         names = OUTPUTS.get(workload.family, ("output",))
         if cell.mode == "inference":
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
-            return Step(calls.named(exported, names), tensors, lambda: exported.captured, program=exported.operators)
+            call = calls.named(exported, names)
+            return Step(call, tensors, lambda: exported.captured, program=exported.operators, load=exported.load)
         if cell.mode == "eager":
             call = calls.without_gradients(model)
             return Step(calls.named(call, names), tensors, program=partial(eager_log.listed, call, tensors[0], cell))

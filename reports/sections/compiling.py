@@ -15,7 +15,8 @@ COLUMNS = (
     *(f"pays at {calls:,}?" for calls in CALLS),
 )
 SENTENCES = (
-    "The first call of a graph mode compiles. It has paid for itself once the calls after it have saved as much time: "
+    "The first call of a graph mode compiles; in engines that compile ahead of time loading the model does, and counts "
+    "as a part of it. It has paid for itself once the calls after it have saved as much time: "
     "the break-even. A point left of the dashed line pays in a process that makes 1,000 calls.",
     "What a call saves is eager's median × (1 − 1/speedup), where the speedup is made of ratios taken pair by pair "
     "(the geometric mean of the launches' medians), not the quotient of two medians. "
@@ -101,8 +102,8 @@ def _row(pair: facts.Pair) -> Row:
     cells = (
         graph.shape,
         graph.series,
-        number(pair.eager["first_call_s"]),
-        number(graph["first_call_s"]),
+        number(facts.first_s(pair.eager)),
+        number(facts.first_s(graph)),
         number(None if saving_s is None else saving_s * 1e3),
         Figure(f"{calls:,.0f}", calls) if calls is not None else _never(pair),
         _range(pair) if calls is not None else "",
