@@ -54,7 +54,7 @@ class PeakMemory:
 
     def of_a_call(self, step: Step) -> int | None:
         """Peak of one call of the warm mode, in bytes; None where the framework does not tell."""
-        if self._before is None:
+        if self._meter is None or self._before is None:
             return None
         self._meter.reset_peak()
         self._adapter.synchronize(step())
