@@ -41,7 +41,7 @@ help:
 	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
 	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
 	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
-	@echo 'make test [FRAMEWORK=jax] | lint            the tests, all unless named; ruff'
+	@echo 'make test [FRAMEWORK=jax] | lint            the tests, all unless named; ruff, mypy'
 	@echo 'make lock [FRAMEWORK=jax] [UPGRADE=1]       compile the lock files, all unless named'
 	@echo 'make clean                                 remove environments and caches, never results'
 	@echo
@@ -92,6 +92,7 @@ test: $(RUNNER)
 lint: $(RUNNER)
 	.venvs/runner/bin/ruff check .
 	.venvs/runner/bin/ruff format --check .
+	.venvs/runner/bin/mypy
 
 lock:
 	$(check_python)
@@ -111,5 +112,5 @@ define check_python
 endef
 
 clean:
-	rm -rf .venvs .pytest_cache .ruff_cache
+	rm -rf .venvs .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -exec rm -rf {} +

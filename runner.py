@@ -13,8 +13,9 @@ INTERRUPTED = 130
 def bench(arguments: argparse.Namespace) -> int:
     """Measure a sweep, or go on with one."""
     from harness.bench import bench as run
+    from harness.campaign import Request
 
-    return run(arguments)
+    return run(Request.of(arguments))
 
 
 def list_everything(arguments: argparse.Namespace) -> int:
@@ -33,9 +34,10 @@ def selfcheck(arguments: argparse.Namespace) -> int:
 
 def explain(arguments: argparse.Namespace) -> int:
     """Profile a call in each mode, and print by class of kernel where the time goes and what differs."""
+    from harness.campaign import Request
     from harness.explain import explain as run
 
-    return run(arguments)
+    return run(Request.of(arguments))
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
@@ -167,7 +169,7 @@ def parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("explain", help="where the time goes", description=explain.__doc__)
     add_axes(command)
-    command.set_defaults(run=explain, resume=False)
+    command.set_defaults(run=explain, resume=None)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")
     command.add_argument("--python", help="ask this interpreter instead of the locked environments")

@@ -79,13 +79,13 @@ def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
     A driver runs what was built for its own major version of CUDA and for earlier ones (NVIDIA, "CUDA Compatibility").
     """
     if driver is None:
-        return from_words("Found no NVIDIA driver")
+        return from_words("Found no NVIDIA driver") or "there is no NVIDIA driver."
     if built_for and driver[0] < built_for:
         return (
             f"the NVIDIA driver knows CUDA {driver[0]}.{driver[1]} at most and this build is for CUDA {built_for}: "
             f"{_OLD_DRIVER}."
         )
-    return from_words("No visible GPU devices")
+    return from_words("No visible GPU devices") or "no GPU is visible."
 
 
 def no_such(device: str, count: int, title: str) -> str:

@@ -52,12 +52,11 @@ def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, s
     `eager` holds the program of the group's eager mode, if that was measured; a text is the reason why a program is
     not known.
     """
-    for program in (*eager[:1], graph):
-        if isinstance(program, str):
-            return {"program": "unknown", "program_difference": program}
-    if not eager:
-        return {"program": "unknown", "program_difference": "eager mode was not measured beside it"}
-    deciding = difference(eager[0], graph)
+    first = eager[0] if eager else "eager mode was not measured beside it"
+    unknown = [program for program in (*eager[:1], graph, first) if isinstance(program, str)]
+    if isinstance(first, str) or isinstance(graph, str):
+        return {"program": "unknown", "program_difference": unknown[0]}
+    deciding = difference(first, graph)
     return {"program": "differs" if deciding else "same", "program_difference": deciding}
 
 
@@ -96,14 +95,14 @@ def _without_moved(pairs: list[Pair]) -> list[Pair]:
     to_leave = (Counter(moved), Counter(moved))
     kept = []
     for pair in pairs:
-        sides = []
+        sides: list[Operation | None] = []
         for operation, leave in zip(pair, to_leave, strict=True):
-            leaves = operation is not None and leave[operation.key] > 0
-            if leaves:
+            if operation is not None and leave[operation.key] > 0:
                 leave[operation.key] -= 1
-            sides.append(None if leaves else operation)
+                operation = None
+            sides.append(operation)
         if any(sides):
-            kept.append(tuple(sides))
+            kept.append((sides[0], sides[1]))
     return kept
 
 
@@ -111,11 +110,11 @@ def _paired(pairs: list[Pair]) -> list[Pair]:
     """Give operators that stand alone a partner of the same name from those that stand alone on the other side."""
     partners: dict[str, list[int]] = {}
     for index, (a, b) in enumerate(pairs):
-        if a is None:
+        if a is None and b is not None:
             partners.setdefault(b.name, []).append(index)
     joined, taken = [], set()
     for a, b in pairs:
-        if b is None and partners.get(a.name):
+        if a is not None and b is None and partners.get(a.name):
             partner = partners[a.name].pop(0)
             taken.add(partner)
             b = pairs[partner][1]
@@ -124,10 +123,12 @@ def _paired(pairs: list[Pair]) -> list[Pair]:
 
 
 def _line(eager: Operation | None, graph: Operation | None) -> str:
-    if eager is None or graph is None:
-        only, where = (eager, "in eager, not in the graph") if eager else (graph, "in the graph, not in eager")
+    only = eager or graph
+    if only and (eager is None or graph is None):
+        where = "in eager, not in the graph" if eager else "in the graph, not in eager"
         arguments = ", ".join(f"{name} {value}" for name, value in only.arguments.items())
         return f"{only.name}: {where}" + (f" ({arguments})" if arguments else "")
+    assert eager and graph
     both = [eager.arguments, graph.arguments]
     parts = []
     for name in dict.fromkeys([*eager.arguments, *graph.arguments]):

@@ -14,6 +14,7 @@ from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
 from harness.runs import parameters_text
 from measurement.peaks import Peaks, datasheet
+from measurement.protocol import Readback, Report
 from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
 
@@ -32,8 +33,8 @@ def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
     return interval.map(math.exp) if interval else None
 
 
-def _process(report: dict) -> tuple:
-    return report["launch"], report.get("worker")
+def _process(report: Report) -> tuple:
+    return report.launch, report.worker
 
 
 def record(
@@ -74,7 +75,7 @@ def record(
 
 
 def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
-    cell, effective = outcome.cell, outcome.hello.get("effective", {})
+    cell, effective = outcome.cell, outcome.hello.effective if outcome.hello else Readback()
     shape = dict(cell.parameters)
     cost = cost_of(cell)
     moved = moved_bytes(cell, cost)
@@ -97,12 +98,12 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "parameters": parameters_text(shape) or None,
         "weights": weights,
         "dtype": cell.dtype,
-        "tf32": effective.get("tf32"),
+        "tf32": effective.tf32,
         "device": cell.device,
-        "device_name": effective.get("device_name") or (context.cpu_name if on_cpu else None),
+        "device_name": effective.device_name or (context.cpu_name if on_cpu else None),
         "side_by_side": context.side_by_side,
         "threads": cell.threads,
-        "threads_readback": effective.get("threads"),
+        "threads_readback": effective.threads,
         "profile": context.profile.name,
         "compile_cache": context.compile_cache,
         "shapes": cell.shapes,
@@ -114,7 +115,7 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "moved_bytes": moved,
         "transcendentals": cost.transcendentals,
         "intensity": cost.flops / moved,
-        "settings": json.dumps(_settings(outcome, context), default=str) if effective else None,
+        "settings": json.dumps(_settings(outcome, context), default=str) if outcome.hello else None,
         "versions": _versions(outcome),
         "git_revision": context.git_revision,
     }
@@ -122,31 +123,31 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
 
 def _settings(outcome: Outcome, context: Context) -> dict:
     """What was set and read back, the compiler's switches and what it says of its graph, and where the launches ran."""
-    report = outcome.reports[0] if outcome.reports else {}
-    captured = report.get("capture", {}).get("detail")
-    compiler = report.get("compiler", {}) | ({"captured": captured} if captured else {})
+    report = outcome.reports[0] if outcome.reports else None
+    compiler = dict(report.compiler) if report else {}
+    if report and report.capture.detail:
+        compiler["captured"] = report.capture.detail
     served = {"served_by": context.served_by} if context.served_by else {}
     cell = outcome.cell
     followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
-    return {**outcome.hello["effective"].get("settings", {}), **compiler, **served, **followed}
+    return {**outcome.hello.effective.settings, **compiler, **served, **followed}
 
 
 def _versions(outcome: Outcome) -> str | None:
     """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
-    told = outcome.hello.get("effective", {}).get("libraries", {})
-    versions = {**outcome.hello.get("versions", {}), **told}
+    versions = {**outcome.hello.versions, **outcome.hello.effective.libraries} if outcome.hello else {}
     return json.dumps(versions) if versions else None
 
 
 def _framework_version(outcome: Outcome, context: Context) -> str | None:
     """The version of the first of the framework's distributions that is installed (paddle has one per device)."""
-    versions = outcome.hello.get("versions", {})
+    versions = outcome.hello.versions if outcome.hello else {}
     return next((versions[n] for n in context.distributions[outcome.cell.framework] if n in versions), None)
 
 
 def _latency(outcome: Outcome) -> dict:
     summary, interval = summarise(outcome.samples), outcome.latency
-    calls = [seconds for report in outcome.reports for seconds in report.get("single_calls_s", ())]
+    calls = [seconds for report in outcome.reports for seconds in report.single_calls_s]
     milliseconds = {
         "latency_ms_median": outcome.latency_s,
         "latency_ms_ci_low": interval.low if interval else None,
@@ -164,9 +165,9 @@ def _latency(outcome: Outcome) -> dict:
         "launches": len(outcome.reports),
         "samples": summary.samples,
         "single_calls": len(calls),
-        "calls_per_sample": max(report["calls_per_sample"] for report in outcome.reports),
-        "timed_s": sum(report["timed_s"] for report in outcome.reports),
-        "warmup_calls": sum(report["warmup_calls"] for report in outcome.reports),
+        "calls_per_sample": max(report.calls_per_sample for report in outcome.reports),
+        "timed_s": sum(report.timed_s for report in outcome.reports),
+        "warmup_calls": sum(report.warmup_calls for report in outcome.reports),
     }
 
 
@@ -180,7 +181,7 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
         "first_call_loaded_s": loading,
         "prepare_s": outcome.median_of("prepare_s"),
         "load_s": outcome.median_of("load_s"),
-        "launch_position": outcome.reports[0]["position"],
+        "launch_position": outcome.reports[0].position,
     }
     if baseline and baseline is not outcome:
         gain = baseline.latency_s - steady
@@ -191,11 +192,11 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
 
 
 def _captured(outcome: Outcome) -> dict:
-    captured = outcome.reports[0]["capture"]
+    captured = outcome.reports[0].capture
     return {
-        "effective_backend": captured["backend"],
-        "graphs": captured["graphs"],
-        "graph_breaks": captured["graph_breaks"],
+        "effective_backend": captured.backend,
+        "graphs": captured.graphs,
+        "graph_breaks": captured.graph_breaks,
         "recompilations": _sum_of(outcome, "recompilations"),
         **_program(outcome),
     }
@@ -203,16 +204,16 @@ def _captured(outcome: Outcome) -> dict:
 
 def _program(outcome: Outcome) -> dict:
     """Whether eager and graph ran the same program: in every launch that could tell, else not known."""
-    told = [report for report in outcome.reports if report.get("program")]
+    told = [report for report in outcome.reports if report.program]
     for verdict in ("differs", "unknown", "same"):
         for report in told:
-            if report["program"] == verdict:
-                return {"program": verdict, "program_difference": report["program_difference"]}
+            if report.program == verdict:
+                return {"program": verdict, "program_difference": report.program_difference}
     return {}
 
 
 def _sum_of(outcome: Outcome, name: str) -> int | None:
-    values = [report[name] for report in outcome.reports if report[name] is not None]
+    values = [value for report in outcome.reports if (value := getattr(report, name)) is not None]
     return sum(values) if values else None
 
 
@@ -220,7 +221,7 @@ def _rates(outcome: Outcome, workload, row: dict) -> dict:
     shape = dict(outcome.cell.parameters)
     seconds = row["latency_ms_median"] / 1e3
     tokens = workload.tokens_per_call(shape)
-    memory = [r["peak_memory_bytes"] for r in outcome.reports if r["peak_memory_bytes"] is not None]
+    memory = [r.peak_memory_bytes for r in outcome.reports if r.peak_memory_bytes is not None]
     return {
         "items_per_s": workload.items_per_call(shape) / seconds,
         "tokens_per_s": tokens / seconds if tokens else None,
@@ -250,15 +251,15 @@ def _peaks(row: dict, peaks: Peaks | None) -> dict:
 
 def _unseen(outcome: Outcome) -> dict:
     """What the first call at another sequence length cost, and how the mode runs from then on."""
-    seen = [report["unseen"] for report in outcome.reports if report.get("unseen")]
+    seen = [report.unseen for report in outcome.reports if report.unseen]
     if not seen:
         return {}
-    problem = next((entry["problem"] for entry in seen if "problem" in entry), None)
+    problem = next((entry.problem for entry in seen if entry.problem), None)
     if problem:
-        return {"unseen_seq_len": seen[0]["seq_len"], "unseen_problem": problem}
+        return {"unseen_seq_len": seen[0].seq_len, "unseen_problem": problem}
     return {
-        "unseen_seq_len": seen[0]["seq_len"],
-        "unseen_first_call_s": median(entry["first_call_s"] for entry in seen),
-        "unseen_latency_ms": 1e3 * median(entry["latency_s"] for entry in seen),
-        "unseen_compilations": seen[0]["compilations"],
+        "unseen_seq_len": seen[0].seq_len,
+        "unseen_first_call_s": median(entry.first_call_s for entry in seen),
+        "unseen_latency_ms": 1e3 * median(entry.latency_s for entry in seen),
+        "unseen_compilations": seen[0].compilations,
     }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from harness.outcomes import Failure, Outcome
+from harness.outcomes import Failure, Kept, Outcome
 from harness.plan import Bundle, Group
 from launchers import local
+from measurement import protocol
+from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolError, Report
 
 
 class Display(Protocol):
@@ -26,49 +28,66 @@ class Attempt:
     """What one worker process said."""
 
     folder: Path
-    launch: int | None
+    launch: int
     outcomes: dict[str, Outcome]
-    hello: dict = field(default_factory=dict)
+    hello: Hello | None = None
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
     done: set[str] = field(default_factory=set)
     samples: list[dict] = field(default_factory=list)
-    kept: list[dict] = field(default_factory=list)  # what a resumed run takes over of this launch
+    kept: list[Kept] = field(default_factory=list)  # what a resumed run takes over of this launch
 
-    def handle(self, message: dict, display: Display) -> None:
-        """Take in one message of the worker. Raises WorkerFailure for one that lacks its content."""
-        kind = message["type"]
+    def take(self, data: dict) -> Message | None:
+        """Take in one message of the worker, and return it; None where it cost its cell.
+
+        Raises WorkerFailure for one that does not fit and names no cell of this attempt.
+        """
         try:
-            if kind == "hello":
-                self.hello = {name: value for name, value in message.items() if name != "installed"}  # the run has it
-            elif kind == "phase":
-                self.at_work = None if message["phase"] == "sampling" else message["cell"]
-                display.phase(message["cell"], message["phase"])
-            elif kind == "progress":
-                display.progress(message["rounds"], message["seconds"])
-            elif kind == "cell":
+            message = protocol.message(data)
+            if isinstance(message, Ended):
                 self.finish(message)
-        except (KeyError, TypeError) as error:
-            raise local.WorkerFailure("crash", f"The worker sent half a message, {kind!r}: {error!r}.") from None
+        except ProtocolError as error:
+            if error.cell not in self.outcomes:
+                raise local.WorkerFailure("error", str(error)) from None
+            self.fail(error.cell, "error", str(error))
+            return None
+        if isinstance(message, Hello):
+            self.hello = replace(message, installed={})  # the run has it
+        elif isinstance(message, Phase):
+            self.at_work = None if message.phase == "sampling" else message.cell
+        return message
 
-    def finish(self, message: dict) -> None:
-        """Keep what the worker says of a cell it is done with."""
-        cell_id, status = message["cell"], message["status"]
+    def finish(self, message: Ended) -> None:
+        """Keep what the worker says of a cell it is done with. Raises ProtocolError for a cell that is not its own."""
+        if message.cell not in self.outcomes or message.cell in self.done:
+            raise ProtocolError(
+                f"The worker reported {message.cell!r}, which was not to be done, or twice.", message.cell
+            )
+        if isinstance(message, Failed):
+            self.fail(message.cell, message.status, message.reason)
+        elif isinstance(message, Report) and self.hello:
+            self.keep(replace(message, launch=self.launch, worker=self.folder.name))
+        elif isinstance(message, Report):
+            raise ProtocolError("The worker reported a cell before it said what it runs on.", message.cell)
+        self.done.add(message.cell)
+
+    def fail(self, cell_id: str, status: str, reason: str) -> None:
+        """The cell has no figures; the first reason counts."""
         outcome = self.outcomes[cell_id]
         self.done.add(cell_id)
-        if status == "primed":
-            return
         outcome.hello = outcome.hello or self.hello
-        if status != "measured":
-            tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
-            outcome.failure = Failure(status, message["reason"], tail)
-            self.kept.append({"cell": cell_id, "failure": asdict(outcome.failure)})
-            return
-        outcome.reports.append({"launch": self.launch, "worker": self.folder.name, **message})
-        facts = {"cell": cell_id, "started_at": outcome.started_at, "hello": outcome.hello}
-        self.kept.append({**facts, "report": outcome.reports[-1]})
-        whose = {"cell": cell_id, "launch": self.launch, "worker": self.folder.name}
-        series = {"seconds_per_call": message["samples"], "host_loop_s": message.get("host_loop_s")}
-        self.samples.append({**whose, **series})
+        tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
+        if outcome.failure is None:
+            outcome.failure = Failure(status, reason, tail)
+            self.kept.append(Kept(cell_id, failure=outcome.failure))
+
+    def keep(self, report: Report) -> None:
+        """The cell has been measured."""
+        outcome = self.outcomes[report.cell]
+        outcome.hello = outcome.hello or self.hello
+        outcome.reports.append(report)
+        self.kept.append(Kept(report.cell, outcome.started_at, hello=outcome.hello, report=report))
+        whose = {"cell": report.cell, "launch": report.launch, "worker": report.worker}
+        self.samples.append({**whose, "seconds_per_call": report.samples, "host_loop_s": report.host_loop_s})
 
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.

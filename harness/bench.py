@@ -3,64 +3,35 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
 from rich.console import Console
 
-import frameworks
-from harness import environments, plan, recordfile, runs, sweep, yardsticks
+from harness import environments, recordfile, runs, sweep, yardsticks
+from harness.campaign import Campaign, Request
 from harness.execute import Executor
-from harness.ledger import Ledger
-from harness.materials import MaterialsError, Store
-from harness.outcomes import Context, Failure
-from harness.progress import Bar, duration
-from harness.sweep import Sweep, UsageError
-from measurement import machine
+from harness.outcomes import Context
+from harness.progress import Bar
+from harness.recorder import Recorder
 from reports import terminal
 
 INTERRUPTED = 130
-# Switches of frameworks and compilers that a user may have set: kept, and noted beside the results.
-_NOTED = ("TF_", "XLA_", "JAX_", "FLAGS_", "TORCH", "PYTORCH_", "CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
 
 
-def bench(arguments: argparse.Namespace) -> int:
+def bench(request: Request) -> int:
     """Measure a sweep, or go on with one; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
-    resumed = runs.Run.open(arguments.resume) if arguments.resume is not None else None
-    given = plan_of(resumed, arguments) if resumed else asked_for(arguments)
-    wanted = sweep.resolve(given)
-    if wanted.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
-        given["threads"] = wanted.axes["threads"]
-    finished = resumed.finished() if resumed else frozenset()
-    planned = plan.plan(wanted, finished)
-    groups = [group for bundle in planned.bundles for group in bundle.groups]
-    unseen = [other for group in groups if (other := plan.at_unseen_length(group, wanted.unseen_seq))]
-    if wanted.unseen_seq is not None and groups and not unseen:
-        raise UsageError(f"UNSEEN_SEQ means nothing to {', '.join(wanted.axes['workload'])}.")
-    estimates = estimate(planned, wanted)
-    if arguments.dry_run:
-        return show_plan(planned, estimates, finished, console)
-    if arguments.timeout <= 0:
-        raise UsageError(f"TIMEOUT is a number of seconds above 0, not {arguments.timeout:g}.")
-    if resumed is None:
-        runs.check_free(arguments.out)
-    interpreters = prepare_environments(planned, arguments.python, console)
-    ledger = Ledger()
-    store = Store(wanted.weights, wanted.seed)
-    try:
-        measures = [group for bundle in planned.bundles for group in yardsticks.groups_for(bundle.first)]
-        store.prepare([*groups, *unseen], lambda text: console.print(text, highlight=False))
-        store.prepare(measures, lambda text: console.print(text, highlight=False), seeded=True)
-    except MaterialsError as error:
-        raise UsageError(str(error)) from None
-    run = resumed or runs.Run.create(arguments.out)
-    context = describe_run(run, wanted, planned, given, arguments)
+    campaign = Campaign.of(request, console)
+    if request.dry_run:
+        return campaign.show()
+    if campaign.resumed is None:
+        runs.check_free(request.out)
+    campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
+    run, context = campaign.begin()
     console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
     if why := unfit_to_publish(run.folder, context.git_revision):
         console.print(why, style="yellow", highlight=False, soft_wrap=True)
-    return execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console)
+    return measure(campaign, run, context)
 
 
 def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
@@ -73,127 +44,25 @@ def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
     )
 
 
-def plan_of(run: runs.Run, arguments: argparse.Namespace) -> dict:
-    """What a run that is gone on with was begun with. Raises UsageError for changes."""
-    given = run.read(runs.PLAN)["given"]
-    begun_as = sweep.resolve(given)
-    changed = [name for name, value in asked_for(arguments).items() if sweep.resolve(given | {name: value}) != begun_as]
-    hold_to(run.read("machine.json"), changed, run.id, arguments)
-    return given
-
-
-def hold_to(begun: dict, changed: list[str], name: str, arguments: argparse.Namespace) -> None:
-    """Take the interpreter of what was begun. Raises UsageError where flags, or PYTHON, ask for something else."""
-    python = begun.get("python", arguments.python)
-    if arguments.python not in (None, python):
-        changed = [*changed, "python"]
-    if changed:
-        words = ", ".join(flag.upper().replace("-", "_") for flag in changed)
-        raise UsageError(f"{name} was begun with other values: leave out {words}, or begin another run.")
-    arguments.python = python
-
-
-def asked_for(arguments: argparse.Namespace) -> dict:
-    """Flag -> what was given for it; flags win over the sweep file."""
-    given = sweep.from_file(arguments.sweep) if arguments.sweep else {}
-    flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
-    values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
-    return given | {flag: value for flag, value in values.items() if value is not None}
-
-
-def estimate(planned: plan.Plan, wanted: Sweep) -> dict[str, float]:
-    """About how many seconds each bundle adds to the run, by its first cell."""
-    profile = plan.profile_of(wanted)
-    lanes = max(1, min(len(wanted.gpus), len(planned.bundles)))
-    return {b.first.id: plan.estimated_seconds(b, profile, wanted.compile_cache) / lanes for b in planned.bundles}
-
-
-def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> int:
-    """Print what would be measured."""
-    for bundle in planned.bundles:
-        console.print(f"launch, about {duration(estimates[bundle.first.id])}:", highlight=False)
-        for group in bundle.groups:
-            for cell in group.cells:
-                console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
-    for cell_id, reason in planned.impossible.items():
-        console.print(f"unsupported: {cell_id}: {reason}", highlight=False, markup=False, soft_wrap=True)
-    done = f", {len(finished)} of them finished" if finished else ""
-    total = duration(sum(estimates.values()))
-    console.print(f"{len(planned.cells)} cells{done}, about {total}, environments apart.", highlight=False)
-    return 0
-
-
-def prepare_environments(planned: plan.Plan, python: str | None, console: Console) -> dict:
-    """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry.
-
-    Raises UsageError for a PYTHON that does not run, and rather than make environments for a GPU that is not there.
-    """
-    if not python and not machine.has_gpu() and any(bundle.first.device_kind == "gpu" for bundle in planned.bundles):
-        raise UsageError("This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees.")
-    found: dict[tuple[str, str], Path | Failure] = {}
-    for bundle in planned.bundles:
-        key = (bundle.first.framework, bundle.first.device_kind)
-        if key in found:
-            continue
-        try:
-            report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-            own = frameworks.describe(key[0]).oracle
-            found[key] = environments.ensure(*key, python=None if own else python, report=report)
-        except environments.SetupError as error:
-            if python and not own:
-                raise UsageError(f"PYTHON={python}: {error}") from None
-            console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
-            found[key] = Failure("error", f"Its environment could not be set up: {error}")
-    return found
-
-
-def describe_run(run: runs.Run, wanted: Sweep, planned: plan.Plan, given: dict, arguments) -> Context:
-    """Write what is known beforehand into the run's folder; what every record repeats is returned."""
-    facts = machine.facts()
-    variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
-    cells = [cell.id for cell in planned.cells]
-    if not (run.folder / runs.PLAN).exists():
-        run.write(runs.PLAN, {"given": given, "command": sys.argv, "started_at": runs.utc_now(), "cells": cells})
-    run.write("machine.json", {**facts, "environment": variables, "python": arguments.python})
-    return Context(
-        run_id=run.id,
-        machine_id=facts["machine_id"],
-        cpu_name=facts["cpu"],
-        git_revision=runs.git_revision(),
-        profile=plan.profile_of(wanted),
-        compile_cache=wanted.compile_cache,
-        distributions={name: frameworks.describe(name).distributions for name in frameworks.NAMES},
-        policies=wanted.policies,
-    )
-
-
-def execute(run, planned, wanted, finished, context, interpreters, store, ledger, estimates, arguments, console) -> int:
+def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     """Run the plan under a progress bar; Ctrl-C keeps what is finished."""
-    left = len(planned.cells) - len(finished)
+    console, cells = campaign.console, campaign.plan.cells
     try:
-        with Bar(console, left, estimates) as bar:
-            Executor(
-                run=run,
-                sweep=wanted,
-                profile=context.profile,
-                context=context,
-                display=bar,
-                interpreters=interpreters,
-                materials=store,
-                timeout_s=arguments.timeout,
-                ledger=ledger,
-            ).execute(planned, finished)
+        with Bar(console, len(cells) - len(campaign.finished), campaign.estimates) as bar:
+            recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
+            executor = Executor(campaign.launcher(run), recorder, bar, campaign.ledger)
+            executor.execute(campaign.plan, campaign.finished)
     except KeyboardInterrupt:
         run.write_csv()
         done = len(run.records())
-        console.print(f"Stopped. {done} of {len(planned.cells)} cells are kept in {run.folder}.", soft_wrap=True)
+        console.print(f"Stopped. {done} of {len(cells)} cells are kept in {run.folder}.", soft_wrap=True)
         name = run.id if run.folder.parent == runs.RUNS else run.folder  # only names in results/runs are found by name
-        again = getattr(arguments, "again", f"make bench RESUME={name}")
+        again = campaign.request.again or f"make bench RESUME={name}"
         console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     run.compress_samples()
     terminal.summary(run.records(), console)
-    console.print(ledger.sentence(), highlight=False)
+    console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     return 0
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 import workloads
 from harness.materials import Materials
-from harness.outcomes import Outcome, Parity
+from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
 from measurement.cells import Cell
 from measurement.parity import Difference, are_numbers, difference
+from workloads.spec import Workload
 
 STANDING_IN = "references.json"
 
@@ -50,26 +51,35 @@ class References:
         key = [workload.name, workload.oracle_parameters(group.parameters), group.cells[0].pass_name]
         path = materials(group).reference
         oracle = dict(np.load(path)) if path else None
+        other = at_unseen_length(group, unseen_seq)
+        unseen = materials(other).reference if other else None
         for cell in group.cells:
-            outcome = outcomes[cell.id]
+            outcome, place = outcomes[cell.id], json.dumps([*key, cell.dtype])
             if outcome.failure or not outcome.reports:
                 continue
-            outputs = [dict(np.load(report["outputs"])) for report in outcome.reports]
-            place = json.dumps([*key, cell.dtype])
-            known = None if oracle else self.known(place, cell)
-            if oracle:
-                name, reference = "numpy", oracle
-            elif known:
-                name, reference = known
-            elif not all(map(are_numbers, outputs)):
-                name, reference = "any other framework", {}
-            else:
-                self.keep(place, cell, outcome.reports[0]["outputs"])
+            try:
+                outcome.parity = self.parity(outcome, oracle, place, workload)
+                check_unseen(outcome, unseen if outcome.parity else None)
+            except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
+                outcome.failure = Failure.over(error)
                 continue
-            worst = functools.reduce(Difference.worst, (difference(values, reference) for values in outputs))
-            outcome.parity = Parity(worst, workload.tolerance[cell.dtype], name)
-            other = at_unseen_length(group, unseen_seq)
-            check_unseen(outcome, materials(other).reference if other else None)
+            if outcome.parity is None:
+                self.keep(place, cell, outcome.reports[0].outputs)
+
+    def parity(self, outcome: Outcome, oracle: dict | None, place: str, workload: Workload) -> Parity | None:
+        """How far the outputs are from the reference's; None for those that stand in for it."""
+        outputs = [dict(np.load(report.outputs)) for report in outcome.reports]
+        known = None if oracle else self.known(place, outcome.cell)
+        if oracle:
+            name, reference = "numpy", oracle
+        elif known:
+            name, reference = known
+        elif not all(map(are_numbers, outputs)):
+            name, reference = "any other framework", {}
+        else:
+            return None
+        worst = functools.reduce(Difference.worst, (difference(values, reference) for values in outputs))
+        return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
 
     def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
         """The name and outputs of another cell that stands in; None without one, or if its file is gone."""
@@ -89,8 +99,9 @@ class References:
 
 def check_unseen(outcome: Outcome, oracle) -> None:
     """What a mode computes at the length of `--unseen-seq` must be right as well, or its figures there are void."""
-    seen = [report["unseen"] for report in outcome.reports if "outputs" in (report.get("unseen") or {})]
-    for entry in seen if oracle else ():
-        found = difference(dict(np.load(entry["outputs"])), dict(np.load(oracle)))
-        if not found.within(outcome.parity.tolerance):
-            entry["problem"] = f"its outputs differ from numpy's by up to {found.largest:.3g}"
+    for index, report in enumerate(outcome.reports if oracle else ()):
+        if report.unseen and report.unseen.outputs:
+            distance = difference(dict(np.load(report.unseen.outputs)), dict(np.load(oracle)))
+            if not distance.within(outcome.parity.tolerance):
+                problem = f"its outputs differ from numpy's by up to {distance.largest:.3g}"
+                outcome.reports[index] = replace(report, unseen=replace(report.unseen, problem=problem))

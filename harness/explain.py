@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -13,48 +12,44 @@ from rich.console import Console
 
 import frameworks
 import workloads
-from harness import bench, plan, recordfile, runs, sweep
+from harness import plan, recordfile, runs
+from harness.campaign import Campaign, Request
 from harness.costs import cost_of
-from harness.execute import Executor
-from harness.materials import MaterialsError, Store
+from harness.launcher import Launcher
 from harness.outcomes import Failure
 from harness.plan import Bundle
-from harness.sweep import UsageError
 from launchers import local
-from measurement import kernels
+from measurement import kernels, protocol
 from measurement.cells import Cell
+from measurement.protocol import DUMPS, EXPLAIN, Explained, Failed, ProtocolError
 from reports import causes, explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
 INTERRUPTED = 130
 
 
-def explain(arguments: argparse.Namespace) -> int:
+def explain(request: Request) -> int:
     """Profile every cell asked for; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
-    given = bench.asked_for(arguments)
-    wanted = replace(sweep.resolve(given), unseen_seq=None)  # which a profile says nothing of
-    planned = plan.plan(wanted)
-    if arguments.dry_run:
-        return bench.show_plan(planned, bench.estimate(planned, wanted), frozenset(), console)
-    folder = folder_for(arguments)
-    interpreters = bench.prepare_environments(planned, arguments.python, console)
-    store = Store(wanted.weights, wanted.seed)
-    prepare(store, planned, console)
+    flags = {
+        name: value for name, value in request.flags.items() if name != "unseen-seq"
+    }  # a profile says nothing of it
+    campaign = Campaign.of(replace(request, flags=flags, resume=None), console)  # what is profiled already, `take` sees
+    if request.dry_run:
+        return campaign.show()
+    folder = folder_for(request)
+    campaign.prepare()
     run = runs.Run(folder)
     (folder / "launches").mkdir(parents=True, exist_ok=True)
-    run.write(FILE, {"given": given, "command": sys.argv, "started_at": runs.utc_now()})
-    executor = Executor(
-        run=run, sweep=wanted, profile=plan.profile_of(wanted), context=None, display=None, interpreters=interpreters,
-        materials=store, timeout_s=arguments.timeout, with_peaks=False,
-    )  # fmt: skip
+    run.write(FILE, {"given": request.flags, "command": sys.argv, "started_at": runs.utc_now()})
+    launcher = campaign.launcher(run)
     try:
-        take(planned, executor, console)
-        controls = plan.arranged(control_cells(entries_in(folder)), wanted, frozenset(done_in(folder)))
+        take(campaign.plan, launcher, console)
+        controls = plan.arranged(control_cells(entries_in(folder)), campaign.sweep, frozenset(done_in(folder)))
         if controls.bundles:
             console.print("A graph mode loses to eager mode: controls follow.", highlight=False)
-            prepare(store, controls, console)
-        take(controls, executor, console, control=True)
+            campaign.make(group for bundle in controls.bundles for group in bundle.groups)
+        take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is profiled is kept in {folder}.", soft_wrap=True)
         return INTERRUPTED
@@ -65,27 +60,18 @@ def explain(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def prepare(store: Store, planned: plan.Plan, console: Console) -> None:
-    """Make the weights and inputs of a plan. Raises UsageError."""
-    try:
-        groups = [group for bundle in planned.bundles for group in bundle.groups]
-        store.prepare(groups, lambda text: console.print(text, highlight=False))
-    except MaterialsError as error:
-        raise UsageError(str(error)) from None
-
-
-def take(planned: plan.Plan, executor: Executor, console: Console, control: bool = False) -> None:
+def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool = False) -> None:
     """Profile what a plan holds and the folder lacks; each cell's entry is on disk before the next begins."""
-    folder = executor.run.folder
+    folder = launcher.run.folder
     done = done_in(folder)
     for cell in planned.cells:
         if reason := planned.impossible.get(cell.id):
             console.print(f"{cell.id}: unsupported: {reason}", highlight=False, markup=False, soft_wrap=True)
             if control and cell.id not in done:  # that a control cannot be had is a part of the answer
-                entry = entry_of(cell, {"status": "unsupported", "reason": reason})
+                entry = entry_of(cell, Failed(cell.id, "unsupported", reason))
                 runs.append_line(folder / ENTRIES, entry | {"control": True})
     for bundle in planned.bundles:
-        for entry in profiled(executor, bundle, done):
+        for entry in profiled(launcher, bundle, done):
             runs.append_line(folder / ENTRIES, entry | {"control": True} if control else entry)
             console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
 
@@ -116,13 +102,13 @@ def varied(identity: dict, mode: str) -> Cell | None:
     return Cell.from_json(own | {"parameters": parameters, "mode": mode})
 
 
-def folder_for(arguments: argparse.Namespace) -> Path:
+def folder_for(request: Request) -> Path:
     """Where the profiles go: OUT, or a new folder. Raises UsageError for one that holds a run already."""
-    if arguments.out is None:
+    if request.out is None:
         return runs.new_folder(runs.RUNS)
-    folder = Path(arguments.out).absolute()
-    if not arguments.resume:
-        runs.check_free(arguments.out)
+    folder = Path(request.out).absolute()
+    if not request.resume:
+        runs.check_free(request.out)
     return folder
 
 
@@ -136,74 +122,67 @@ def done_in(folder: Path) -> set[str]:
     return {entry["cell"] for entry in entries_in(folder)}
 
 
-def profiled(executor: Executor, bundle: Bundle, done: set[str]):
+def profiled(launcher: Launcher, bundle: Bundle, done: set[str]):
     """One entry for every cell of a bundle that has none: its profile by class, or why there is none."""
     groups = [group for group in bundle.groups if any(cell.id not in done for cell in group.cells)]
     left = {cell.id: cell for group in groups for cell in group.cells if cell.id not in done}
     if not left:
         return
-    broken = executor.interpreters[bundle.first.framework, bundle.first.device_kind]
-    failure = broken if isinstance(broken, Failure) else None
+    failure = launcher.obstacle(bundle)
     if failure is None:
-        folder = executor.run.new_launch()
-        launch = launch_for(executor, bundle.first, folder)
+        folder = launcher.run.new_launch()
+        start = start_of(launcher, bundle.first, folder)
         try:
-            for message in local.run(launch, job_for(executor, groups, folder)):
-                if message["type"] == "cell" and message["cell"] in left:
-                    yield entry_of(left.pop(message["cell"]), message, folder.name)
+            for message in map(protocol.message, launcher.messages(start, launcher.job(EXPLAIN, groups, folder))):
+                if isinstance(message, Explained | Failed) and message.cell in left:
+                    yield entry_of(left.pop(message.cell), message, folder.name)
         except local.WorkerFailure as error:
-            failure = Failure(error.status, str(error), local.log_tail(launch.log))
+            failure = Failure(error.status, str(error), local.log_tail(start.log))
+        except ProtocolError as error:
+            failure = Failure("error", str(error), local.log_tail(start.log))
         finally:
-            shutil.rmtree(folder / "dumps", ignore_errors=True)  # many files, and read already
+            shutil.rmtree(folder / DUMPS, ignore_errors=True)  # many files, and read already
     for cell in left.values():
         status, reason = (failure.status, failure.reason) if failure else ("crash", "The worker ended without a word.")
-        yield entry_of(cell, {"status": status, "reason": reason})
+        yield entry_of(cell, Failed(cell.id, status, reason))
 
 
-def launch_for(executor: Executor, cell: Cell, folder: Path) -> local.Launch:
+def start_of(launcher: Launcher, cell: Cell, folder: Path) -> local.Launch:
     """As for a measurement, with compilers told to write down what they make."""
-    launch = executor.local_launch(cell, folder, folder / "cache")
+    start = launcher.start_of(cell, folder, folder / "cache")
     for name, text in frameworks.describe(cell.framework).dumps.items():
-        added = text.format(folder=folder / "dumps")
-        launch.environment[name] = f"{os.environ.get(name, '')} {added}".strip()
-    return launch
+        added = text.format(folder=folder / DUMPS)
+        start.environment[name] = f"{os.environ.get(name, '')} {added}".strip()
+    return start
 
 
-def job_for(executor: Executor, groups: list, folder: Path) -> dict:
-    """A measuring job, with folders for what profilers and compilers write."""
-    job = executor.job(groups, (), folder, 0) | {"dumps": str(folder / "dumps")}
-    for index, group in enumerate(job["groups"]):
-        group["traces"] = str(folder / "traces" / str(index))
-    return job
-
-
-def entry_of(cell: Cell, message: dict, launch: str = "") -> dict:
+def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict:
     """The cell with its profile reduced to classes, or with the reason why it has none.
 
     Cells of one `launch` were timed in turn.
     """
+    reason = message.reason if isinstance(message, Failed) else None
     entry = {**cell.to_json(), "cell": cell.id, "baseline": frameworks.is_baseline(cell)}
-    entry |= {"status": message["status"], "reason": message.get("reason")}
-    if message["status"] != "explained":
+    entry |= {"status": message.status, "reason": reason}
+    if isinstance(message, Failed):
         return entry
-    profile = message["profile"]
     # On a GPU the profiler slows the host down and not the kernels, so idle time is what the call takes without it.
     # On a CPU it slows both alike.
-    whole = message["latency_s"] if cell.device_kind == "gpu" else profile["wall_s"]
-    idle = max(whole - profile["busy_s"], 0.0)
+    whole = message.latency_s if cell.device_kind == "gpu" else message.wall_s
+    idle = max(whole - message.busy_s, 0.0)
     cost = cost_of(cell)
     return entry | {
         "flops": {operator.operator_class: operator.flops for operator in cost.operators},
-        "latency_s": message["latency_s"],
-        "samples_s": message["samples_s"],
+        "latency_s": message.latency_s,
+        "samples_s": message.samples_s,
         "launch": launch,
-        "profiled_s": profile["wall_s"],
-        "busy_s": profile["busy_s"],
-        "calls": message["calls"],
-        "backend": message["backend"],
-        "detail": message["detail"],
-        "classes": kernels.by_class(profile["kernels"], idle),
-        "kernels": profile["kernels"],
-        "trace": profile["trace"],
-        "attention": message.get("attention", []),
+        "profiled_s": message.wall_s,
+        "busy_s": message.busy_s,
+        "calls": message.calls,
+        "backend": message.backend,
+        "detail": message.detail,
+        "classes": kernels.by_class(message.kernels, idle),
+        "kernels": message.kernels,
+        "trace": message.trace,
+        "attention": message.attention,
     }

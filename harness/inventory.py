@@ -79,7 +79,7 @@ def _title(description, found: dict | str) -> str:
 
 
 def ask(name: str, device: str, python: str | None) -> dict | str:
-    """What `frameworks.probe` finds, or a sentence on why it cannot be asked. Installs nothing."""
+    """What `worker.probe` finds, or a sentence on why it cannot be asked. Installs nothing."""
     kind = device.split(":")[0]
     if python or frameworks.describe(name).oracle:
         interpreter = environments.ensure(name, kind, python=None if frameworks.describe(name).oracle else python)
@@ -92,7 +92,7 @@ def ask(name: str, device: str, python: str | None) -> dict | str:
         results = Path(folder) / "probe.json"
         try:
             done = subprocess.run(
-                [str(interpreter), "-m", "frameworks.probe", name, device, str(results)],
+                [str(interpreter), "-m", "worker.probe", name, device, str(results)],
                 env=local.environment(additions), cwd=local.ROOT, capture_output=True, text=True, timeout=PROBE_SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:

@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from harness.intervals import change_between_halves
 from harness.outcomes import Outcome, Parity, counted
 from measurement import flags, host
+from measurement.gpu import GpuState
 from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
 from measurement.profiles import Profile
+from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 
 
 def noise(outcome: Outcome) -> dict:
     """The columns on threads and disturbances: the worst of any launch."""
-    seen = [report["noise"] for report in outcome.reports]
+    seen = [report.noise for report in outcome.reports]
 
-    gpu = [entry["gpu"] for entry in seen if entry.get("gpu")]
+    gpu = [entry.gpu for entry in seen if entry.gpu]
 
-    def over_launches(states: list[dict], name: str, combine: Callable = max) -> float | None:
-        values = [state[name] for state in states if state[name] is not None]
+    def over_launches(states: Sequence[Noise | GpuState], name: str, combine: Callable = max) -> float | None:
+        values = [value for state in states if (value := getattr(state, name)) is not None]
         return combine(values) if values else None
 
-    throttles = {name for state in gpu for name in (state["throttles"] or "").split(";") if name}
+    throttles = {name for state in gpu for name in (state.throttles or "").split(";") if name}
     cpu_per_wall = outcome.median_of("cpu_per_wall")
-    loops = [seconds for report in outcome.reports for seconds in report.get("host_loop_s", ())]
+    loops = [seconds for report in outcome.reports for seconds in report.host_loop_s]
     on_cpu = outcome.cell.device_kind == "cpu"
     return {
         "cpu_per_wall": cpu_per_wall,
         "threads_effective": max(1, round(cpu_per_wall)) if on_cpu and cpu_per_wall is not None else None,
         "host_loop_ms_median": 1e3 * median(loops) if loops else None,
         "host_slowed_share": _share(_slowed_rounds(outcome.reports)),
-        "rounds_set_aside": sum(len(r["samples"]) - len(counted(r)) for r in outcome.reports) if loops else None,
+        "rounds_set_aside": sum(len(r.samples) - len(counted(r)) for r in outcome.reports) if loops else None,
         "load_average": over_launches(seen, "load_average"),
         "other_load_cores": over_launches(seen, "other_load_cores"),
         "steal_share": over_launches(seen, "steal_share"),
@@ -47,18 +49,18 @@ def noise(outcome: Outcome) -> dict:
     }
 
 
-def _drift(report: dict, launches: int) -> float | None:
+def _drift(report: Report, launches: int) -> float | None:
     samples = counted(report)
     return change_between_halves(samples, launches) if len(samples) >= flags.DRIFT_ROUNDS else None
 
 
-def _slowed_rounds(reports: list[dict], counted_only: bool = False) -> list[bool]:
+def _slowed_rounds(reports: list[Report], counted_only: bool = False) -> list[bool]:
     """For each of these launches' rounds whether the host was slower than usual; empty where it was not timed.
 
     What is usual these launches say together: one that was slow throughout shows beside the others. With
     `counted_only` without the rounds that were set aside.
     """
-    launches = [(report.get("host_loop_s", ()), len(report["samples"])) for report in reports]
+    launches = [(report.host_loop_s, len(report.samples)) for report in reports]
     usual = host.usual_seconds([series for series, _ in launches])
     slow = []
     for series, rounds in launches:
@@ -71,12 +73,12 @@ def _share(rounds: list[bool]) -> float | None:
     return sum(rounds) / len(rounds) if rounds else None
 
 
-def _queue_share(report: dict) -> float | None:
+def _queue_share(report: Report) -> float | None:
     """How much of a sample its queue took; None where calls are not queued, or are too few to tell."""
-    calls, synchronized = report["calls_per_sample"], report.get("latency_sync_s")
+    calls, synchronized = report.calls_per_sample, report.latency_sync_s
     if synchronized is None or calls < FEW_CALLS:
         return None
-    mean = median(report["samples"])
+    mean = median(report.samples)
     return queue_seconds(synchronized, mean, calls) / (calls * mean)
 
 
@@ -88,20 +90,20 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
     for report in outcome.reports:
         observation = flags.Observation(
             threads=outcome.cell.threads,
-            cpu_per_wall=report["cpu_per_wall"] if on_cpu else None,
-            steady=report["steady"],
-            rounds=len(report["samples"]),
+            cpu_per_wall=report.cpu_per_wall if on_cpu else None,
+            steady=report.steady,
+            rounds=len(report.samples),
             minimum_rounds=profile.minimum_rounds,
             host_slowed_share=_share(host_slowed),
             host_slowed_rounds=sum(host_slowed),
             half_width=max(half_widths.values()),
             target_half_width=profile.target_half_width,
-            recompilations=report["recompilations"],
+            recompilations=report.recompilations,
             drift=_drift(report, len(outcome.reports)),
             queue_share=_queue_share(report),
-            noise=Noise(**report["noise"]),
+            noise=report.noise,
             compared=outcome.parity is not None,
-            program_differs=report.get("program") == "differs",
+            program_differs=report.program == "differs",
         )
         found |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in found]

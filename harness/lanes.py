@@ -10,16 +10,10 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
-from harness.ledger import Ledger
 from harness.plan import Bundle
 from launchers import local
-from measurement.machine import cpu_shares
-
-if TYPE_CHECKING:
-    from harness.execute import Executor
 
 
 @dataclass(frozen=True)
@@ -72,24 +66,6 @@ ALONE = Lane()
 def gpu_environment(name: str) -> dict[str, str]:
     """Variables that show a process one GPU: `name` is its number in nvidia-smi's order, or its UUID."""
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
-
-
-def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
-    """Run the bundles on the sweep's GPUs. Each lane books its own time, which then goes into the executor's ledger."""
-    gpus, ledgers = executor.sweep.gpus, {}
-
-    def work(lane: Lane, bundle: Bundle) -> None:
-        context = replace(executor.context, side_by_side=lane.of, served_by=lane.served_by())
-        ledger = ledgers.setdefault(lane.number, Ledger())
-        ledger.enter("records")
-        replace(executor, lane=lane, context=context, ledger=ledger).run_bundle(bundle)
-        executor.run.write_csv()
-        ledger.enter("no launch left")
-
-    try:
-        serve(bundles, gpus, cpu_shares(len(gpus)), work)
-    finally:
-        executor.ledger.absorb(ledgers.values())
 
 
 def serve(

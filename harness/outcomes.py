@@ -12,6 +12,7 @@ from measurement import host
 from measurement.cells import Cell
 from measurement.parity import Difference
 from measurement.profiles import Profile
+from measurement.protocol import REASON_CHARACTERS, Hello, Report
 from measurement.statistics import Interval
 
 
@@ -22,6 +23,12 @@ class Failure:
     status: str
     reason: str
     stderr_tail: str = ""
+
+    @classmethod
+    def over(cls, error: Exception) -> Failure:
+        """What a cell has in place of figures where its worker left something that no record can be made of."""
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_CHARACTERS]
+        return cls("error", f"What its worker left cannot be made a record of: {words}")
 
 
 @dataclass(frozen=True)
@@ -37,9 +44,20 @@ class Parity:
         return self.difference.within(self.tolerance)
 
 
-def counted(report: dict) -> list[float]:
+@dataclass(frozen=True)
+class Kept:
+    """What an interrupted run knew of a cell: its failure, or its report of one launch."""
+
+    cell: str
+    started_at: str = ""
+    failure: Failure | None = None
+    hello: Hello | None = None
+    report: Report | None = None
+
+
+def counted(report: Report) -> list[float]:
     """A launch's samples in the rounds in which the host had its usual speed."""
-    return [report["samples"][index] for index in host.kept(report.get("host_loop_s", ()), len(report["samples"]))]
+    return [report.samples[index] for index in host.kept(report.host_loop_s, len(report.samples))]
 
 
 @dataclass
@@ -48,8 +66,8 @@ class Outcome:
 
     cell: Cell
     started_at: str = ""
-    reports: list[dict] = field(default_factory=list)  # one per launch, as workers send them
-    hello: dict = field(default_factory=dict)  # the first launch's versions and effective settings
+    reports: list[Report] = field(default_factory=list)  # one per launch
+    hello: Hello | None = None  # the first launch's versions and effective settings
     failure: Failure | None = None
     parity: Parity | None = None
 
@@ -81,30 +99,30 @@ class Outcome:
 
     def median_of(self, name: str) -> float | None:
         """The median over launches of what workers reported under `name`; None where none did."""
-        values = [report[name] for report in self.reports if report.get(name) is not None]
+        values = [value for report in self.reports if (value := getattr(report, name)) is not None]
         return median(values) if values else None
 
     def first_call(self, loaded: bool) -> float | None:
         """Seconds of the first call: median over the launches that loaded compiled code, or over those that did not."""
-        launches = [report for report in self.reports if bool(report["capture"].get("loaded")) is loaded]
-        return median(report["first_call_s"] for report in launches) if launches else None
+        launches = [report for report in self.reports if bool(report.capture.loaded) is loaded]
+        return median(report.first_call_s for report in launches) if launches else None
 
-    def take_over(self, kept: dict) -> None:
+    def take_over(self, kept: Kept) -> None:
         """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts."""
-        if "failure" in kept:
-            self.failure = Failure(**kept["failure"])
-        elif Path(kept["report"]["outputs"]).exists():
-            self.started_at, self.hello = kept["started_at"], kept["hello"]
-            self.forget(kept["report"]["launch"])  # half a group, measured again and interrupted again
-            self.reports.append(kept["report"])
+        if kept.failure:
+            self.failure = kept.failure
+        elif kept.report and Path(kept.report.outputs or "").is_file():
+            self.started_at, self.hello = kept.started_at, kept.hello
+            self.forget(kept.report.launch)  # half a group, measured again and interrupted again
+            self.reports.append(kept.report)
 
     def forget(self, launch: int | None) -> None:
         """Drop the report of a launch that is measured again."""
-        self.reports = [report for report in self.reports if report["launch"] != launch]
+        self.reports = [report for report in self.reports if report.launch != launch]
 
     def has_report(self, launch: int) -> bool:
         """Whether that launch measured the cell."""
-        return any(report["launch"] == launch for report in self.reports)
+        return any(report.launch == launch for report in self.reports)
 
 
 @dataclass(frozen=True)

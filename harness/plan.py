@@ -12,21 +12,12 @@ import workloads
 from harness.sweep import Sweep, UsageError
 from measurement.cells import Cell
 from measurement.profiles import PROFILES, Profile
+from measurement.protocol import Control
 from reports import select
 from workloads.spec import Parameter
 
 # Rough figures for the estimate alone, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
-
-
-@dataclass(frozen=True)
-class Control:
-    """A second contender for a cell's own step, for self-checks: the same again, slower, or under another timer."""
-
-    id: str
-    of: str  # a cell's id
-    delay: float = 0.0  # share of the call's time
-    own_timer: bool = False
 
 
 @dataclass(frozen=True)

@@ -105,5 +105,17 @@ def line(record: dict) -> str:
 class Silent:
     """A display that shows nothing."""
 
-    def __getattr__(self, _name):
-        return lambda *_: None
+    def bundle(self, bundle: Bundle, launch: int) -> None:
+        pass
+
+    def phase(self, cell_id: str | None, phase: str) -> None:
+        pass
+
+    def progress(self, rounds: int, seconds: dict[str, float]) -> None:
+        pass
+
+    def record(self, record: dict) -> None:
+        pass
+
+    def bundle_done(self, bundle: Bundle) -> None:
+        pass

@@ -7,18 +7,18 @@ import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
-from harness import bench, plan, runs, sweep
+from harness import runs
+from harness.campaign import Campaign, Request
 from harness.execute import Executor
-from harness.materials import Store
-from harness.outcomes import Context
 from harness.progress import Silent
+from harness.recorder import Recorder
 from harness.sweep import UsageError
 from measurement import machine
 from measurement.schema import MEASURED
@@ -79,28 +79,16 @@ def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) ->
 
 def measure_again(given: dict, repeats: int, python: str | None, console: Console) -> list[list[dict]]:
     """The records of so many whole runs of one sweep, every one in processes of its own."""
-    wanted = sweep.resolve(given)
-    planned, store = plan.plan(wanted, frozenset()), Store(wanted.weights, wanted.seed)
-    interpreters = bench.prepare_environments(planned, python, console)
-    store.prepare([group for bundle in planned.bundles for group in bundle.groups], lambda text: None)
-    context = Context("selfcheck", "", "", None, plan.profile_of(wanted), wanted.compile_cache, defaultdict(tuple))
+    campaign = Campaign.of(Request(given, python=python), console)
+    campaign.prepare()
     found = []
     for number in range(repeats):
-        console.print(f"{wanted.profile}: run {number + 1} of {repeats} …", highlight=False)
+        console.print(f"{campaign.profile.name}: run {number + 1} of {repeats} …", highlight=False)
         with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
             run = runs.Run.create(f"{folder}/run")
-            executor = Executor(
-                run=run,
-                sweep=wanted,
-                profile=context.profile,
-                context=replace(context, run_id=f"repeat-{number}"),
-                display=Silent(),
-                interpreters=interpreters,
-                materials=store,
-                timeout_s=900,
-                with_peaks=False,
-            )
-            executor.execute(planned, frozenset())
+            context = campaign.context(f"repeat-{number}")
+            recorder = Recorder(run, context, Silent(), campaign.store, with_peaks=False)
+            Executor(campaign.launcher(run), recorder, Silent()).execute(campaign.plan, frozenset())
             found.append(run.records())
     return found
 

@@ -14,7 +14,8 @@ from rich.table import Table as Grid
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.spec import Experiment, Sweep
-from harness import bench, explain, plan, recordfile, runs, sweep
+from harness import bench, campaign, explain, plan, recordfile, runs, sweep
+from harness.campaign import Request
 from harness.progress import duration
 from harness.sweep import UsageError
 from reports import explanation, terminal
@@ -31,7 +32,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         return show_all(console)
     existing = arguments.resume if arguments.resume is not None else arguments.from_run
     folder = open_folder(existing) if existing is not None else None
-    asked = begun_with(folder, arguments) if folder else given_by(arguments)
+    asked, python = begun_with(folder, arguments) if folder else (given_by(arguments), arguments.python)
     if asked["table"] is None:
         raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
     experiment = experiments.get(sweep.choose(asked["table"], experiments.names(), "table"))
@@ -40,7 +41,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         check(chosen)
         folder = folder or new_folder(arguments, asked)
         for part in chosen:
-            code = measure(part, folder, arguments, console)
+            code = measure(part, folder, python, arguments, console)
             if code:
                 return code
     if not arguments.dry_run:
@@ -82,7 +83,7 @@ def size(chosen: list[Sweep]) -> tuple[int, float]:
         planned = plan.plan(wanted)
         cells += len(planned.cells)
         noted = part.about.get("minutes")
-        seconds += 60 * noted if noted else sum(bench.estimate(planned, wanted).values())
+        seconds += 60 * noted if noted else sum(campaign.estimate(planned, wanted).values())
     return cells, seconds
 
 
@@ -93,14 +94,13 @@ def given_by(arguments: argparse.Namespace) -> dict:
     return {**asked, "python": arguments.python, "command": sys.argv}
 
 
-def begun_with(folder: Path, arguments: argparse.Namespace) -> dict:
-    """What an existing reproduction was asked for. Raises UsageError for changes."""
+def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
+    """What an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
     begun = json.loads((folder / FILE).read_text())
     words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
     known = {**begun["flags"], "table": begun["table"], "device": begun["device"]}
     changed = [name for name, value in words.items() if value is not None and value != known.get(name)]
-    bench.hold_to(begun, changed, folder.name, arguments)
-    return begun
+    return begun, campaign.hold_to(begun, changed, folder.name, arguments.python)
 
 
 def chosen_sweeps(experiment: Experiment, asked: dict) -> list[Sweep]:
@@ -156,25 +156,25 @@ def open_folder(name: str) -> Path:
     raise UsageError(f"{name} holds no reproduction (no {FILE} in it).")
 
 
-def measure(part: Sweep, folder: Path | None, arguments: argparse.Namespace, console: Console) -> int:
+def measure(
+    part: Sweep, folder: Path | None, python: str | None, arguments: argparse.Namespace, console: Console
+) -> int:
     """Run one sweep with bench's own command, or go on with it; the exit code."""
     out = folder / part.name if folder else None
     console.print(f"[bold]{part.name}[/bold]: {part.path.relative_to(runs.ROOT)}", highlight=False)
     if part.about.get("scaled_down"):
         console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
-    known = [axis.flag for axis in sweep.AXES.values()] + list(sweep.OPTIONS) + list(sweep.parameter_flags())
-    words = {flag.replace("-", "_"): part.flags.get(flag) for flag in known}
     exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))
-    words |= {
-        "sweep": None,
-        "out": str(out) if out else None,
-        "resume": str(out) if exists else None,
-        "timeout": arguments.timeout,
-        "python": arguments.python,
-        "dry_run": arguments.dry_run,
-        "again": f"make reproduce RESUME={folder}",
-    }
-    return (explain.explain if part.profiles else bench.bench)(argparse.Namespace(**words))
+    request = Request(
+        flags=part.flags,
+        out=str(out) if out else None,
+        resume=str(out) if exists else None,
+        python=python,
+        timeout=arguments.timeout,
+        dry_run=arguments.dry_run,
+        again=f"make reproduce RESUME={folder}",
+    )
+    return (explain.explain if part.profiles else bench.bench)(request)
 
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:

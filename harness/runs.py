@@ -16,6 +16,7 @@ from pathlib import Path
 from harness import recordfile, rooflines
 from harness.sweep import UsageError
 from measurement import schema
+from measurement.cells import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -77,9 +78,9 @@ class Run:
         path = self.folder / name
         return json.loads(path.read_text()) if path.exists() else {}
 
-    def note_versions(self, job: dict, installed: dict[str, str] | None) -> None:
-        """Keep what is installed beside the framework of a worker's job, once for each environment."""
-        name = f"{job['framework']}-{job['groups'][0]['cells'][0]['device'].split(':')[0]}"
+    def note_versions(self, cell: Cell, installed: dict[str, str]) -> None:
+        """Keep what is installed beside the framework of a worker's cell, once for each environment."""
+        name = f"{cell.framework}-{cell.device_kind}"
         if installed and (known := self.read(VERSIONS)).get(name) != installed:
             self.write(VERSIONS, known | {name: installed})
 

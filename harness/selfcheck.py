@@ -25,17 +25,20 @@ from rich.table import Table
 
 import frameworks
 from harness import assemble, environments, fitness, plan, repeatability, runs, sweep
+from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.fitness import Check, Trial
-from harness.materials import Store
-from harness.outcomes import Context, Outcome
-from harness.plan import Bundle, Control, Group
+from harness.outcomes import Outcome
+from harness.plan import Bundle, Group
 from harness.progress import Silent
+from harness.recorder import Recorder
 from measurement import machine
+from measurement.protocol import Control
 
 DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
 WORKLOAD, SMALLEST_BATCH = "mlp", 8
+TIMEOUT_S = 600
 
 
 @contextlib.contextmanager
@@ -51,37 +54,32 @@ def load_on(cores: int) -> Iterator[None]:
             process.wait()
 
 
-def groups_under_check(framework: str, device: str, threads: int, repeats: int) -> tuple[Group, ...]:
-    """One eager cell for each repeat, of a batch size of its own, with its controls."""
-    batches = ",".join(str(SMALLEST_BATCH + number) for number in range(repeats))
-    asked = {"framework": framework, "workload": WORKLOAD, "mode": "eager", "device": device, "batch": batches}
+def request_for(framework: str, arguments) -> Request:
+    """One eager cell for each repeat, of a batch size of its own."""
+    batches = ",".join(str(SMALLEST_BATCH + number) for number in range(arguments.repeats))
+    flags = {name: getattr(arguments, name) for name in ("device", "threads", "profile", "budget")}
+    flags |= {"framework": framework, "workload": WORKLOAD, "mode": "eager", "batch": batches}
+    return Request(flags, timeout=TIMEOUT_S)
+
+
+def groups_under_check(campaign: Campaign) -> tuple[Group, ...]:
+    """Each of the campaign's cells with its controls."""
     groups = []
-    for cell in plan.cells_of(sweep.resolve({**asked, "threads": str(threads)})):
+    for cell in campaign.plan.cells:
         controls = [Control(f"{cell.id}~again", cell.id), Control(f"{cell.id}~timer", cell.id, own_timer=True)]
         controls += [Control(f"{cell.id}~{delay:g}", cell.id, delay=delay) for delay in DELAYS]
         groups.append(Group((cell,), frozenset({cell.id}), tuple(controls)))
     return tuple(groups)
 
 
-def measure(groups: tuple[Group, ...], profile, interpreter: Path) -> tuple[dict[str, Outcome], float]:
+def measure(campaign: Campaign, groups: tuple[Group, ...]) -> tuple[dict[str, Outcome], float]:
     """Outcomes of the cells and their controls by name, and how many cores the waiting parent kept busy."""
-    first = groups[0].cells[0]
-    store = Store(None, 0)
-    store.prepare(groups, lambda text: None)
-    context = Context("selfcheck", "", "", None, profile, "cold", {first.framework: ()})
+    campaign.make(groups)
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
-        executor = Executor(
-            run=runs.Run.create(f"{folder}/run"),
-            sweep=sweep.resolve({}),
-            profile=profile,
-            context=context,
-            display=Silent(),
-            interpreters={(first.framework, first.device_kind): interpreter},
-            materials=store,
-            timeout_s=600,
-            with_peaks=False,
-        )
+        run = runs.Run.create(f"{folder}/run")
+        recorder = Recorder(run, campaign.context("selfcheck"), Silent(), campaign.store, with_peaks=False)
+        executor = Executor(campaign.launcher(run), recorder, Silent())
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         executor.run_launches(Bundle(groups), outcomes)
         after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - start
@@ -98,18 +96,19 @@ def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
     ]
 
 
-def check_framework(framework: str, device: str, threads: int, repeats: int, profile, interpreter: Path):
+def check_framework(campaign: Campaign) -> tuple[list[Trial], list[Check]]:
     """All trials of one framework, and the answers they give."""
-    groups = groups_under_check(framework, device, threads, repeats)
-    outcomes, parent_cores = measure(groups, profile, interpreter)
+    first, groups = campaign.plan.cells[0], groups_under_check(campaign)
+    framework = first.framework
+    outcomes, parent_cores = measure(campaign, groups)
     failures = [outcomes[g.cells[0].id].failure for g in groups if outcomes[g.cells[0].id].failure]
     if failures:
         return [], [Check(framework, "it runs", failures[0].reason, False)]
     trials = [trial for group in groups for trial in trials_of(group, outcomes)]
     checks = fitness.trial_checks(trials)
-    cores = [median(report["cpu_per_wall"] for report in outcomes[g.cells[0].id].reports) for g in groups]
-    if device == "cpu":
-        checks.append(fitness.threads_check(framework, threads, cores))
+    cores = [median(report.cpu_per_wall for report in outcomes[g.cells[0].id].reports) for g in groups]
+    if first.device == "cpu":
+        checks.append(fitness.threads_check(framework, first.threads, cores))
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]
 
 
@@ -127,13 +126,15 @@ def selfcheck(arguments) -> int:
     for framework in asked.axes["framework"]:
         console.print(f"{framework} …", highlight=False)
         python = None if frameworks.describe(framework).oracle else arguments.python
+        campaign = Campaign.of(request_for(framework, arguments), console)
         try:
             interpreter = environments.ensure(framework, device.split(":")[0], python=python, report=console.print)
         except environments.SetupError as error:
             checks.append(Check(framework, "it is installed", str(error), False))
             continue
+        campaign.interpreters = {(framework, device.split(":")[0]): interpreter}
         with load_on(arguments.load):
-            tried, answers = check_framework(framework, device, threads, arguments.repeats, profile, interpreter)
+            tried, answers = check_framework(campaign)
         trials, checks = trials + tried, checks + answers
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
     show(checks, arguments.repeats, console)

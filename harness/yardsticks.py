@@ -57,7 +57,7 @@ def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
             return None
         cell = outcome.cell
         costs.append(cost_of(cell))
-        seconds.append(min(outcome.reports[0]["samples"]))  # a ceiling: what slowed the others is not the hardware
+        seconds.append(min(outcome.reports[0].samples))  # a ceiling: what slowed the others is not the hardware
         names.append(f"{cell.workload} {cell.parameters[0][1]}")
     product, memory, caches, cosines = costs
     # A cosine moves its bytes as an addition does: what it takes longer is the cosine. Where it takes no longer, its

@@ -71,7 +71,7 @@ def run(launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
 
 
 def _start(launch: Launch, job_path: Path, writer: int, log) -> subprocess.Popen:
-    command = [str(launch.interpreter), "-m", "frameworks.worker", str(job_path), f"/dev/fd/{writer}"]
+    command = [str(launch.interpreter), "-m", "worker", str(job_path), f"/dev/fd/{writer}"]
     before = os.sched_getaffinity(0)
     try:
         # A child inherits the affinity of the thread that starts it.

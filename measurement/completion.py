@@ -35,7 +35,9 @@ def outstanding_share(
         return clock() - fetched, clock() - start - pause
 
     fetch_after(0.0)  # whatever a first fetch has to set up
-    at_once, later, whole = [], [], []
+    at_once: list[float] = []
+    later: list[float] = []
+    whole: list[float] = []
     while len(whole) < 3:
         quickly, lasted = fetch_after(0.0)
         at_once.append(quickly)

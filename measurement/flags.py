@@ -72,7 +72,7 @@ def _noise(field: str, limit: float) -> Callable[[Observation], bool]:
 
 
 def _gpu(field: str, limit: float) -> Callable[[Observation], bool]:
-    return lambda o: o.noise is not None and o.noise.gpu is not None and _above(o.noise.gpu.get(field), limit)
+    return lambda o: o.noise is not None and o.noise.gpu is not None and _above(getattr(o.noise.gpu, field), limit)
 
 
 FLAGS = (

@@ -42,7 +42,7 @@ def usual_seconds(launches: Sequence[Sequence[float]]) -> float | None:
 
 def slowed(series: Sequence[float]) -> list[bool]:
     """For each round of a launch whether the loop took more than `SLOW` times its lower quartile over the launch."""
-    usual = usual_seconds([series])
+    usual = usual_seconds([series]) or 0.0
     return [seconds > SLOW * usual for seconds in series]
 
 

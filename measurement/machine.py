@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 def usable_cpus() -> int:
@@ -90,7 +91,7 @@ def facts() -> dict:
     """What goes into a run's folder as the machine's description."""
     flags = (_cpu_field("flags") or "").split()
     vector = [f for f in flags if f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_tile")]
-    described = {
+    described: dict[str, Any] = {
         "cpu": cpu_name(),
         "cpus_usable": usable_cpus(),
         "cpus": os.cpu_count(),

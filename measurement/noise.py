@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
+from measurement.gpu import GpuState
 from measurement.machine import cpu_megahertz, cpu_ticks
 
 
@@ -21,7 +22,7 @@ class Noise:
     involuntary_switches_per_s: float
     frequency_change: float | None  # relative, end against start
     load_average: float
-    gpu: dict | None = None  # a GpuState, where a GPU was measured
+    gpu: GpuState | None = None  # where a GPU was measured
 
     def to_json(self) -> dict:
         return asdict(self)

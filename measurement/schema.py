@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from typing import Any
 
 SCHEMA_VERSION = 5
 
@@ -201,7 +202,7 @@ def table_schema() -> dict:
     """The columns as a Table Schema (Frictionless Data, specs.frictionlessdata.io/table-schema)."""
     fields = []
     for column in COLUMNS:
-        field = {"name": column.name, "type": _TABLE_TYPES[column.kind], "description": column.meaning}
+        field: dict[str, Any] = {"name": column.name, "type": _TABLE_TYPES[column.kind], "description": column.meaning}
         if column.unit:
             field["unit"] = column.unit
         if column.kind == "bool":

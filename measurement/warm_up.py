@@ -67,7 +67,8 @@ def queued_calls(contender: Contender, profile: Profile, clocks: Clocks) -> int:
     last one's end. Samples of one call and of several give t and q. Where a few calls fill the shortest sample, a
     little scatter would hide q, and a sample is as long as it may be.
     """
-    longest, singles = profile.longest_queued_sample, []
+    longest = profile.longest_queued_sample
+    singles: list[float] = []
     while len(singles) < TRIALS and sum(singles) < longest:
         singles.append(_timed(contender, 1, clocks))
     single = median(singles)

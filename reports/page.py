@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reports import markdown
 from reports.content import AXES, Chart, Figure, Panel, Row, Section, Table
-from reports.sections import Material
+from reports.material import Material
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 # Vega, Vega-Lite and vega-embed in one script. Bundling takes seconds, so it is done once for each version.

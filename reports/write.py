@@ -8,8 +8,8 @@ from rich.console import Console
 
 from reports import markdown, page
 from reports.content import Section
+from reports.material import Material
 from reports.points import machine_names, machine_of
-from reports.sections import Material
 from reports.terminal import summary
 
 MARKDOWN, PAGE = "report.md", "report.html"

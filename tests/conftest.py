@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the suite runs from its checkout; nothing is installed
+
+
+def listed_files() -> list[Path]:
+    """Every file of the project that exists: tracked, or new and not ignored."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [Path(name) for name in output.split("\0") if name and (ROOT / name).is_file()]
 
 
 @pytest.fixture
@@ -45,32 +53,35 @@ def cell():
 @pytest.fixture
 def report():
     """Make one launch's report of a cell, as a worker sends it; ten samples of 2 ms unless told otherwise."""
+    from measurement.noise import Noise
+    from measurement.protocol import Captured, Report
+
     quiet = dict(
         seconds=1.0, other_load_cores=0.0, steal_share=0.0, involuntary_switches_per_s=0.0, frequency_change=0.0,
         load_average=0.5,
     )  # fmt: skip
-    capture = dict(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="")
+    capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub")
 
-    def make(samples=(0.002,) * 10, launch: int = 0, noise: dict | None = None, **changes) -> dict:
-        return {
-            "launch": launch,
+    def make(samples=(0.002,) * 10, noise: dict | None = None, **changes) -> Report:
+        fields = {
+            "cell": "",
             "prepare_s": 0.5,
             "first_call_s": 0.1,
             "warmup_calls": 20,
             "steady": True,
             "calls_per_sample": 10,
-            "samples": list(samples),
-            "host_loop_s": [0.00025] * len(samples),
+            "samples": tuple(samples),
+            "host_loop_s": (0.00025,) * len(samples),
             "timed_s": 10 * sum(samples),
             "cpu_per_wall": 1.9,
             "recompilations": 0,
             "capture": capture,
-            "peak_memory_bytes": None,
-            "noise": {**quiet, **(noise or {})},
+            "noise": Noise(**{**quiet, **(noise or {})}),
             "position": 1,
             "outputs": "",
             **changes,
         }
+        return Report(**fields)
 
     return make
 

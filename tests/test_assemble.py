@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -16,6 +17,7 @@ from measurement import schema
 from measurement.parity import INCOMPARABLE, Difference
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
+from measurement.protocol import Captured, Hello, Readback
 
 CONTEXT = Context(
     "run",
@@ -26,7 +28,7 @@ CONTEXT = Context(
     "cold",
     {"torch": ("torch-lite", "torch"), "tensorflow": ()},
 )
-HELLO = {"versions": {"torch": "9.9"}, "effective": {"threads": 2, "tf32": None, "settings": {"a": 1}}}
+HELLO = Hello({"torch": "9.9"}, Readback(threads=2, settings={"a": 1}))
 GOOD = Parity(Difference(1e-6, 1e-6), 1e-4, "numpy")
 PEAKS = Peaks(1e11, 1e10, "measured here")
 
@@ -49,7 +51,7 @@ def made(outcome, baseline=None, peaks=PEAKS) -> dict:
 
 
 def test_settings_hold_what_capture_said(outcome):
-    capture = dict(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
+    capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
     settings = json.loads(made(outcome(capture=capture))["settings"])
     assert (settings["a"], settings["captured"]) == (1, "7 kernels")
 
@@ -122,7 +124,7 @@ def statuses(row: dict) -> tuple:
     ],
 )
 def test_ratio_and_latency_have_a_status_each(outcome, eager, graph, noise, expected):
-    quiet = outcome().reports[0]["noise"]
+    quiet = asdict(outcome().reports[0].noise)
     row = made(outcome("inductor", samples=graph, noise=quiet | noise), outcome(samples=eager))
     assert statuses(row) == expected
     assert ("wide_interval" in (row["flags"] or "")) == ("noisy" in expected)
@@ -130,7 +132,7 @@ def test_ratio_and_latency_have_a_status_each(outcome, eager, graph, noise, expe
 
 def test_a_graph_without_a_speedup_is_not_ok_by_its_latency(outcome):
     elsewhere = outcome()
-    elsewhere.reports[0]["worker"] = "0002"  # no round of theirs is the graph's
+    elsewhere.reports[0] = replace(elsewhere.reports[0], worker="0002")  # no round of theirs is the graph's
     assert statuses(made(outcome("inductor"), elsewhere)) == ("noisy", "ok", "noisy")
     assert statuses(made(outcome("inductor"))) == ("ok", "ok", None)  # eager was not asked for: it claims no speedup
     assert statuses(made(outcome())) == ("ok", "ok", None)

@@ -7,8 +7,9 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-from frameworks.attribution import operators
-from frameworks.profile import Event, reduce
+from frameworks.traces.attribution import operators
+from frameworks.traces.events import Event
+from frameworks.traces.profile import reduce
 from harness import environments
 from measurement.kernels import UNFUSED_ATTENTION, by_class, is_fused_attention
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from types import SimpleNamespace
 
 import pytest
 
-from harness import bench, explain, sweep
+from harness import campaign, explain
 from measurement.kernels import CLASSES
 from reports import causes, explanation
 
@@ -161,14 +160,11 @@ def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monke
             yield entry(cell.mode, seconds) | cell.to_json() | {"cell": cell.id}
 
     monkeypatch.setattr(explain, "profiled", profiled)
-    monkeypatch.setattr(bench, "prepare_environments", lambda *_: {})
-    monkeypatch.setattr(explain, "Store", lambda *_: SimpleNamespace(prepare=lambda *_: None))
-    flags = dict.fromkeys([axis.flag for axis in sweep.AXES.values()] + [*sweep.OPTIONS, *sweep.parameter_flags()])
-    flags |= {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
-    words = {name.replace("-", "_"): value for name, value in flags.items()}
+    monkeypatch.setattr(campaign, "prepare_environments", lambda *_: {})
+    monkeypatch.setattr(campaign, "Store", lambda *_: SimpleNamespace(prepare=lambda *_, **__: None))
+    flags = {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
     out = tmp_path / "run"
-    words |= {"sweep": None, "out": str(out), "resume": None, "timeout": 9.0, "python": None, "dry_run": False}
-    assert explain.explain(argparse.Namespace(**words)) == 0
+    assert explain.explain(campaign.Request(flags, out=str(out))) == 0
     entries = explain.entries_in(out)
     assert [found.get("control", False) for found in entries] == [False, False] + [True] * 4 * controls
     page = (out / "explanation.md").read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frameworks.adapter import Unsupported
-from frameworks.channel import Untrustworthy, classify
+from worker.channel import Untrustworthy, classify
 
 
 class OutOfMemoryError(RuntimeError):

@@ -14,6 +14,10 @@ def noise(**changes) -> Noise:
     return Noise(seconds=1.0, load_average=9.0, **{**quiet, **changes})
 
 
+def state(**changes) -> gpu.GpuState:
+    return gpu.GpuState(**{**dict.fromkeys(gpu.GpuState.__dataclass_fields__), **changes})
+
+
 # flag -> an observation at its threshold, which it lets pass, and one just beyond.
 CASES = {
     "threads_exceeded": (
@@ -55,12 +59,12 @@ CASES = {
         Observation(threads=1, noise=noise(frequency_change=0.0501)),
     ),
     "power_capped": (
-        Observation(threads=1, noise=noise(gpu={"power_capped_share": 0.05})),
-        Observation(threads=1, noise=noise(gpu={"power_capped_share": 0.0501})),
+        Observation(threads=1, noise=noise(gpu=state(power_capped_share=0.05))),
+        Observation(threads=1, noise=noise(gpu=state(power_capped_share=0.0501))),
     ),
     "throttled": (
-        Observation(threads=1, noise=noise(gpu={"throttled_share": 0.05})),
-        Observation(threads=1, noise=noise(gpu={"throttled_share": 0.0501})),
+        Observation(threads=1, noise=noise(gpu=state(throttled_share=0.05))),
+        Observation(threads=1, noise=noise(gpu=state(throttled_share=0.0501))),
     ),
     "roofline_exceeded": (Observation(threads=1, explained_share=1.0), Observation(threads=1, explained_share=1.001)),
     "not_compared": (Observation(threads=1), Observation(threads=1, compared=False)),
@@ -101,14 +105,14 @@ def test_a_power_cap_disturbs_nothing():
 @pytest.mark.parametrize("reason", [0x08, 0x20, 0x40, 0x80])
 def test_every_other_reason_of_the_gpu_is_throttling(reason):
     for bits, name in ((0x04, "power_capped"), (reason, "throttled")):
-        state = gpu.summarised([(1900, 3201, 700_000, 60, bits)])
-        assert flags.raised(Observation(threads=1, noise=noise(gpu=state.to_json()))) == [name]
+        seen = gpu.summarised([(1900, 3201, 700_000, 60, bits)])
+        assert flags.raised(Observation(threads=1, noise=noise(gpu=seen))) == [name]
 
 
 def test_flags_keep_the_list_s_order():
     loud = noise(
         other_load_cores=1, steal_share=1, involuntary_switches_per_s=99, frequency_change=1,
-        gpu={"power_capped_share": 1.0, "throttled_share": 1.0},
+        gpu=state(power_capped_share=1.0, throttled_share=1.0),
     )  # fmt: skip
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, minimum_rounds=2, half_width=1.0, target_half_width=0.1,

@@ -7,12 +7,12 @@ import struct
 
 import pytest
 
-from frameworks import gpu_figures
 from frameworks.adapter import Meter
-from frameworks.fatbin import architectures
+from frameworks.paddle.fatbin import architectures
 from measurement import gpu
 from measurement.gpu import GpuMeter, summarised, visible
 from measurement.sampling import Clocks
+from worker import gpu_figures
 
 
 def test_readings_are_summarised():

@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 from doubles.suite import SILENCE, TINY, Finished, processes_naming
 
+from harness.outcomes import Kept
 from harness.runs import Run
+from measurement.checked import data_of
+from measurement.protocol import Hello, Readback
 from measurement.schema import MEASURED
 
 
@@ -161,22 +164,22 @@ def test_a_signal_that_comes_twice_loses_nothing(suite, tmp_path):
     assert_no_launch_is_measured_twice(suite, out)
 
 
-def test_half_a_group_is_measured_again(run, suite):
+def test_half_a_group_is_measured_again(run, suite, report):
     """Its modes must be timed alternately in one process, so what one of them has of a launch is of no use."""
     first = run("--framework", "fake", "--mode", "eager,graph")
     records = first.folder / "records.jsonl"
     eager, graph = (json.loads(line)["cell"] for line in first.lines)
     outputs = next(first.folder.glob("launches/*/outputs/*.npz"))
-    report = {"launch": 0, "worker": "0001", "outputs": str(outputs), "samples": [1.0]}
-    kept = {"cell": eager, "started_at": "2000-01-01T00:00:00Z", "hello": {}, "report": report}
-    (first.folder / "launches/reports.jsonl").write_text(json.dumps(kept) + "\n")
+    second = report([1e3] * 10, cell=eager, launch=0, worker="0001", outputs=str(outputs))
+    kept = Kept(eager, "2000-01-01T00:00:00Z", hello=Hello({}, Readback()), report=second)
+    (first.folder / "launches/reports.jsonl").write_text(json.dumps(data_of(kept)) + "\n")
     records.write_bytes(b"")
     again = suite.bench(first.folder, "--resume", str(first.folder))
     assert again.code == 0, again.output
     assert {record["cell"] for record in again.records} == {eager, graph}
     for record in again.records:
         assert record["launches"] == 3
-        assert record["latency_ms_median"] < 1e3  # not the kept report's second
+        assert record["latency_ms_median"] < 1e3  # not the kept report's
 
 
 def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):

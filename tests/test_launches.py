@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from harness.execute import Executor
-from harness.outcomes import Failure, Outcome
+from harness.outcomes import Failure, Kept, Outcome
 from harness.plan import Group
 from measurement.profiles import PROFILES
+from measurement.protocol import Hello, Readback
 
 RIGOROUS = PROFILES["rigorous"]
 STEADY = (0.002,) * RIGOROUS.minimum_launches
@@ -54,10 +55,9 @@ def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tm
     group, made = Group((outcome.cell,), frozenset({outcome.cell.id})), []
     executor = SimpleNamespace(
         profile=quick,
-        run=SimpleNamespace(folder=tmp_path),
-        lane=SimpleNamespace(alone=True),
+        launcher=SimpleNamespace(cache=tmp_path / "cache"),
         sweep=SimpleNamespace(compile_cache="cold"),
-        launch=lambda bundle, groups, outcomes, cache, launch: made.append(launch),
+        launch=lambda bundle, groups, outcomes, kind, number: made.append(number),
     )
     executor.unfinished = lambda *told: Executor.unfinished(executor, *told)
     Executor.run_launches(executor, SimpleNamespace(groups=(group,)), {outcome.cell.id: outcome})
@@ -71,5 +71,5 @@ def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tm
     outputs.touch()
     for launch, worker in ((0, "0001"), (1, "0001"), (1, "0002")):
         one = report(launch=launch, worker=worker, outputs=str(outputs))
-        outcome.take_over({"started_at": "2026-01-01T00:00:00Z", "hello": {}, "report": one})
-    assert [(one["launch"], one["worker"]) for one in outcome.reports] == [(0, "0001"), (1, "0002")]
+        outcome.take_over(Kept(one.cell, "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=one))
+    assert [(one.launch, one.worker) for one in outcome.reports] == [(0, "0001"), (1, "0002")]

@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from frameworks import obstacles
-from frameworks.channel import classify
+from worker.channel import classify
 
 # From torch 2.15.0+cu132 and jax-cuda13-plugin 0.11.2 run without a driver and under one of CUDA 12.4; the others from
 # reports: jax-ml/jax 8731, 21998, 24866, 28376, 11967; microsoft/lisa 2823; rgommers/pixi-dev-scipystack 1.

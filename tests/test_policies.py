@@ -16,6 +16,7 @@ from harness.outcomes import Context, Outcome
 from harness.sweep import UsageError
 from measurement.cells import Cell
 from measurement.profiles import PROFILES
+from measurement.protocol import Hello, Readback
 
 
 @pytest.mark.parametrize("policy", policies.POLICIES, ids=lambda policy: policy.name)
@@ -73,7 +74,7 @@ def test_a_policy_that_is_none_is_a_usage_error(words):
 def test_a_record_names_the_policies_it_ran_under():
     cell = Cell("jax", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {})
-    outcome = Outcome(cell, hello={"effective": {"settings": {"x": 1}}})
+    outcome = Outcome(cell, hello=Hello({}, Readback(settings={"x": 1})))
     assert assemble._settings(outcome, context) == {"x": 1, "policies": {"jax-cpus": "pinned"}}
     users = replace(context, policies=sweep.resolve({"policy": "users"}).policies)
     assert assemble._settings(outcome, users) == {"x": 1, "policies": {"jax-cpus": "any"}}

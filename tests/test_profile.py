@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from frameworks import hlo, xplane
-from frameworks.profile import Event, reduce, union_s
-from frameworks.xplane import Row
+from frameworks.traces import hlo, xplane
+from frameworks.traces.events import Event
+from frameworks.traces.profile import reduce, union_s
+from frameworks.traces.xplane import Row
 
 
 def seconds(profile) -> dict[str, float]:

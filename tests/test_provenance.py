@@ -11,6 +11,7 @@ import frameworks
 from harness import assemble, bench, recordfile
 from harness.outcomes import Context, Outcome
 from measurement.profiles import PROFILES
+from measurement.protocol import Hello, Readback
 from reports import sections
 from reports.points import Points
 
@@ -41,7 +42,7 @@ def test_what_decides(name):
 
 
 def test_a_record_has_the_versions_and_the_libraries_as_told(cell):
-    hello = {"versions": {"torch": "9.9"}, "effective": {"libraries": {"cuDNN": "91900"}}}
+    hello = Hello({"torch": "9.9"}, Readback(libraries={"cuDNN": "91900"}))
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {"torch": ("torch",)})
     row = assemble._identity(Outcome(cell(), hello=hello), "seed:0", context)
     assert json.loads(row["versions"]) == {"torch": "9.9", "cuDNN": "91900"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from doubles.reported import record
 
+from reports.material import Material
 from reports.points import Points
-from reports.sections import Material, truth
+from reports.sections import truth
 
 
 def told(eager: float | None, graph: float | None, reference: str = "numpy"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from frameworks import hlo
 from frameworks.description import Framework, Mode, openmp_environment
+from frameworks.traces import hlo
 
 
 def _environment(threads: int, device_kind: str) -> dict[str, str]:

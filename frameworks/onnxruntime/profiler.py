@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from frameworks import profile as boundary
 from frameworks.adapter import Step
-from frameworks.profile import Event, Profile, reduce
+from frameworks.traces import profile as boundary
+from frameworks.traces.profile import Event, Profile, reduce
 
 CALLS_BEFORE = 3
 MICROSECONDS = 1e-6

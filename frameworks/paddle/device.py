@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import paddle
 
-from frameworks import adapter, fatbin
+from frameworks import adapter
+from frameworks.paddle import fatbin
 
 OTHER_BUILDS = (
     "paddlepaddle-gpu on PyPI ends at 2.6.2; 3.x, with kernels for Hopper and newer, is on Paddle's own package index: "

@@ -12,9 +12,10 @@ from typing import Any
 import paddle
 from paddle import profiler
 
-from frameworks import profile as boundary
 from frameworks.adapter import Step
-from frameworks.profile import Event, Profile, reduce
+from frameworks.traces import profile as boundary
+from frameworks.traces.events import Event
+from frameworks.traces.profile import Profile, reduce
 
 CALLS = "calls"
 OPERATORS, KERNELS = ("Operator",), ("Kernel", "Memcpy", "Memset")

@@ -9,10 +9,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-from frameworks import hlo, xplane
-from frameworks import profile as boundary
 from frameworks.adapter import Step
-from frameworks.profile import Profile, reduce
+from frameworks.traces import hlo, xplane
+from frameworks.traces import profile as boundary
+from frameworks.traces.profile import Profile, reduce
 
 
 class Profiler(boundary.Profiler):

@@ -11,10 +11,11 @@ import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from frameworks import profile as boundary
 from frameworks.adapter import Step
-from frameworks.profile import Event, Profile, reduce
 from frameworks.torch import attention
+from frameworks.traces import profile as boundary
+from frameworks.traces.events import Event
+from frameworks.traces.profile import Profile, reduce
 
 CALLS = "calls"
 # On the CPU: operators (aten::addmm, mkldnn::...) and generated kernels. The rest are wrappers, whose time is overhead.

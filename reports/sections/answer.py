@@ -7,8 +7,8 @@ from statistics import median
 
 from reports import facts
 from reports.content import Section, text_of, times
+from reports.material import Material
 from reports.points import grouped
-from reports.sections import Material
 
 CALLS = (100, 1_000, 10_000)
 MOST_NAMED = 6

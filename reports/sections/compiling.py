@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, text_of
+from reports.material import FEW_LAUNCHES, Material
 from reports.points import Point, grouped
-from reports.sections import FEW_LAUNCHES, Material
 
 MOST_SHAPES = 4  # of a mode that are named above a chart
 CALLS = (100, 1_000, 10_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reports import charts, explanation
 from reports.content import AXES, Chart, Panel, Row, Section, Table
-from reports.sections import Material
+from reports.material import Material
 
 SENTENCES = (
     "Where a call's time goes, by the framework's own profiler: each bar is one mode's time, split into classes of "

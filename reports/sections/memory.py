@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reports import charts
 from reports.content import Chart, Panel, Row, Section, Table, number
+from reports.material import Material
 from reports.points import Point, grouped
-from reports.sections import Material
 
 SENTENCE = (
     "Peak memory on the device, as the framework counts it; allocators differ, so compare modes of one framework. It "

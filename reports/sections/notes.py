@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 
 from measurement.flags import FLAGS
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number, times
+from reports.material import Material
 from reports.points import Point, machine_of
-from reports.sections import Material
 
 _FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}
 _GPU = ("name", "memory.total", "driver_version", "power.limit")

@@ -7,7 +7,7 @@ from functools import partial
 from measurement.schema import is_noisy
 from reports import charts, facts
 from reports.content import Chart, Panel, Row, Section, Table, number, span, times
-from reports.sections import FEW_LAUNCHES, Material
+from reports.material import FEW_LAUNCHES, Material
 
 SENTENCES = (
     "Only cells whose outputs agree with the reference are here. The fastest stands first.",

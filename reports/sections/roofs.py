@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reports import charts
 from reports.content import Chart, Panel, Row, Section, Table, number
+from reports.material import Material
 from reports.points import Point, grouped, machine_of
-from reports.sections import Material
 
 ROOFLINE = (
     "Each point is a cell: how much arithmetic it does per byte it moves, and how much of it per second. The dashed "

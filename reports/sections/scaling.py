@@ -8,8 +8,8 @@ from functools import partial
 from measurement.statistics import independent_ratio
 from reports import charts
 from reports.content import Chart, Panel, Row, Section, Table, number, span
+from reports.material import Material
 from reports.points import Point, grouped
-from reports.sections import Material
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import math
 from measurement.schema import is_noisy
 from reports import charts, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, span, text_of
+from reports.material import FEW_LAUNCHES, Material
 from reports.points import Point, grouped
-from reports.sections import FEW_LAUNCHES, Material
 
 COLUMNS = ("shape", "mode", "eager, ms", "graph, ms", "speedup", "95 % interval", "the graph is")
 RATIOS = (

@@ -7,7 +7,7 @@ from statistics import median
 
 from reports.content import Panel, Row, Section, Table, number, times
 from reports.facts import Pair
-from reports.sections import Material
+from reports.material import Material
 
 ORACLE = "numpy"
 # Errors of rounding that differ by less than this are alike.

@@ -23,6 +23,7 @@ CODE = (
     "measurement",
     "harness",
     "launchers",
+    "worker",
     "reports",
     "runner.py",
     "pyproject.toml",

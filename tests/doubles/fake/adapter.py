@@ -75,6 +75,10 @@ class Adapter(adapter.Adapter):
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.mode == "unsupported":
             raise Unsupported("Fake has no such mode on this machine.")
+        if cell.mode == "silent-refusal":
+            raise Unsupported("")
+        if cell.mode == "long-refusal":
+            raise Unsupported("No. " * 1_000_000)
         if cell.mode == "oom":
             raise MemoryError("cannot allocate 1 TiB")
         if workload.family != "mlp":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import os
 import signal
 import subprocess
@@ -13,11 +15,25 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from frameworks.adapter import Capture, Step
 from frameworks.program import Operation, Program
+from measurement.cells import Cell
 from workloads.spec import Arrays
 
 SAMPLES_BEFORE_TROUBLE = 3
+# A report as a worker sends it.
+MEASURED = {
+    "type": "cell", "cell": "CELL", "status": "measured", "samples": [0.1, 0.1], "prepare_s": 0.1, "first_call_s": 0.1,
+    "timed_s": 0.2, "warmup_calls": 1, "calls_per_sample": 1, "steady": True, "capture": {"whole": True}, "position": 1,
+    "noise": {
+        "seconds": 1.0, "other_load_cores": 0.0, "steal_share": 0.0, "involuntary_switches_per_s": 0.0,
+        "frequency_change": 0.0, "load_average": 0.0,
+    },
+}  # fmt: skip
+DEEP = json.dumps(MEASURED | {"compiler": {}}).replace("{}", '{"a":' * 500 + "1" + "}" * 500)
+TWICE = "\n".join([json.dumps(MEASURED)] * 2)
 
 
 def after_some_samples(call: Callable, trouble: Callable[[], None]) -> Callable:
@@ -67,9 +83,14 @@ def loading(call: Callable, inputs: list[tuple]) -> Step:
 
 def is_sampled() -> bool:
     """Whether this call belongs to a sample rather than to the warm-up."""
+    return is_called_by("take_sample")
+
+
+def is_called_by(name: str) -> bool:
+    """Whether a function of this name is under way."""
     frame = sys._getframe()
     while frame is not None:
-        if frame.f_code.co_name == "take_sample":
+        if frame.f_code.co_name == name:
             return True
         frame = frame.f_back
     return False
@@ -111,6 +132,38 @@ def writing(call: Callable, line: str) -> Callable:
         return call(inputs)
 
     return writes
+
+
+def saying(mode: str, message: dict) -> Callable:
+    """Makes calls that tell the parent something, `CELL` in it the cell's own name."""
+    return lambda call: after_some_samples(call, partial(tell, mode, json.dumps(message)))
+
+
+def tell(mode: str, text: str) -> None:
+    (cell,) = (c for g in job()["groups"] for c in g["cells"] if c["mode"] == mode)
+    with open(sys.argv[2], "w") as pipe:
+        pipe.write(text.replace("CELL", Cell.from_json(cell).id) + "\n")
+
+
+def job() -> dict:
+    return json.loads(Path(sys.argv[1]).read_text())
+
+
+def tearing(call: Callable) -> Callable:
+    """Cuts the file of its outputs, behind the back of numpy.savez."""
+    whole = np.savez
+
+    def torn(path: str, **values) -> None:
+        np.savez = whole
+        whole(path, **values)
+        Path(path).write_bytes(Path(path).read_bytes()[:100])
+
+    def calls(inputs: Arrays) -> Arrays:
+        if is_called_by("save_outputs"):
+            np.savez = torn
+        return call(inputs)
+
+    return calls
 
 
 def raising(call: Callable) -> Callable:
@@ -178,6 +231,18 @@ MISBEHAVIOUR = {
     "raises": raising,
     "rubbish": partial(writing, line="Compiling 3 kernels..."),
     "half-message": partial(writing, line='{"type": "cell"}'),
+    "nan-sample": saying("nan-sample", MEASURED | {"samples": [0.1, math.nan]}),
+    "infinite-sample": saying("infinite-sample", MEASURED | {"samples": [0.1, math.inf]}),
+    "zero-sample": saying("zero-sample", MEASURED | {"samples": [0.1, 0]}),
+    "negative-sample": saying("negative-sample", MEASURED | {"samples": [0.1, -0.1]}),
+    "no-fields": saying("no-fields", {"type": "cell", "cell": "CELL", "status": "measured"}),
+    "unknown-status": saying("unknown-status", {"type": "cell", "cell": "CELL", "status": "fine", "reason": "It is."}),
+    "no-reason": saying("no-reason", {"type": "cell", "cell": "CELL", "status": "error", "reason": None}),
+    "null-hello": saying("null-hello", {"type": "hello", "versions": None, "installed": None, "effective": None}),
+    "list-of-seconds": saying("list-of-seconds", {"type": "progress", "rounds": 1, "seconds": [1, 2]}),
+    "deep-message": lambda call: after_some_samples(call, partial(tell, "deep-message", DEEP)),
+    "twice": lambda call: after_some_samples(call, partial(tell, "twice", TWICE)),
+    "torn-outputs": tearing,
     "crash": crashing,
     "hang": hanging,
 }

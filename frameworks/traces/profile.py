@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from frameworks import attribution
 from frameworks.adapter import Step
-
-
-@dataclass(frozen=True)
-class Event:
-    """A kernel or operator at work: seconds from the trace's own zero. `lane` is a thread or a stream.
-
-    `operators` are those that the host launched it from, the outermost first, where the profiler tells.
-    """
-
-    name: str
-    start_s: float
-    duration_s: float
-    lane: Any = 0
-    operators: tuple[str, ...] = ()
-
-    @property
-    def end_s(self) -> float:
-        return self.start_s + self.duration_s
+from frameworks.traces import attribution
+from frameworks.traces.events import Event
 
 
 @dataclass(frozen=True)
@@ -44,9 +27,6 @@ class Profile:
     wall_s: float
     busy_s: float
     trace: str | None = None
-
-    def to_json(self) -> dict:
-        return asdict(self)
 
 
 class Profiler(Protocol):

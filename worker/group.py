@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 import workloads
 from frameworks.adapter import Capture, Step, Unsupported
-from frameworks.gpu_figures import PeakMemory
 from measurement.cells import Cell
+from measurement.protocol import GroupJob
 from measurement.sampling import Contender, first_call
-
-if TYPE_CHECKING:
-    from frameworks.worker import Worker
+from worker.gpu_figures import PeakMemory
+from worker.station import Station
 
 CALLS_TO_CAPTURE = 2
 
@@ -38,22 +36,22 @@ class Member:
 class GroupWork:
     """The modes of one group in a worker. `group` is an entry of the worker's job."""
 
-    def __init__(self, worker: Worker, group: dict):
-        self.worker, self.adapter, self.channel = worker, worker.adapter, worker.channel
+    def __init__(self, station: Station, group: GroupJob):
+        self.station, self.adapter, self.channel = station, station.adapter, station.channel
         self.group = group
         self.compilers: dict[str, dict] = {}  # their settings by cell
-        self.cells = [Cell.from_json(cell) for cell in group["cells"]]
+        self.cells = list(group.cells)
         self.workload = workloads.get(self.cells[0].workload, self.cells[0].pass_name)
 
     def weights(self) -> dict[str, np.ndarray]:
         """The canonical weights by name, mapped from their files."""
-        return {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group["weights"]).glob("*.npy"))}
+        return {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group.weights).glob("*.npy"))}
 
     def startable(self) -> list[Cell]:
         """The cells whose compiler is there, started; the others are reported. Before anything else of the group."""
         started = []
         for cell in self.cells:
-            with self.worker.reporting([cell]):
+            with self.station.reporting([cell]):
                 self.channel.phase(cell, "compiler start")
                 self.compilers[cell.id] = self.adapter.start_compiler(cell)
                 started.append(cell)
@@ -75,8 +73,8 @@ class GroupWork:
         prepare_s = time.perf_counter() - start
         load_s = self.loaded(cell, step)
         self.channel.phase(cell, "first call")
-        first_call(contender, self.worker.clocks)
-        graph = self.worker.description.mode(cell.mode).graph
+        first_call(contender, self.station.clocks)
+        graph = self.station.description.mode(cell.mode).graph
         for _ in range(CALLS_TO_CAPTURE):  # a CUDA graph is recorded after the first call
             if graph and not step.capture().whole:
                 self.adapter.synchronize(step())
@@ -105,7 +103,7 @@ class GroupWork:
         except KeyError as error:
             if error.args != (self.workload.family,):
                 raise
-            title = self.worker.description.title
+            title = self.station.description.title
             raise Unsupported(
                 f"{title} has no {cell.implementation} model of the family {self.workload.family}, although its "
                 "description names it."

@@ -10,12 +10,9 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from frameworks.traces.events import Event
 from measurement import kernels
-
-if TYPE_CHECKING:
-    from frameworks.profile import Event
 
 # The products of scores and values may have one product of a weight between them and the softmax: the projection of
 # the values, which needs neither. More of them say that the softmax is another one, as of a classifier.

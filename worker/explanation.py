@@ -8,19 +8,17 @@ import shutil
 import traceback
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 import frameworks
 from frameworks.adapter import Unsupported
-from frameworks.group import GroupWork, Member, load_inputs
-from frameworks.profile import Profile, Profiler
+from frameworks.traces.profile import Profile, Profiler
 from measurement.cells import Cell
 from measurement.profiles import EXPLAINED
+from measurement.protocol import Explained, GroupJob
 from measurement.sampling import take_rounds, time_calls
 from measurement.warm_up import warm_up
-
-if TYPE_CHECKING:
-    from frameworks.worker import Worker
+from worker.group import GroupWork, Member, load_inputs
+from worker.station import Station
 
 # Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
@@ -30,46 +28,52 @@ CALLS_BEFORE = 5  # where a mode is profiled before it is timed
 class Explanation(GroupWork):
     """The modes of one group, profiled one after the other."""
 
-    def __init__(self, worker: Worker, profiler: Profiler | None, group: dict):
-        super().__init__(worker, group)
-        self.profiler = profiler
+    def __init__(self, station: Station, profiler: Profiler | None, group: GroupJob, traces: Path):
+        super().__init__(station, group)
+        self._profiler, self.traces = profiler, traces
         self.profiles: dict[str, tuple[int, Profile]] = {}  # by cell: how many calls were profiled, and their profile
+
+    @property
+    def profiler(self) -> Profiler:
+        """The framework's profiler. Raises Unsupported where it has none here."""
+        if self._profiler is None:
+            raise Unsupported(f"{self.station.description.title} has no profiler here.")
+        return self._profiler
 
     def run(self) -> None:
         """Time the modes alternately and profile each; every cell ends in one message. Frees what the group held."""
         cells, members = self.startable(), []
-        weights, inputs = self.weights(), load_inputs(self.group["inputs"])
+        weights, inputs = self.weights(), load_inputs(self.group.inputs)
         for cell in cells:
-            with self.worker.reporting([cell]):
+            with self.station.reporting([cell]):
                 members.append(self.warm(cell, weights, inputs))
         self.sample(members)
         for member in members:
-            with self.worker.reporting([member.cell]):
+            with self.station.reporting([member.cell]):
                 self.explain(member)
         members.clear()
         self.adapter.release()
 
     def warm(self, cell: Cell, weights, inputs) -> Member:
         """One mode, built and warm. Raises Unsupported where the framework has no profiler here."""
-        if self.profiler is None:
-            raise Unsupported(f"{self.worker.description.title} has no profiler here.")
+        before_timing = self.profiler.before_timing
         member = self.first_called(cell, weights, inputs)
-        if self.profiler.before_timing:
-            time_calls(member.contender, CALLS_BEFORE, self.worker.clocks)
-            self.profile(member, time_calls(member.contender, CALLS_BEFORE, self.worker.clocks))
+        if before_timing:
+            time_calls(member.contender, CALLS_BEFORE, self.station.clocks)
+            self.profile(member, time_calls(member.contender, CALLS_BEFORE, self.station.clocks))
         self.channel.phase(cell, "warm-up")
-        warm_up(member.contender, EXPLAINED, self.worker.clocks)
+        warm_up(member.contender, EXPLAINED, self.station.clocks)
         return member
 
     def sample(self, members: list[Member]) -> None:
         """Time the modes in turn, before the profiler, which some frameworks do not take away without a trace."""
-        job, cells = self.worker.job, [member.cell for member in members]
+        job, cells = self.station.job, [member.cell for member in members]
         if not members:
             return
         self.channel.phase(cells[0], "sampling")
-        order = random.Random(f"{job['seed']}/{cells[0].group_id}")
-        with self.worker.reporting(cells) as trouble:
-            take_rounds([member.contender for member in members], EXPLAINED, self.worker.clocks, order)
+        order = random.Random(f"{job.seed}/{cells[0].group_id}")
+        with self.station.reporting(cells) as trouble:
+            take_rounds([member.contender for member in members], EXPLAINED, self.station.clocks, order)
         if trouble:
             members.clear()
 
@@ -81,16 +85,17 @@ class Explanation(GroupWork):
             self.profile(member, latency)
         calls, profile = self.profiles[cell.id]
         self.channel.send(
-            "cell", cell=cell.id, status="explained", latency_s=latency, samples_s=samples, calls=calls,
-            profile=profile.to_json(), backend=captured.backend, detail=captured.detail,
-            attention=self.attention(member),
+            Explained(
+                cell.id, latency_s=latency, samples_s=tuple(samples), calls=calls, **vars(profile),
+                backend=captured.backend, detail=captured.detail, attention=tuple(self.attention(member)),
+            )
         )  # fmt: skip
 
     def profile(self, member: Member, latency: float) -> None:
         """Profile calls that take about `latency` seconds each."""
         calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
         self.channel.phase(member.cell, "profile")
-        folder = Path(self.group["traces"]) / member.cell.mode
+        folder = self.traces / member.cell.mode
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         self.profiles[member.cell.id] = (
@@ -110,7 +115,7 @@ class Explanation(GroupWork):
         return calls
 
 
-def load_profiler(framework: str, dumps: str) -> Profiler | None:
+def load_profiler(framework: str, dumps: Path) -> Profiler | None:
     """The framework's profiler, made before anything is compiled; None where it has none."""
-    Path(dumps).mkdir(parents=True, exist_ok=True)
-    return frameworks.load_profiler(framework, Path(dumps))
+    dumps.mkdir(parents=True, exist_ok=True)
+    return frameworks.load_profiler(framework, dumps)

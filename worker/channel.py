@@ -9,6 +9,7 @@ import sys
 from frameworks import obstacles
 from frameworks.adapter import Unsupported
 from measurement.cells import Cell
+from measurement.protocol import REASON_CHARACTERS, Message, Phase
 
 MARKER_BYTES = 512
 # How frameworks, XLA, the allocators and CUDA's libraries say that memory ran out: in a message or as an error's name.
@@ -30,10 +31,11 @@ class Channel:
         self.prefix = ""  # before every cell's name
         self._marker = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
-    def send(self, kind: str, **message) -> None:
-        if message.get("cell"):
-            message["cell"] = self.prefix + message["cell"]
-        self._pipe.write(json.dumps({"type": kind, **message}) + "\n")
+    def send(self, message: Message) -> None:
+        data = message.to_json()
+        if data.get("cell"):
+            data["cell"] = self.prefix + data["cell"]
+        self._pipe.write(json.dumps(data) + "\n")
 
     def mark(self, cell_id: str) -> None:
         os.pwrite(self._marker, (self.prefix + cell_id).encode().ljust(MARKER_BYTES), 0)
@@ -41,7 +43,7 @@ class Channel:
     def phase(self, cell: Cell, phase: str) -> None:
         self.mark(cell.id)
         print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
-        self.send("phase", cell=cell.id, phase=phase)
+        self.send(Phase(cell.id, phase))
 
 
 def classify(error: Exception) -> tuple[str, str]:
@@ -49,7 +51,7 @@ def classify(error: Exception) -> tuple[str, str]:
     text = " ".join(str(error).split())
     reason = text if isinstance(error, (Unsupported, Untrustworthy)) else f"{type(error).__name__}: {text}"
     if isinstance(error, Unsupported):
-        return "unsupported", reason
+        return "unsupported", reason[:REASON_CHARACTERS] or "The framework does not say why."
     if obstacle := obstacles.from_words(text):
         return "unsupported", f"{obstacle} ({reason[:300]})"
     if isinstance(error, MemoryError) or any(sign in reason.lower() for sign in OUT_OF_MEMORY):

@@ -7,28 +7,28 @@ import time
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 import frameworks
-from frameworks import gpu_figures, program
+from frameworks import program
 from frameworks.adapter import Step
-from frameworks.channel import Untrustworthy
-from frameworks.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
 from measurement.controls import delayed, independent_timer
 from measurement.gpu import GpuMeter
 from measurement.host import loop_seconds
-from measurement.noise import NoiseMeter
+from measurement.noise import Noise, NoiseMeter
 from measurement.profiles import Profile
+from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
+from worker import gpu_figures
+from worker.channel import Untrustworthy
+from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
+from worker.station import Station
 from workloads.spec import sampled
-
-if TYPE_CHECKING:
-    from frameworks.worker import Worker
 
 PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
@@ -37,31 +37,32 @@ GPU_READING_SECONDS = 0.2
 class Contest(GroupWork):
     """The modes of one group, measured against each other."""
 
-    def __init__(self, worker: Worker, group: dict, profile: Profile, position: int, releases: bool):
-        super().__init__(worker, group)
+    def __init__(self, station: Station, group: GroupJob, profile: Profile, position: int, releases: bool):
+        super().__init__(station, group)
         self.profile, self.position, self.releases = profile, position, releases
         self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
 
     def run(self) -> None:
         """Measure every cell; each ends in one message. Frees what the group held."""
         cells, members = self.startable(), []
-        weights, inputs = self.weights(), load_inputs(self.group["inputs"])
+        weights, inputs = self.weights(), load_inputs(self.group.inputs)
         for cell in cells:
-            with self.worker.reporting([cell]):
+            with self.station.reporting([cell]):
                 members.append(self.prepare(cell, weights, inputs))
-        if self.worker.job["launch"] is None:  # a priming launch only fills the compile caches
+        if self.station.job.kind == PRIME:
             for member in members:
-                self.channel.send("cell", cell=member.cell.id, status="primed")
+                self.channel.send(Primed(member.cell.id))
             members.clear()
         for member in list(members):
             self.channel.phase(member.cell, "warm-up")
-            with self.worker.reporting([member.cell]) as trouble:
-                warm_up(member.contender, self.profile, self.worker.clocks)
+            with self.station.reporting([member.cell]) as trouble:
+                warm_up(member.contender, self.profile, self.station.clocks)
             if trouble:
                 members.remove(member)
-        members += [self.control(members, **entry) for entry in self.group["controls"]] if members else []
+        members += [self.control(members, control) for control in self.group.controls] if members else []
         noise = self.sample(members)
-        self.send_reports(members, noise)
+        if noise:
+            self.send_reports(members, noise)
         members.clear()
         if self.releases:
             self.channel.phase(self.cells[0], "release")
@@ -70,31 +71,31 @@ class Contest(GroupWork):
     def prepare(self, cell: Cell, weights, inputs) -> Member:
         """Build one mode, make its first call, and see to what must be known before it is timed."""
         member = self.first_called(cell, weights, inputs)
-        if self.group["controls"]:  # these wait for each call, so what they stand beside does as well
+        if self.group.controls:  # these wait for each call, so what they stand beside does as well
             member.contender.synchronize_each_call = True
         self.channel.phase(cell, "checks")
         member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
-    def control(self, members: list[Member], id: str, of: str, delay: float, own_timer: bool) -> Member:
-        """A second contender on the warm step of the cell `of`: the same, slower, or under another timer."""
-        origin = next(member for member in members if member.cell.id == of)
-        contender = replace(origin.contender, name=id)
-        if delay:
-            contender.step = delayed(origin.step, contender.synchronize, delay)
-        if own_timer:
+    def control(self, members: list[Member], control: Control) -> Member:
+        """A second contender on the warm step of a cell: the same, slower, or under another timer."""
+        origin = next(member for member in members if member.cell.id == control.of)
+        contender = replace(origin.contender, name=control.id)
+        if control.delay:
+            contender.step = delayed(origin.step, contender.synchronize, control.delay)
+        if control.own_timer:
             call = lambda: contender.synchronize(contender.step())  # noqa: E731
-            contender.timer = (frameworks.load_timer(self.worker.job["framework"]) or independent_timer)(call)
+            contender.timer = (frameworks.load_timer(self.station.job.framework) or independent_timer)(call)
         return replace(origin, contender=contender)
 
     def check_synchronization(self, member: Member) -> None:
         """Raise `Untrustworthy` if `synchronize` returns early; once per mode, which is what it could depend on."""
-        if member.cell.mode in self.worker.synchronizing:
+        if member.cell.mode in self.station.synchronizing:
             return
-        self.worker.synchronizing.add(member.cell.mode)
+        self.station.synchronizing.add(member.cell.mode)
         share = outstanding_share(
-            member.step, self.adapter.synchronize, self.adapter.to_numpy, self.worker.clocks.wall, time.sleep
+            member.step, self.adapter.synchronize, self.adapter.to_numpy, self.station.clocks.wall, time.sleep
         )
         if share > OUTSTANDING_SHARE:
             raise Untrustworthy(
@@ -102,7 +103,7 @@ class Contest(GroupWork):
                 "what would be timed is submitting the work, not doing it."
             )
 
-    def sample(self, members: list[Member]) -> dict:
+    def sample(self, members: list[Member]) -> Noise | None:
         """Sample the modes alternately. One that fails is reported and taken out of `members`; the rest begin anew."""
         last_progress = last_reading = time.perf_counter()
         device = self.cells[0].device
@@ -116,7 +117,7 @@ class Contest(GroupWork):
             if time.perf_counter() - last_progress >= PROGRESS_SECONDS:
                 last_progress = time.perf_counter()
                 seconds = {member.contender.name: member.contender.samples[-1] for member in members}
-                self.channel.send("progress", rounds=rounds, seconds=seconds)
+                self.channel.send(Progress(rounds, seconds))
 
         while members:
             by_name = {member.contender.name: member.cell for member in members}
@@ -127,38 +128,40 @@ class Contest(GroupWork):
                 self.channel.mark(at_work[0].id)
 
             self.channel.phase(at_work[0], "sampling")
-            job = self.worker.job
-            order = random.Random(f"{job['seed']}/{job['launch']}/{at_work[0].group_id}")
+            job = self.station.job
+            order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}")
             for member in members:
                 member.contender = replace(
                     member.contender, samples=[], single_calls=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
-            with self.worker.reporting(at_work):
-                meter = NoiseMeter(job.get("own_cpus"))
+            with self.station.reporting(at_work):
+                meter = NoiseMeter(job.own_cpus)
                 contenders = [member.contender for member in members]
-                clocks, control = self.worker.clocks, partial(loop_seconds, self.worker.clocks.wall)
+                clocks, control = self.station.clocks, partial(loop_seconds, self.station.clocks.wall)
                 self.host_loop = take_rounds(contenders, self.profile, clocks, order, on_round, on_sample, control)
-                return {**meter.stop().to_json(), "gpu": _state(gpu)}
+                return replace(meter.stop(), gpu=gpu.state() if gpu else None)
             members[:] = [member for member in members if member.cell is not at_work[0]]
-        return {}
+        return None
 
-    def send_reports(self, members: list[Member], noise: dict) -> None:
+    def send_reports(self, members: list[Member], noise: Noise) -> None:
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
-        reports = {}
+        reports: dict[str, Report] = {}
         for member in members:
-            with self.worker.reporting([member.cell]):
+            with self.station.reporting([member.cell]):
                 self.channel.phase(member.cell, "outputs")
                 reports[member.contender.name] = self.report(member, noise)
         reported = [member for member in members if member.contender.name in reports]
         for member in reported:  # after all reports, since modes may share compiled code
-            with self.worker.reporting([member.cell]) as trouble:
-                reports[member.contender.name] |= {"unseen": self.unseen(member)}
+            with self.station.reporting([member.cell]) as trouble:
+                name = member.contender.name
+                reports[name] = replace(reports[name], unseen=self.unseen(member))
             if trouble:
                 del reports[member.contender.name]
         for name, verdict in self.programs(reported).items():
-            reports.get(name, {}).update(verdict)
-        for cell_id, report in reports.items():
-            self.channel.send("cell", cell=cell_id, status="measured", **report)
+            if name in reports:
+                reports[name] = replace(reports[name], **verdict)
+        for report in reports.values():
+            self.channel.send(report)
 
     def programs(self, members: list[Member]) -> dict[str, dict]:
         """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
@@ -166,7 +169,7 @@ class Contest(GroupWork):
             return {}
         modes = [member for member in members if member.contender.name == member.cell.id]
         listed = {member.contender.name: self.listed(member) for member in modes}
-        graphs = [m for m in modes if self.worker.description.mode(m.cell.mode).graph]
+        graphs = [m for m in modes if self.station.description.mode(m.cell.mode).graph]
         eager = [listed[m.contender.name] for m in modes if m not in graphs]
         return {m.contender.name: program.verdict(eager, listed[m.contender.name]) for m in graphs}
 
@@ -182,82 +185,78 @@ class Contest(GroupWork):
             return operations or "the framework does not show its operators"
         return tuple(operations)
 
-    def report(self, member: Member, noise: dict) -> dict:
+    def report(self, member: Member, noise: Noise) -> Report:
         contender, captured = member.contender, member.step.capture()
         before, after = contender.compilations_before, captured.compilations
-        return {
-            "prepare_s": member.prepare_s,
-            "load_s": member.load_s,
-            "first_call_s": contender.first_call_s,
-            "warmup_calls": contender.warmup_calls,
-            "steady": contender.steady,
-            "calls_per_sample": contender.calls_per_sample,
-            "samples": contender.samples,
-            "host_loop_s": self.host_loop,
-            "single_calls_s": contender.single_calls,
-            "timed_s": contender.wall_seconds,
-            "cpu_per_wall": contender.cpu_per_wall,
-            "recompilations": None if before is None or after is None else after - before,
-            "capture": asdict(captured),
-            "compiler": self.compilers[member.cell.id],
-            "peak_memory_bytes": member.peak_bytes,
-            "noise": noise,
+        return Report(
+            cell=contender.name,
+            prepare_s=member.prepare_s,
+            load_s=member.load_s,
+            first_call_s=contender.first_call_s,
+            warmup_calls=contender.warmup_calls,
+            steady=contender.steady,
+            calls_per_sample=contender.calls_per_sample,
+            samples=tuple(contender.samples),
+            host_loop_s=tuple(self.host_loop),
+            single_calls_s=tuple(contender.single_calls),
+            timed_s=contender.wall_seconds,
+            cpu_per_wall=contender.cpu_per_wall,
+            recompilations=None if before is None or after is None else after - before,
+            capture=Captured(**asdict(captured)),
+            compiler=self.compilers[member.cell.id],
+            peak_memory_bytes=member.peak_bytes,
+            noise=noise,
             **self.beside(member),
-            "position": self.position,
-            "outputs": self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
-        }
+            position=self.position,
+            outputs=self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
+        )
 
     def beside(self, member: Member) -> dict:
         """Figures of a GPU that are taken apart from the samples, so that they disturb none."""
         if member.cell.device_kind == "cpu":
-            return {"latency_sync_s": None, "host_s": None, "device_s": None}
+            return {}
         self.channel.phase(member.cell, "device time")
         seconds = member.contender.samples[-1]
-        return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.worker.clocks)
+        return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.station.clocks)
 
     def save_outputs(self, step: Step) -> str:
         """Outputs of the first calls, as the steady mode computes them; returns the file's path."""
         step.rewind()
-        values = {}
+        values: dict[str, Any] = {}  # arrays by name
         for index in range(self.workload.parity_calls):
             output = step()
             self.adapter.synchronize(output)
             values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}
-        folder = Path(self.worker.job["outputs"])
+        folder = Path(self.station.job.folder) / OUTPUTS
         path = folder / f"{len(list(folder.iterdir()))}.npz"
         np.savez(path, **values)
         return str(path)
 
-    def unseen(self, member: Member) -> dict | None:
+    def unseen(self, member: Member) -> Unseen | None:
         """What the first call at another shape costs, once the mode is warm, and its latency from then on.
 
         None where none is asked for.
         """
-        asked = self.group["unseen"]
-        if not asked or member.contender.name != member.cell.id:
+        other = self.group.unseen
+        if not other or member.contender.name != member.cell.id:
             return None
-        path, length = asked["inputs"], asked["seq_len"]
         self.channel.phase(member.cell, "unseen shape")
-        step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(path)])
+        step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(other.inputs)])
         before = member.contender.compilations()
         contender = replace(member.contender, step=step)
         try:
-            first_call(contender, self.worker.clocks)
-            compiled = None if before is None else member.contender.compilations() - before
-            time_calls(contender, CALLS_TO_CAPTURE, self.worker.clocks)
-            steady = time_calls(contender, contender.calls_per_sample, self.worker.clocks)
+            first_call(contender, self.station.clocks)
+            after = member.contender.compilations()
+            compiled = None if before is None or after is None else after - before
+            time_calls(contender, CALLS_TO_CAPTURE, self.station.clocks)
+            steady = time_calls(contender, contender.calls_per_sample, self.station.clocks)
             outputs = self.save_outputs(step)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
-            return {"seq_len": length, "problem": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
-        return {
-            "seq_len": length,
-            "first_call_s": contender.first_call_s,
-            "latency_s": steady,
-            "compilations": compiled,
-            "outputs": outputs,
-        }
-
-
-def _state(gpu: GpuMeter | None) -> dict | None:
-    state = gpu.state() if gpu else None
-    return state.to_json() if state else None
+            return Unseen(other.seq_len, problem=" ".join(f"{type(error).__name__}: {error}".split())[:300])
+        return Unseen(
+            other.seq_len,
+            first_call_s=contender.first_call_s,
+            latency_s=steady,
+            compilations=compiled,
+            outputs=outputs,
+        )

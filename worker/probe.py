@@ -1,4 +1,4 @@
-"""What an installed framework can do here: `python -m frameworks.probe FRAMEWORK DEVICE RESULTS` writes JSON."""
+"""What an installed framework can do here: `python -m worker.probe FRAMEWORK DEVICE RESULTS` writes JSON."""
 
 from __future__ import annotations
 

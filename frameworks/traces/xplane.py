@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from frameworks import hlo
-from frameworks.profile import Event
+from frameworks.traces import hlo
+from frameworks.traces.events import Event
 
 CALLS = "calls"  # the annotation around the profiled calls
 _GPU, _STREAM = "/device:GPU", "Stream"

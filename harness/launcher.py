@@ -1,0 +1,91 @@
+"""Workers as a run starts them: the job, the process's environment and CPUs, and the messages that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import frameworks
+from frameworks import policies
+from harness.lanes import ALONE, Lane
+from harness.materials import Materials
+from harness.outcomes import Failure
+from harness.plan import Bundle, Group, at_unseen_length
+from harness.runs import Run
+from harness.sweep import Sweep
+from launchers import local
+from measurement.cells import Cell
+from measurement.machine import allotted_cpus, cpu_assignment
+from measurement.profiles import Profile
+from measurement.protocol import GroupJob, Job, OtherShape
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Starts workers for a run and hands on what they say."""
+
+    run: Run
+    sweep: Sweep
+    profile: Profile
+    interpreters: dict[tuple[str, str], Path | Failure]  # by framework and kind of device
+    materials: Callable[[Group], Materials]
+    timeout_s: float
+    lane: Lane = ALONE  # where its workers run
+
+    @property
+    def cache(self) -> Path:
+        """Where the workers of this lane keep compiled code."""
+        return self.run.folder / "launches" / ("cache" if self.lane.alone else f"cache-{self.lane.number}")
+
+    def obstacle(self, bundle: Bundle) -> Failure | None:
+        """Why there is no interpreter for a bundle; None where there is one."""
+        interpreter = self.interpreters[bundle.first.framework, bundle.first.device_kind]
+        return interpreter if isinstance(interpreter, Failure) else None
+
+    def start_of(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
+        """How a worker for cells like this one is started; its files go into `folder`."""
+        interpreter = self.interpreters[cell.framework, cell.device_kind]
+        if isinstance(interpreter, Failure):
+            raise local.WorkerFailure(interpreter.status, interpreter.reason)
+        description = frameworks.describe(cell.framework)
+        additions = description.environment(cell.threads, cell.device_kind)
+        policy = cell.framework, cell.device_kind, self.sweep.policies
+        additions |= policies.variables(*policy)
+        additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
+        additions |= self.lane.environment
+        return local.Launch(
+            interpreter=interpreter,
+            folder=folder,
+            environment=local.environment(additions),
+            cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
+            timeout_s=self.timeout_s,
+        )
+
+    def job(
+        self, kind: str, groups: Sequence[Group], folder: Path, number: int = 0, yardsticks: Sequence[Group] = ()
+    ) -> Job:
+        """What a worker is to do; `number` is that of the launch."""
+        own_cpus = self.lane.cpus or allotted_cpus()
+        return Job(
+            kind,
+            framework=groups[0].cells[0].framework,
+            groups=tuple(map(self._group_job, groups)),
+            profile=self.profile,
+            folder=str(folder),
+            seed=self.sweep.seed,
+            launch=number,
+            yardsticks=tuple(map(self._group_job, yardsticks)),
+            force=self.sweep.force,
+            own_cpus=tuple(own_cpus) if own_cpus else None,
+        )
+
+    def _group_job(self, group: Group) -> GroupJob:
+        data, length = self.materials(group), self.sweep.unseen_seq
+        other = at_unseen_length(group, length)
+        unseen = OtherShape(str(self.materials(other).inputs), length) if other and length else None
+        return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
+
+    def messages(self, start: local.Launch, job: Job) -> Iterator[dict]:
+        """What a worker says, as it says it. Raises WorkerFailure."""
+        yield from self.lane.messages(start, job.to_json())

@@ -1,0 +1,101 @@
+"""From outcomes to records: whether outputs are right, how fast the machine is, and a row a cell, on disk."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
+
+import workloads
+from harness import assemble, yardsticks
+from harness.comparison import References
+from harness.lanes import Lane
+from harness.materials import Materials
+from harness.outcomes import Context, Failure, Outcome
+from harness.plan import Group, Plan, baseline_of
+from harness.runs import Run, utc_now
+from measurement.cells import YARDSTICK_PREFIX, Cell
+from measurement.peaks import Peaks
+
+PEAKS = "peaks.json"
+
+
+class RecordDisplay(Protocol):
+    """Whom the recorder tells of finished cells."""
+
+    def record(self, record: dict) -> None: ...
+
+
+@dataclass
+class Recorder:
+    """Judges what was measured and writes a record for every cell, once."""
+
+    run: Run
+    context: Context
+    display: RecordDisplay
+    materials: Callable[[Group], Materials]
+    unseen_seq: int | None = None
+    with_peaks: bool = True
+    peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
+    references: References = field(init=False)
+    written: set[Group] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.references = References(self.run)
+        self.peaks |= {name: Peaks(**values) for name, values in self.run.read(PEAKS).items()}
+
+    def in_lane(self, lane: Lane) -> Recorder:
+        """This one for the cells of a lane; what several lanes know, they share."""
+        its = copy.copy(self)
+        its.context = replace(self.context, side_by_side=lane.of, served_by=lane.served_by())
+        return its
+
+    def write_impossible(self, plan: Plan, finished: frozenset[str], weights: str) -> None:
+        """The records of the cells that were known beforehand to be impossible."""
+        for cell in plan.cells:
+            if cell.id in plan.impossible and cell.id not in finished:
+                outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
+                self._write([outcome], {}, weights)
+
+    def finish(self, group: Group, outcomes: dict[str, Outcome]) -> None:
+        """Write the records of a group, once."""
+        if group in self.written:
+            return
+        self.written.add(group)
+        try:
+            self.references.check(group, outcomes, self.materials, self.unseen_seq)
+        except OSError:  # a disk that is full or gone is the run's trouble
+            raise
+        except Exception as error:  # one group's trouble is not the run's
+            for cell in group.cells:
+                outcomes[cell.id].failure = outcomes[cell.id].failure or Failure.over(error)
+        lacking = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
+        self._write(lacking, outcomes, self.materials(group).weights_name)
+
+    def _write(self, lacking: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
+        for outcome in lacking:
+            baseline = outcomes.get(baseline_of(outcome.cell).id)
+            if baseline is not None and not (baseline.comparable and outcome.comparable):
+                baseline = None
+            workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
+            peaks = self.peaks.get(yardsticks.key(outcome.cell))
+            try:
+                row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
+            except ArithmeticError as error:  # figures that are numbers and no measurement
+                outcome.failure = Failure.over(error)
+                row = assemble.record(outcome, None, workload, weights, peaks, self.context)
+            self.run.append_record(row)
+            self.display.record(row)
+
+    def yardsticks(self, cell: Cell) -> tuple[Group, ...]:
+        """The yardsticks that a launch has to measure as well: those of its kind, if no launch of the run has yet."""
+        return () if not self.with_peaks or yardsticks.key(cell) in self.peaks else yardsticks.groups_for(cell)
+
+    def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
+        """Keep the peaks that a launch measured, also for a resumed run."""
+        measured = [outcomes[YARDSTICK_PREFIX + group.cells[0].id] for group in groups]
+        peaks = yardsticks.peaks_from(measured) if measured else None
+        if peaks and yardsticks.key(cell) not in self.peaks:  # else another lane was faster: one peak for all records
+            self.peaks[yardsticks.key(cell)] = peaks
+            self.run.write(PEAKS, {name: asdict(peaks) for name, peaks in self.peaks.items()})

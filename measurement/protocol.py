@@ -1,0 +1,278 @@
+"""What a worker and its parent tell each other: one job to the worker, messages from it, each a line of JSON.
+
+Which kind a job or a message is stands in a field of it. Messages come from processes in which a framework may have
+broken anything, so each is checked when it is read: whatever does not fit is one ProtocolError.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+from measurement.cells import Cell
+from measurement.checked import Count, Duration, Misfit, Positive, data_of, read, shorter_than
+from measurement.noise import Noise
+from measurement.profiles import Profile
+
+MEASURE, PRIME, EXPLAIN = "measure", "prime", "explain"  # kinds of a job; a priming one only fills compile caches
+# Files and folders in the folder of a job.
+MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
+REASON_CHARACTERS = 2000
+FAILURES = ("unsupported", "oom", "error")  # as workers tell them; `crash` and `timeout` are the parent's to tell
+
+Reason = Annotated[str, shorter_than(REASON_CHARACTERS + 1)]
+Status = Annotated[str, lambda status: None if status in FAILURES else f"{status[:40]!r} is not known"]
+Samples = Annotated[tuple[Positive, ...], lambda samples: None if samples else "holds none"]
+
+
+class ProtocolError(Exception):
+    """A message that does not fit; `cell` is the one that it is about, None where it names none."""
+
+    def __init__(self, reason: str, cell: str | None = None):
+        super().__init__(reason)
+        self.cell = cell
+
+
+@dataclass(frozen=True)
+class Control:
+    """A second contender for a cell's own step, for self-checks: the same again, slower, or under another timer."""
+
+    id: str
+    of: str  # a cell's id
+    delay: float = 0.0  # share of the call's time
+    own_timer: bool = False
+
+
+@dataclass(frozen=True)
+class OtherShape:
+    """Inputs at a sequence length that a warm mode has not seen, as a file."""
+
+    inputs: str
+    seq_len: int
+
+
+@dataclass(frozen=True)
+class GroupJob:
+    """Cells that are measured alternately, with the folder of their weights and the file of their inputs."""
+
+    cells: tuple[Cell, ...]
+    weights: str
+    inputs: str
+    controls: tuple[Control, ...] = ()
+    unseen: OtherShape | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a worker is to do. `folder` is where its files go."""
+
+    kind: str
+    framework: str
+    groups: tuple[GroupJob, ...]
+    profile: Profile
+    folder: str
+    seed: int
+    launch: int = 0
+    yardsticks: tuple[GroupJob, ...] = ()
+    force: bool = False
+    own_cpus: tuple[int, ...] | None = None
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every cell, yardsticks apart, in the order of measuring."""
+        return [cell for group in self.groups for cell in group.cells]
+
+    def to_json(self) -> dict:
+        """The job as JSON-ready data; `from_json` reads it back."""
+        return data_of(self)
+
+    @classmethod
+    def from_json(cls, data: dict) -> Job:
+        """Read what `to_json` wrote. Raises Misfit."""
+        return read(cls, data)
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a worker. `TYPE` tells which, and of those that end a cell also the status."""
+
+    TYPE: ClassVar[str]
+
+    def to_json(self) -> dict:
+        """The message as JSON-ready data; `message` reads it back."""
+        return {"type": self.TYPE, **data_of(self)}
+
+
+@dataclass(frozen=True)
+class Phase(Message):
+    """The worker begins something, for a cell or for all."""
+
+    TYPE = "phase"
+    cell: str | None
+    phase: str
+
+
+@dataclass(frozen=True)
+class Progress(Message):
+    """Rounds taken so far, and the last sample of each mode, in seconds by cell."""
+
+    TYPE = "progress"
+    rounds: Count
+    seconds: dict[str, Positive]
+
+
+@dataclass(frozen=True)
+class Done(Message):
+    """The worker did all of its job."""
+
+    TYPE = "done"
+
+
+@dataclass(frozen=True)
+class Readback:
+    """What took effect, as `frameworks.adapter.Effective`."""
+
+    threads: int | None = None
+    device_name: str | None = None
+    tf32: bool | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hello(Message):
+    """The framework is there and configured. `canary` is what it computes wrongly, where that was forced."""
+
+    TYPE = "hello"
+    versions: dict[str, str]
+    effective: Readback
+    installed: dict[str, str] = field(default_factory=dict)
+    canary: str | None = None
+
+    @classmethod
+    def from_json(cls, data: dict) -> Hello:
+        """Read what `to_json` wrote. Raises Misfit."""
+        return read(cls, data)
+
+
+@dataclass(frozen=True)
+class Ended(Message):
+    """The worker is done with a cell; `status` tells how."""
+
+    TYPE = "cell"
+    cell: str
+
+
+@dataclass(frozen=True)
+class Failed(Ended):
+    """A cell that has no figures."""
+
+    status: Status
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Primed(Ended):
+    """A cell whose code is compiled, in a job that measures nothing."""
+
+    status: str = "primed"
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What graph capture did, as `frameworks.adapter.Capture`."""
+
+    whole: bool
+    graphs: int | None = None
+    graph_breaks: int | None = None
+    compilations: int | None = None
+    backend: str | None = None
+    detail: str = ""
+    loaded: bool | None = None
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A warm mode's answer to another sequence length; `problem` says why it has no figures there."""
+
+    seq_len: int
+    problem: str | None = None
+    first_call_s: Duration | None = None
+    latency_s: Positive | None = None
+    compilations: int | None = None
+    outputs: str | None = None
+
+
+@dataclass(frozen=True)
+class Report(Ended):
+    """What one launch measured of a cell. `samples` are seconds per call, a value a round."""
+
+    samples: Samples
+    prepare_s: Duration
+    first_call_s: Duration
+    timed_s: Duration
+    warmup_calls: Count
+    calls_per_sample: Annotated[int, lambda calls: None if calls > 0 else "is below 1"]
+    steady: bool | None
+    capture: Captured
+    noise: Noise
+    position: Count  # among the groups of its worker, from 1; 0 is a yardstick
+    host_loop_s: tuple[Positive, ...] = ()
+    single_calls_s: tuple[Positive, ...] = ()
+    cpu_per_wall: Duration | None = None
+    recompilations: int | None = None
+    compiler: dict[str, Any] = field(default_factory=dict)
+    peak_memory_bytes: int | None = None
+    latency_sync_s: Positive | None = None
+    host_s: Duration | None = None
+    device_s: Duration | None = None
+    outputs: str | None = None  # the file that holds those of the first calls
+    unseen: Unseen | None = None
+    program: str | None = None
+    program_difference: str | None = None
+    load_s: Duration | None = None
+    status: str = "measured"
+    launch: int = 0  # this and the next are the parent's to say
+    worker: str = ""
+
+    @classmethod
+    def from_json(cls, data: dict) -> Report:
+        """Read what `to_json` wrote. Raises Misfit."""
+        return read(cls, data)
+
+
+@dataclass(frozen=True)
+class Explained(Ended):
+    """A profile of a cell: for every kernel its name, seconds and times a call, and operator."""
+
+    latency_s: Positive
+    samples_s: Samples
+    calls: Annotated[int, lambda calls: None if calls > 0 else "is below 1"]
+    kernels: tuple[tuple[str, Duration, Duration, str], ...]
+    wall_s: Positive
+    busy_s: Duration
+    trace: str | None = None
+    backend: str | None = None
+    detail: str = ""
+    attention: tuple[dict[str, Any], ...] = ()
+    status: str = "explained"
+
+
+_ENDED: dict[str, type[Ended]] = {"measured": Report, "primed": Primed, "explained": Explained}
+_KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Phase, Progress, Hello, Done, Ended)}
+
+
+def message(data: dict) -> Message:
+    """The message that a line of a worker holds. Raises ProtocolError."""
+    cell = data.get("cell") if isinstance(data.get("cell"), str) else None
+    kind = _KINDS.get(str(data.get("type")))
+    if kind is Ended:
+        kind = _ENDED.get(str(data.get("status")), Failed)
+    if kind is None:
+        raise ProtocolError(f"The worker sent a message of no known kind, {str(data.get('type'))[:40]!r}.", cell)
+    try:
+        return read(kind, data)
+    except Misfit as misfit:
+        raise ProtocolError(
+            f"The worker sent a {kind.__name__.lower()} message that does not fit: {misfit}.", cell
+        ) from None

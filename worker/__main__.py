@@ -1,0 +1,68 @@
+"""A worker: one fresh process that measures a list of groups. Run as `python -m worker JOB RESULTS`.
+
+JOB is a JSON file. One JSON message a line goes to RESULTS (a pipe), never to stdout: frameworks print what they like.
+Threads and caches are in the environment before the process starts; see `launchers`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from measurement.cells import YARDSTICK_PREFIX, Cell
+from measurement.profiles import YARDSTICK
+from measurement.protocol import DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase
+from worker.channel import Channel
+from worker.contest import Contest
+from worker.explanation import Explanation, load_profiler
+from worker.station import Station
+
+
+def work(station: Station) -> None:
+    """Do the job's groups one after the other; each cell is reported as soon as its group is done."""
+    cells = station.job.cells
+    station.channel.send(Phase(None, "import"))
+    with station.reporting(cells) as trouble:
+        station.start(cells[0])
+    if trouble:
+        return
+    (explain if station.job.kind == EXPLAIN else measure)(station, cells)
+    station.channel.send(Done())
+
+
+def measure(station: Station, cells: list[Cell]) -> None:
+    """Time the groups, then the yardsticks."""
+    job = station.job
+    for position, group in enumerate(job.groups, start=1):
+        # Small yardsticks need no room on a CPU, and after them the process ends.
+        releases = position < len(job.groups) or cells[0].device_kind == "gpu"
+        Contest(station, group, job.profile, position, releases).run()
+    # Last, so that the yardstick disturbs nothing that is measured by it.
+    station.channel.prefix = YARDSTICK_PREFIX
+    for group in job.yardsticks:
+        Contest(station, group, YARDSTICK, position=0, releases=False).run()
+
+
+def explain(station: Station, cells: list[Cell]) -> None:
+    """Profile the groups instead of timing them."""
+    job, folder = station.job, Path(station.job.folder)
+    with station.reporting(cells) as trouble:
+        profiler = load_profiler(job.framework, folder / DUMPS)
+    for index, group in enumerate([] if trouble else job.groups):
+        Explanation(station, profiler, group, folder / TRACES / str(index)).run()
+
+
+def main() -> None:
+    job_path, results = sys.argv[1:3]
+    job = Job.from_json(json.loads(Path(job_path).read_text()))
+    work(Station(job, Channel(results, str(Path(job.folder) / MARKER))))
+    # All is written; taking a framework down in good order can last for seconds.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

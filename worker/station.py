@@ -1,0 +1,76 @@
+"""Where a worker's cells are measured: the framework, loaded and checked, the clocks, and how failures are reported."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
+
+import frameworks
+from frameworks import canary
+from frameworks.adapter import Adapter, Effective, Unsupported
+from measurement.cells import Cell
+from measurement.protocol import Failed, Hello, Job, Readback
+from measurement.sampling import Clocks
+from worker.channel import Channel, classify
+
+
+class Station:
+    """What all groups of a job have in common. `start` comes first; it is for the caller to be `reporting` then."""
+
+    def __init__(self, job: Job, channel: Channel):
+        self.job, self.channel = job, channel
+        self.clocks = Clocks()
+        self.description = frameworks.describe(job.framework)
+        self.adapter: Adapter
+        self.effective: Effective
+        self.synchronizing: set[str] = set()  # modes whose calls were seen to be done when synchronized
+        self.sound = False  # the device computed what it should when the process started
+
+    def start(self, cell: Cell) -> None:
+        """Import the framework, check the device, and configure the process, which every cell of a job shares."""
+        self.adapter = frameworks.load_adapter(self.job.framework)
+        reason = self.adapter.obstacle(cell.device)
+        if reason:
+            raise Unsupported(reason)
+        wrong = canary.obstacle(self.adapter, cell.device)
+        if wrong and not self.job.force:
+            raise Unsupported(f"{wrong}. Measure all the same with --force.")
+        self.effective = self.adapter.configure(cell)
+        if self.effective.threads not in (None, cell.threads):
+            raise Unsupported(
+                f"{self.description.title} was told to use {cell.threads} intra-op threads and says that it uses "
+                f"{self.effective.threads}: the cell would not be what its name says."
+            )
+        self.sound = wrong is None
+        versions, readback = frameworks.versions(self.job.framework), Readback(**asdict(self.effective))
+        self.channel.send(Hello(versions, readback, frameworks.installed(), wrong))
+
+    @contextlib.contextmanager
+    def reporting(self, cells: list[Cell]) -> Iterator[list[str]]:
+        """Turn an exception into the records of `cells`; the yielded list holds the status if that happened.
+
+        An exception that leaves the device unusable, as an illegal access does on a GPU, ends the process: the parent
+        starts a new one for the cells that are left.
+        """
+        trouble: list[str] = []
+        try:
+            yield trouble
+        except Exception as error:
+            if not isinstance(error, Unsupported):
+                traceback.print_exc()
+            status, reason = classify(error)
+            trouble.append(status)
+            for cell in cells:
+                self.channel.send(Failed(cell.id, status, reason))
+            if status != "unsupported" and self.sound and not self.still_works(cells[0].device):
+                sys.exit(f"{cells[0].device} now computes wrongly or not at all: the next cells need a new process.")
+
+    def still_works(self, device: str) -> bool:
+        """Whether the device, which did so at the start, still computes what it should."""
+        try:
+            return canary.obstacle(self.adapter, device) is None
+        except Exception:
+            return False
