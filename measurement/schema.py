@@ -24,8 +24,8 @@ STATUSES = {
     "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason tells why",
     "oom": "the device or the machine ran out of memory",
     "timeout": "a step of the cell lasted longer than --timeout and its worker was stopped",
-    "crash": "the worker died or broke its protocol",
-    "error": "the framework raised an exception",
+    "crash": "the worker died, or wrote what is no message",
+    "error": "the framework raised an exception, or its worker reported what cannot be",
 }
 MEASURED = ("ok", "noisy", "disturbed")
 # What `ratio_status` and `latency_status` say of one figure; empty where the cell has no such figure.
