@@ -1,23 +1,28 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse bench explain reproduce report compare gather selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse bench explain reproduce report compare gather site selfcheck list test lint lock clean
+.PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
 DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
 PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a-z-' '\nA-Z_'))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
-         PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY
+         PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
 OTHERS := TABLE FROM RUN A B MAX_SLOWDOWN
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 unexport $(FLAGS) $(OTHERS) $(SWITCHES)
 # A misspelt variable would be ignored, and something else measured than was asked for.
 KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE REPEATS LOAD SHELL
 GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
-$(if $(filter-out $(KNOWN),$(GIVEN)),$(error There is no variable $(filter-out $(KNOWN),$(GIVEN)); `make` lists them))
-
+UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
 BOOTSTRAP_PYTHON ?= python3
+NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
+           print(f"did you mean {near[0]}?" if near else "`make` lists them")
+$(if $(UNKNOWN),$(error There is no variable $(UNKNOWN); \
+    $(shell $(BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$(shell echo '$(firstword $(UNKNOWN))' | tr a-z A-Z)' $(KNOWN) || echo '`make` lists them')))
+
 RUNNER := .venvs/runner/bin/python
 
 lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
@@ -30,28 +35,52 @@ named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
 
+# What is no target is answered with the nearest one.
+.DEFAULT:
+	@echo "There is no target $@; $$($(BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$@' $(TARGETS))" >&2; exit 2
+
+define HELP
+First: make bench FRAMEWORK=torch WORKLOAD=mlp sets up, measures, prints a table: two minutes
+Then:  make report                             the page; `make bench` alone measures all frameworks
+
+Measure
+  make bench [FRAMEWORK=paddle] [DEVICE=gpu]   eager against graph modes; DRY_RUN=1 prints the plan
+  make bench PRESET=service-bert               a question asked often; `make list` has them
+  make explain [MODE=eager,graph]              profile a call in each mode: where the time goes
+  make reproduce [TABLE=paddle-bert]           a published table again; alone: what there is
+  make selfcheck [FRAMEWORK=jax]               is this machine fit? REPEATS=n, LOAD=n
+Read
+  make report [RUN=newest] [FRAMEWORK=jax]     table, report.md, report.html; ACROSS=1: all machines
+  make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
+  make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
+  make site [OUT=site]                         the published runs as pages for a static host
+  make list [FRAMEWORK=jax] [WORKLOAD=mlp]     workloads, presets, modes, and what runs here
+Maintain
+  make setup [FRAMEWORK=torch] [DEVICE=gpu]    make the environments, all frameworks unless named
+  make wheelhouse [FRAMEWORK=jax] [OUT=FOLDER] collect packages for a machine without internet
+  make test [FRAMEWORK=jax] | lint             the tests, all unless named; ruff, mypy
+  make lock [FRAMEWORK=jax] [UPGRADE=1]        compile the lock files, all unless named
+  make clean                                   remove environments and caches, never results
+
+What is measured; lists are BATCH=1,2,4, ranges SEQ=32..512 (doubling) or SEQ=32..512..32 (steps)
+  FRAMEWORK=torch,paddle,tensorflow,jax  WORKLOAD=bert-base,mlp,…  IMPL=library|plain
+  PASS=inference|training  MODE=eager,graph|all|<mode>  DEVICE=cpu|gpu|gpu:1|gpu:all
+  DTYPE=fp32|bf16|fp16|tf32  THREADS=1,2
+  of each workload by `make list`: BATCH SEQ MASK=none|full|padded ATTENTION=fused|explicit WIDTH …
+  SHAPES=static|dynamic  UNSEEN_SEQ=N  WEIGHTS=FOLDER  SEED=0  POLICY=users  FILTER=text
+How
+  PROFILE=quick|standard|rigorous  BUDGET=SECONDS  TIMEOUT=900  COMPILE_CACHE=cold|warm  ISOLATE=1
+  SWEEP=FILE.toml  PRESET=name  OUT=FOLDER  RESUME=newest  DRY_RUN=1  FORCE=1
+Where
+  PYTHON=/path/to/python        measure this interpreter instead of the environment made here
+  BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)
+  WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index
+  PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)
+endef
+
 help:
-	@echo 'make setup [FRAMEWORK=torch] [DEVICE=gpu]   make the environments, all frameworks unless named'
-	@echo 'make wheelhouse [FRAMEWORK=jax] [OUT=FOLDER] collect the packages for a machine without internet'
-	@echo 'make bench [FRAMEWORK=paddle] [DEVICE=gpu]  measure; DRY_RUN=1 prints the plan'
-	@echo 'make explain [MODE=eager,graph]             profile a call in each mode: where the time goes, what differs'
-	@echo 'make reproduce [TABLE=paddle-bert]          a published table again, beside its figures; alone: what there is'
-	@echo 'make report [RUN=newest] [FRAMEWORK=jax]   what runs have found: a table, report.md, report.html'
-	@echo 'make compare A=<run> B=<run>               faster, slower or the same, cell by cell; MAX_SLOWDOWN=5%'
-	@echo 'make gather RUN=<run>,<run>                runs of several machines in one CSV'
-	@echo 'make selfcheck [FRAMEWORK=jax]             is this machine fit for measuring?'
-	@echo 'make list                                  frameworks, workloads and modes, and what runs here'
-	@echo 'make test [FRAMEWORK=jax] | lint            the tests, all unless named; ruff, mypy'
-	@echo 'make lock [FRAMEWORK=jax] [UPGRADE=1]       compile the lock files, all unless named'
-	@echo 'make clean                                 remove environments and caches, never results'
-	@echo
-	@echo 'Variables of bench: $(strip $(FLAGS) $(filter-out ACROSS,$(SWITCHES)))' | fold -s -w 100
-	@echo
-	@echo 'DEVICE=gpu:all                measure side by side, a launch on each GPU with CPU cores of its own'
-	@echo 'PYTHON=/path/to/python        measure this interpreter instead of the environment made here'
-	@echo 'BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)'
-	@echo 'WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index'
-	@echo 'PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)'
+	$(info $(HELP))
+	@:
 
 setup: $(RUNNER)
 	@$(RUNNER) runner.py setup $(call flags,FRAMEWORK DEVICE)
@@ -78,11 +107,14 @@ compare: $(RUNNER)
 gather: $(RUNNER)
 	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
 
+site: $(RUNNER)
+	@$(RUNNER) runner.py site $(call flags,OUT)
+
 selfcheck: $(RUNNER)
 	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
 
 list: $(RUNNER)
-	@$(RUNNER) runner.py list $(call flags,PYTHON)
+	@$(RUNNER) runner.py list $(call flags,FRAMEWORK WORKLOAD PYTHON)
 
 # With FRAMEWORK only its environment is made, and only tests that are about it run.
 test: $(RUNNER)

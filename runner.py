@@ -22,7 +22,7 @@ def list_everything(arguments: argparse.Namespace) -> int:
     """Print frameworks, modes and workloads, and what this machine can run."""
     from harness.inventory import show
 
-    return show(arguments.python)
+    return show(arguments)
 
 
 def selfcheck(arguments: argparse.Namespace) -> int:
@@ -68,6 +68,13 @@ def gather(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def site(arguments: argparse.Namespace) -> int:
+    """Write the published runs as a folder of pages that any static host serves."""
+    from harness.site import site as run
+
+    return run(arguments)
+
+
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
     from harness.bench import set_up
@@ -97,6 +104,7 @@ def add_axes(command: argparse.ArgumentParser) -> None:
         help="settings as users have them: users, or frameworks/policies.py's choices",
     )
     command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
+    command.add_argument("--preset", metavar="NAME", help="a sweep file of the suite's own; `list` has their names")
     command.add_argument(
         "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"
     )
@@ -137,6 +145,10 @@ def add_readers(commands) -> None:
     command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
     command.set_defaults(run=compare)
 
+    command = commands.add_parser("site", help="the published runs as pages", description=site.__doc__)
+    command.add_argument("--out", metavar="FOLDER", default="site", help="where the pages go (default: site)")
+    command.set_defaults(run=site)
+
     command = commands.add_parser("gather", help="several runs in one CSV", description=gather.__doc__)
     command.add_argument("runs", nargs="*", metavar="RUN", help=f"{what}; or A,B")
     command.add_argument("--out", metavar="FILE", help="the CSV (default: results/runs/gathered.csv)")
@@ -172,6 +184,8 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=explain, resume=None)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")
+    for name in ("framework", "workload"):
+        command.add_argument(f"--{name}", metavar="A,B", help="only these")
     command.add_argument("--python", help="ask this interpreter instead of the locked environments")
     command.set_defaults(run=list_everything)
 

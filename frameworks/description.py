@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 class Mode:
     """A way to execute a model: a graph, or the baseline that graphs are compared with, of which there is one.
 
-    `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`. A graph mode that does not fuse
-    runs eager's kernels and moves as many bytes as they do.
+    A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
+    for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing.
     """
 
     name: str
@@ -21,6 +21,8 @@ class Mode:
     passes: tuple[str, ...] = ("inference", "training")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
     cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
+    call: str = ""
+    deployed: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Framework:
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
     modules: tuple[str, ...] = ()
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
+    colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     @property

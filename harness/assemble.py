@@ -9,7 +9,7 @@ from statistics import median
 import frameworks
 from frameworks import policies
 from harness import judgement
-from harness.costs import cost_of, moved_bytes
+from harness.costs import cost_of, moved_bytes, tokens_of
 from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
 from harness.runs import parameters_text
@@ -108,6 +108,7 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "compile_cache": context.compile_cache,
         "shapes": cell.shapes,
         "flops": cost.flops,
+        **tokens_of(cell),
         "flops_by_class": parameters_text({o.operator_class: o.flops for o in cost.operators}),
         "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
         "bytes": cost.compulsory_bytes,
@@ -220,11 +221,12 @@ def _sum_of(outcome: Outcome, name: str) -> int | None:
 def _rates(outcome: Outcome, workload, row: dict) -> dict:
     shape = dict(outcome.cell.parameters)
     seconds = row["latency_ms_median"] / 1e3
-    tokens = workload.tokens_per_call(shape)
+    tokens = row["tokens_per_call"]
     memory = [r.peak_memory_bytes for r in outcome.reports if r.peak_memory_bytes is not None]
     return {
         "items_per_s": workload.items_per_call(shape) / seconds,
         "tokens_per_s": tokens / seconds if tokens else None,
+        "real_tokens_per_s": row["real_tokens_per_call"] / seconds if tokens else None,
         "achieved_tflops": row["flops"] / seconds / 1e12,
         "peak_memory_mb": max(memory) / 1e6 if memory else None,
     }

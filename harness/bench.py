@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from rich.console import Console
 
-from harness import environments, recordfile, runs, sweep, yardsticks
+from harness import environments, modes, recordfile, runs, sweep, yardsticks
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
 from harness.progress import Bar
 from harness.recorder import Recorder
-from reports import terminal
+from reports import terminal, verdict, write
+from reports.points import Points
 
 INTERRUPTED = 130
 
@@ -48,7 +50,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     """Run the plan under a progress bar; Ctrl-C keeps what is finished."""
     console, cells = campaign.console, campaign.plan.cells
     try:
-        with Bar(console, len(cells) - len(campaign.finished), campaign.estimates) as bar:
+        with Bar(console, cells, campaign.estimates, finished=campaign.finished) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(campaign.launcher(run), recorder, bar, campaign.ledger)
             executor.execute(campaign.plan, campaign.finished)
@@ -56,15 +58,28 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
         run.write_csv()
         done = len(run.records())
         console.print(f"Stopped. {done} of {len(cells)} cells are kept in {run.folder}.", soft_wrap=True)
-        name = run.id if run.folder.parent == runs.RUNS else run.folder  # only names in results/runs are found by name
-        again = campaign.request.again or f"make bench RESUME={name}"
+        again = campaign.request.again or f"make bench RESUME={name_of(run)}"
         console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     run.compress_samples()
     terminal.summary(run.records(), console)
+    write.answer(verdict.of(Points(run.records()), modes.words()), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
+    if not campaign.request.again:
+        console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def name_of(run: runs.Run) -> str:
+    """What finds the run on a command line: its name in results/runs, else its folder, quoted for a shell."""
+    return shlex.quote(run.id if run.folder.parent == runs.RUNS else str(run.folder))
+
+
+def next_steps(run: runs.Run) -> str:
+    """What one does after a run, to be pasted."""
+    mine = "" if run.folder.parent == runs.RUNS else f" RUN={name_of(run)}"
+    return f"make report{mine} · make compare A={name_of(run)} B=newest"
 
 
 def set_up(arguments: argparse.Namespace) -> int:

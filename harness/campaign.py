@@ -68,6 +68,8 @@ class Campaign:
     @classmethod
     def of(cls, request: Request, console: Console) -> Campaign:
         """Resolve and plan what is asked for, or what a run lacks. Raises UsageError."""
+        if request.timeout <= 0:
+            raise UsageError(f"TIMEOUT is a number of seconds above 0, not {request.timeout:g}.")
         resumed = runs.Run.open(request.resume) if request.resume is not None else None
         given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
         resolved = sweep.resolve(given)
@@ -105,12 +107,11 @@ class Campaign:
 
     def show(self) -> int:
         """Print what would be measured; the exit code of a dry run."""
-        return show_plan(self.plan, self.estimates, self.finished, self.console)
+        show_plan(self.plan, self.estimates, self.finished, self.console)
+        return warn(self)
 
     def prepare(self, *others: Iterable[Group]) -> None:
         """Make the environments, and the materials of the plan's groups and of `others`. Raises UsageError."""
-        if self.request.timeout <= 0:
-            raise UsageError(f"TIMEOUT is a number of seconds above 0, not {self.request.timeout:g}.")
         self.interpreters = prepare_environments(self.plan, self.python, self.console)
         self.ledger = Ledger()  # which books no time of environments
         self.make([*self.groups, *self.unseen])
@@ -176,7 +177,7 @@ def hold_to(begun: dict, changed: list[str], name: str, python: str | None) -> s
 
 def asked_for(arguments: argparse.Namespace) -> dict:
     """Flag -> what was given for it; flags win over the sweep file."""
-    given = sweep.from_file(arguments.sweep) if arguments.sweep else {}
+    given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
     values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
     return given | {flag: value for flag, value in values.items() if value is not None}
@@ -189,7 +190,7 @@ def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
     return {b.first.id: plan.estimated_seconds(b, profile, resolved.compile_cache) / lanes for b in planned.bundles}
 
 
-def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> int:
+def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> None:
     """Print what would be measured."""
     for bundle in planned.bundles:
         console.print(f"launch, about {duration(estimates[bundle.first.id])}:", highlight=False)
@@ -201,7 +202,28 @@ def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozens
     done = f", {len(finished)} of them finished" if finished else ""
     total = duration(sum(estimates.values()))
     console.print(f"{len(planned.cells)} cells{done}, about {total}, environments apart.", highlight=False)
+
+
+def warn(campaign: Campaign) -> int:
+    """Say of a plan what the real run would refuse here; a plan for another machine is still a plan."""
+    refusals = [no_gpu(campaign.plan, campaign.python)]
+    try:
+        if campaign.request.resume is None:
+            runs.check_free(campaign.request.out)
+    except UsageError as error:
+        refusals.append(str(error))
+    for refusal in filter(None, refusals):
+        text = f"Would be refused: {refusal}"
+        campaign.console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
+    """Why cells for a GPU cannot be measured here; None where they can, or where only PYTHON sees the GPU."""
+    needed = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
+    if python or not needed or machine.has_gpu():
+        return None
+    return "This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees."
 
 
 def prepare_environments(planned: plan.Plan, python: str | None, console: Console) -> dict:
@@ -209,8 +231,8 @@ def prepare_environments(planned: plan.Plan, python: str | None, console: Consol
 
     Raises UsageError for a PYTHON that does not run, and rather than make environments for a GPU that is not there.
     """
-    if not python and not machine.has_gpu() and any(bundle.first.device_kind == "gpu" for bundle in planned.bundles):
-        raise UsageError("This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees.")
+    if refusal := no_gpu(planned, python):
+        raise UsageError(refusal)
     found: dict[tuple[str, str], Path | Failure] = {}
     for bundle in planned.bundles:
         key = (bundle.first.framework, bundle.first.device_kind)

@@ -13,6 +13,16 @@ def cost_of(cell: Cell) -> Cost:
     return workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), cell.dtype, fuses_attention(cell))
 
 
+def tokens_of(cell: Cell) -> dict[str, int | None]:
+    """Tokens and FLOPs of one call with and without padding, by their columns' names."""
+    workload, parameters = workloads.get(cell.workload, cell.pass_name), dict(cell.parameters)
+    return {
+        "tokens_per_call": workload.tokens_per_call(parameters),
+        "real_tokens_per_call": workload.real_tokens_per_call(parameters),
+        "real_flops": workload.real_flops(parameters, fuses_attention(cell)),
+    }
+
+
 def moved_bytes(cell: Cell, cost: Cost) -> int:
     """The traffic of the cell's mode: a graph that does not fuse runs eager's kernels and moves what they move."""
     fuses = frameworks.describe(cell.framework).mode(cell.mode).fuses

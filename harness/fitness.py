@@ -17,6 +17,7 @@ NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
 PARENT_CORES = 0.01
 THREADS_MARGIN = 0.1
 COVERS = 0.90  # of the intervals hold the truth, which 95 % of them should: fewer is not chance
+MOST_NAMED = 3  # of the checks that do not hold: the table has them all
 FEW = 20  # trials, under which one miss more is put down to chance
 FINDS = 0.95  # of the trials with a step slowed by 5 % or more exclude 1
 
@@ -160,12 +161,44 @@ def needed(trials: int, share: float) -> int:
     return math.ceil(share * trials) - (1 < trials < FEW)
 
 
+def reach(trials: Sequence[Trial]) -> float | None:
+    """How far intervals reached from the truth, as a share of it; None without trials, or where one has no interval.
+
+    Of the same step against itself and against itself slowed: the farther end of each trial's interval, and of these
+    the 95th percentile (nearest rank), which is the farthest of fewer than 20. The independent timer's are left out:
+    it measures with other means.
+    """
+    known = [trial.found for trial in trials if trial.question != "timer"]
+    if not known or None in known:
+        return None
+    truths = [trial.truth for trial in trials if trial.question != "timer"]
+    ends = [max(abs(i.low / t - 1), abs(i.high / t - 1)) for i, t in zip(known, truths, strict=True)]
+    return sorted(ends)[math.ceil(FINDS * len(ends)) - 1]
+
+
+def trusted(trials: Sequence[Trial]) -> str:
+    """Which differences can be trusted on this machine: those beyond the reach, rounded up to half a percent."""
+    reaches = {name: reach([t for t in trials if t.framework == name]) for name in {t.framework: 0 for t in trials}}
+    unknown = [name for name, value in reaches.items() if value is None]
+    if not reaches or unknown:
+        whose = f" of {', '.join(unknown)}" if unknown else ""
+        return f"Which differences can be trusted here is not known: too few samples{whose}."
+    halves = {name: math.ceil(200 * value) / 2 for name, value in reaches.items()}
+    each = ", ".join(f"{name} {value:g} %" for name, value in halves.items())
+    return f"Differences above {max(halves.values()):g} % can be trusted here" + (
+        f" ({each})." if len(halves) > 1 else "."
+    )
+
+
 def verdict(checks: Sequence[Check], repeats: int) -> str:
-    """The answer in a sentence or two."""
+    """The answer in a sentence or two: which checks do not hold, by name."""
     failed = [check for check in checks if not check.holds]
     if not failed:
         return f"This machine is fit for measuring: all {len(checks)} checks hold."
-    names = ", ".join(sorted({check.framework or "the machine" for check in failed}))
-    advice = "quieten it, or use a longer profile"
+    names = "; ".join(f"{check.framework or 'the machine'}: {check.question}" for check in failed[:MOST_NAMED])
+    names += f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
     chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
-    return f"{len(checks) - len(failed)} of {len(checks)} checks hold; look at {names}: {advice}.{chance}"
+    return (
+        f"{len(checks) - len(failed)} of {len(checks)} checks hold, and not: {names}. "
+        f"Quieten the machine, or use a longer profile.{chance}"
+    )

@@ -1,93 +1,156 @@
-"""The `list` command: frameworks, modes, workloads, and what of it this machine can run."""
+"""The `list` command: workloads, presets, frameworks and modes, and what of it this machine can run."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import os
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text
 
 import frameworks
 import workloads
-from harness import environments
+from harness import environments, sweep
+from harness.words import UsageError
 from launchers import local
 from measurement import machine
+from reports import terminal
 
 PROBE_SECONDS = 120
+ANSWERS = local.ROOT / ".cache" / "inventory"
+YARDSTICK = "no framework but a reference: measured only where FRAMEWORK names it"
 
 
-def show(python: str | None) -> int:
-    """Print the inventory; frameworks are asked in their own environments where these exist, or in `python`."""
-    console = Console()
-    facts = machine.facts()
-    gpus = [f"{gpu['name']} ({gpu['memory.total']}, compute capability {gpu['compute_cap']})" for gpu in facts["gpus"]]
-    console.print(
-        f"{facts['cpu']}, {facts['cpus_usable']} CPUs usable; GPUs: {', '.join(gpus) or 'none'}", highlight=False
-    )
-    console.print(_workloads())
-    devices = ["cpu"] + [f"gpu:{gpu['index']}" for gpu in facts["gpus"]]
-    mode = Column("mode", no_wrap=True)  # a name that is cut cannot be typed
-    table = Table("framework", "device", mode, "can it run here?", title="Frameworks and modes", title_justify="left")
-    for name in frameworks.NAMES:
-        for device in devices:
-            found = ask(name, device, python)
-            for row in _rows(name, device, found):
-                table.add_row(*row)
-    console.print(table)
+def show(arguments) -> int:
+    """Print the inventory, or the part of it that FRAMEWORK or WORKLOAD names.
+
+    Frameworks are asked in their own environments where these exist, or in PYTHON.
+    """
+    console = terminal.console()
+    named = [sweep.resolve({"framework": arguments.framework}).axes["framework"]] if arguments.framework else []
+    models = sweep.resolve({"workload": arguments.workload}).axes["workload"] if arguments.workload else []
+    if models or not named:
+        console.print(_workloads(models or workloads.names()))
+    if not models and not named:
+        console.print(_presets())
+    if named or not models:
+        console.print(_machine(), highlight=False)
+        for name in named[0] if named else frameworks.NAMES:
+            for device in ("cpu", *(f"gpu:{gpu['index']}" for gpu in machine.gpus())):
+                with console.status(f"asking {name} about {device} …"):
+                    answer = ask(name, device, arguments.python)
+                _show_modes(frameworks.describe(name), device, answer, console)
     return 0
 
 
-def _workloads() -> Table:
-    table = Table(
-        "workload",
-        "implementations",
-        "passes",
-        Column("parameters (defaults)", overflow="fold"),
-        title="Workloads",
-        title_justify="left",
-    )
-    for name in workloads.names():
+def _machine() -> str:
+    facts = machine.facts()
+    gpus = [f"{gpu['name']} ({gpu['memory.total']}, compute capability {gpu['compute_cap']})" for gpu in facts["gpus"]]
+    return f"{facts['cpu']}, {facts['cpus_usable']} CPUs usable; GPUs: {', '.join(gpus) or 'none'}\n"
+
+
+def _workloads(names) -> Table:
+    """A row for workloads that are alike but for their size."""
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for name in names:
         workload = workloads.get(name)
-        parameters = ", ".join(f"{p.flag}={p.default}" for p in workloads.get(name, workload.passes[-1]).parameters)
-        table.add_row(name, ", ".join(workload.implementations), ", ".join(workload.passes), parameters)
+        declared = workloads.get(name, workload.passes[-1]).parameters
+        # Spaces within a parameter would let it be broken in two.
+        parameters = " ".join(f"{p.flag.upper()}={'|'.join(p.choices) or p.default}" for p in declared)
+        alike.setdefault((parameters, "\n".join(workload.implementations), "\n".join(workload.passes)), []).append(name)
+    table = Table("WORKLOAD", "IMPL", "PASS", Column("parameters, default first", overflow="fold"), show_lines=True)
+    for (parameters, implementations, passes), members in alike.items():
+        table.add_row("\n".join(members), implementations, passes, parameters)
     return table
 
 
-def _rows(name: str, device: str, found: dict | str) -> list[tuple[str, str, str, str]]:
-    description = frameworks.describe(name)
-    rows = []
+def _presets() -> Table:
+    table = Table("PRESET", "what it answers", "what it sets")
+    for name, path in sweep.presets().items():
+        flags = sweep.from_file(str(path))
+        texts = (f"{flag.upper().replace('-', '_')}={','.join(sweep.words(value))}" for flag, value in flags.items())
+        table.add_row(name, sweep.question_of(path), " ".join(texts))
+    return table
+
+
+def _show_modes(description, device: str, answer: dict | str, console: Console) -> None:
+    """Print a framework's modes on a device, each with what it is, or why it cannot run."""
+    versions = {} if isinstance(answer, str) else answer["versions"]
+    version = next((versions[name] for name in description.distributions if name in versions), "")
+    title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
+    console.print(title.append(f": {YARDSTICK}" if description.oracle else "", style="not bold"))
+    if isinstance(answer, str):
+        console.print(f"  {answer} ({', '.join(mode.name for mode in description.modes)})", highlight=False)
+        return
+    table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
+    for mode, text in _answers(description, device, answer):
+        default = " (graph)" if mode.name in description.default_graph else ""
+        table.add_row(f"  {mode.name}{default}", Text(text, style="" if text.startswith("yes") else "dim"))
+    console.print(table)
+
+
+def _answers(description, device: str, answer: dict) -> Iterator[tuple]:
     for mode in description.modes:
         if device.split(":")[0] not in mode.devices:
-            answer = f"no: needs a {' or '.join(mode.devices).upper()}"
-        elif isinstance(found, str):
-            answer = found
+            yield mode, f"no: needs a {' or '.join(mode.devices).upper()}"
+        elif reason := answer["obstacle"] or answer["modes"].get(mode.name):
+            yield mode, f"no: {reason}"
         else:
-            reason = found["obstacle"] or found["modes"].get(mode.name)
-            answer = f"no: {reason}" if reason else "yes"
-        default = " (graph)" if mode.name in description.default_graph else ""
-        rows.append((_title(description, found), device, mode.name + default, answer))
-    return rows
-
-
-def _title(description, found: dict | str) -> str:
-    versions = {} if isinstance(found, str) else found["versions"]
-    version = next((versions[name] for name in description.distributions if name in versions), "")
-    return f"{description.name} {version}".strip()
+            yield mode, f"yes: {mode.summary}"
 
 
 def ask(name: str, device: str, python: str | None) -> dict | str:
-    """What `worker.probe` finds, or a sentence on why it cannot be asked. Installs nothing."""
+    """What `worker.probe` finds, or a sentence on why it cannot be asked. Installs nothing.
+
+    Asking imports the framework, so answers are kept until something changes that they may depend on. Raises
+    UsageError for a PYTHON that does not run.
+    """
     kind = device.split(":")[0]
     if python or frameworks.describe(name).oracle:
-        interpreter = environments.ensure(name, kind, python=None if frameworks.describe(name).oracle else python)
+        try:
+            interpreter = environments.ensure(name, kind, python=None if frameworks.describe(name).oracle else python)
+        except environments.SetupError as error:
+            raise UsageError(f"PYTHON={python}: {error}") from None
     else:
         interpreter = environments.path(name, kind) / "bin" / "python"
         if not interpreter.exists():
             return f"not installed: make setup FRAMEWORK={name} DEVICE={kind}"
-    additions = frameworks.describe(name).environment(machine.usable_cpus(), kind)
+    kept, key = ANSWERS / f"{name}-{device.replace(':', '-')}.json", _fingerprint(interpreter)
+    with contextlib.suppress(OSError, ValueError, KeyError):  # none yet, or torn
+        if (entry := json.loads(kept.read_text()))["key"] == key:
+            return entry["answer"]
+    answer = _probe(name, device, interpreter)
+    if isinstance(answer, dict):
+        ANSWERS.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps({"key": key, "answer": answer}))
+    return answer
+
+
+def _fingerprint(interpreter: Path) -> str:
+    """Changes with whatever an answer depends on: the environment, the suite's adapters, GPUs and CPUs."""
+    home = interpreter.parent.parent
+    stamp = home / ".stamp"
+    places = [interpreter.resolve(), *sorted(home.glob("lib*/python*/*-packages"))]
+    code = sorted((local.ROOT / "frameworks").rglob("*.py"))
+    parts = [
+        str(interpreter),
+        stamp.read_text() if stamp.is_file() else None,
+        [(str(place), place.stat().st_mtime_ns) for place in places],
+        [hashlib.sha256(path.read_bytes()).hexdigest() for path in code],
+        [machine.gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"), machine.usable_cpus()],
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _probe(name: str, device: str, interpreter: Path) -> dict | str:
+    additions = frameworks.describe(name).environment(machine.usable_cpus(), device.split(":")[0])
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "probe.json"
         try:

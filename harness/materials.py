@@ -115,7 +115,7 @@ def _make(request: dict) -> dict:
 
     import workloads
     from workloads.rounding import stored
-    from workloads.spec import sampled
+    from workloads.spec import sampled, without_padding
 
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     wanted = workload.weight_parameters(parameters)
@@ -145,6 +145,7 @@ def _make(request: dict) -> dict:
         ]
         outputs = {}
         for index, values in enumerate(workload.references(parameters, loaded, calls)):
+            values = without_padding(values, calls[index].get(workload.padding))
             outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
         _save(reference, outputs)
     return {"weights": weights, "inputs": inputs, "reference": reference, "weights_name": name}

@@ -100,8 +100,7 @@ def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Pa
     declared = {parameter.flag for name, kind in asked for parameter in workloads.get(name, kind).parameters}
     for flag in sweep.parameters:
         if flag not in declared:
-            passes = " and ".join(sweep.axes["pass"])
-            raise UsageError(f"{flag.upper()} means nothing to the {passes} of {', '.join(sweep.axes['workload'])}.")
+            raise UsageError(_takes_no(flag, sweep))
     choices = []
     for parameter in workload.parameters:
         if implementation not in parameter.implementations:
@@ -113,6 +112,23 @@ def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Pa
                 raise UsageError(f"{workload.name}: {problem}")
         choices.append([(parameter.name, value) for value in dict.fromkeys(values)])
     return list(itertools.product(*choices))
+
+
+def _takes_no(flag: str, sweep: Sweep) -> str:
+    """The sentence on a parameter that nothing of the sweep has, with the workloads that have it."""
+    passes = " and ".join(sweep.axes["pass"])
+    takers = [name for name in workloads.names() if any(flag in _flags_of(name, kind) for kind in sweep.axes["pass"])]
+    others = takers or [name for name in workloads.names() if flag in _flags_of(name, "training")]
+    kind = "" if takers else ", for PASS=training"
+    return (
+        f"{flag.upper()} means nothing to the {passes} of {', '.join(sweep.axes['workload'])}; "
+        f"it is a parameter of {', '.join(others)}{kind}."
+    )
+
+
+def _flags_of(workload: str, pass_name: str) -> set[str]:
+    found = workloads.get(workload, pass_name)
+    return {parameter.flag for parameter in found.parameters} if pass_name in found.passes else set()
 
 
 def modes_of(framework: str, asked: list[str]) -> list[str]:

@@ -1,82 +1,147 @@
-"""What a user sees while a sweep runs: a bar with the current cell, its latest figures and the time left."""
+"""What a user sees while a sweep runs: how far it is, what is left, the step at hand, a line for a finished cell."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Collection, Sequence
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
+import frameworks
+from harness.labels import Labels, shortened
 from harness.plan import Bundle
-from measurement.schema import is_baseline
+from measurement.cells import Cell
+from reports import marks
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
+# Columns: from here on the bar and the step share a line; the widest line of a cell; the bar beside a step.
+ONE_LINE, LINE, BAR = 100, 80, 24
+# What a worker calls its phases, and what is happening then.
+STEPS = {"prepare": "building the model", "compiler start": "starting the compiler", "outputs": "comparing outputs"}
+STEPS |= {"program": "listing operators", "release": "freeing memory", "import": "importing"}
 
 
 class Bar:
-    """A progress bar on a terminal; one line a cell elsewhere. `estimates`: seconds of a bundle by its first cell."""
+    """A progress bar on a terminal; plain lines elsewhere, one a cell.
 
-    def __init__(self, console: Console, cells: int, estimates: dict[str, float]):
-        self._console, self._estimates = console, estimates
-        self._left, self._expected, self._started = sum(estimates.values()), 0.0, time.monotonic()
-        self._progress = Progress(
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            TextColumn("{task.description}", markup=False),
+    `cells` are the plan's, `estimates` seconds of a bundle by its first cell, `finished` the cells that an earlier run
+    finished. Without `lines` cells are counted alone.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        cells: Sequence[Cell],
+        estimates: dict[str, float],
+        clock: Callable[[], float] = time.monotonic,
+        lines: bool = True,
+        finished: Collection[str] = (),
+    ):
+        self._console, self._labels, self._clock = console, Labels(cells), clock
+        self._cells = sum(cell.id not in finished for cell in cells)
+        self._lines = lines
+        self._modes = {cell.id: cell.mode for cell in cells}
+        self._estimates = dict(estimates)  # of the bundles that are not done
+        self._begun = self._bundle_begun = self._step_begun = clock()
+        self._expected, self._done = 0.0, 0
+        self._step, self._timed, self._launch, self._framework = ("", "starting"), False, 0, ""
+        self._live = Live(
+            get_renderable=self.render,
             console=console,
             refresh_per_second=REDRAWS_PER_SECOND,
-            disable=not console.is_terminal,
             transient=True,
         )
-        self._task = self._progress.add_task("starting", total=cells, left=_left(self._left))
-        self._cell, self._launch = "", 0
 
     def __enter__(self) -> Bar:
-        self._progress.start()
+        if shared := self._labels.shared:
+            self._console.print(Text(f"All cells: {shared}", style="dim"), soft_wrap=True)
+        if self._console.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(self, *_) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:
+            self._live.stop()
 
-    def _describe(self, text: str) -> None:
-        self._progress.update(self._task, description=text)
+    def render(self) -> RenderableType:
+        """Bar, count, time and time left, and the step: in one line where there is room, else in two."""
+        width = self._console.width
+        elapsed = duration(self._clock() - self._begun)
+        facts = f"{self._done}/{self._cells} · {elapsed} · about {duration(self.left())} left"
+        bar_width = BAR if width >= ONE_LINE else max(0, width - cell_len(facts) - 1)
+        bar = ProgressBar(total=max(self._cells, 1), completed=self._done, width=bar_width)
+        grid = Table.grid(padding=(0, 1))
+        if width >= ONE_LINE:
+            grid.add_row(bar, Text(facts), Text(self.step(width - BAR - cell_len(facts) - 2), no_wrap=True))
+            return grid
+        grid.add_row(bar, Text(facts, no_wrap=True))
+        return Group(grid, Text(self.step(width), no_wrap=True))
+
+    def step(self, room: int = LINE) -> str:
+        """What is being done now, with the seconds it has taken where nothing else shows that it goes on.
+
+        In so many columns: the names are cut before what is done with them.
+        """
+        names, doing = self._step
+        seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
+        launch = f" · process {self._launch + 1}" if self._launch else ""
+        doing = f"{doing}{seconds}{launch}"
+        names = Text(names)
+        names.truncate(max(room - cell_len(doing) - 3, 0), overflow="ellipsis")
+        return " · ".join(filter(None, (names.plain, doing)))[: max(room, 0)]
+
+    def left(self) -> float:
+        """Seconds that the run still takes, by how the bundles so far compared with their estimates; it counts down."""
+        now, ahead = self._clock(), sum(self._estimates.values())
+        pace = (self._bundle_begun - self._begun) / self._expected if self._expected else 1.0
+        spent = now - self._bundle_begun
+        current = next(iter(self._estimates.values()), 0.0)
+        if current and spent > current * pace:  # slower than the others were: so may be what follows
+            pace = (now - self._begun) / (self._expected + current)
+        return max(ahead * pace - spent, 0.02 * ahead * pace)
+
+    def _begin(self, names: str, doing: str, timed: bool = True) -> None:
+        if (names, doing) != self._step:
+            self._step_begun = self._clock()
+        self._step, self._timed = (names, doing), timed
 
     def bundle(self, bundle: Bundle, launch: int) -> None:
         """A worker is being started."""
-        self._launch = launch
-        self._describe(f"{bundle.first.group_id}: start")
+        self._launch, self._framework = launch, bundle.first.framework
+        self._begin(self._framework, "starting")
 
     def phase(self, cell_id: str | None, phase: str) -> None:
         """The worker began something new."""
-        self._cell = cell_id or self._cell
-        launch = f" (launch {self._launch + 1})" if self._launch else ""
-        self._describe(f"{cell_id or ''}: {phase}{launch}")
+        if phase == "first call":
+            eager = self._modes.get(cell_id) == frameworks.describe(self._framework).baseline.name
+            doing = "first call" if eager else "compiling"
+        else:
+            doing = STEPS.get(phase, phase)
+        self._begin(self._labels.names(cell_id) if cell_id else self._framework, doing)
 
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         """Rounds taken so far, with the last sample of each mode."""
-        figures = ", ".join(f"{cell.rpartition('/')[2]} {value * 1e3:.3g} ms" for cell, value in seconds.items())
-        group = next(iter(seconds), self._cell).rpartition("/")[0]
-        self._describe(f"{group}: {rounds} rounds, {figures}")
+        first = next(iter(seconds), "")
+        figures = ", ".join(f"{name.rpartition('/')[2]} {value * 1e3:.3g}" for name, value in seconds.items())
+        names = " · ".join(filter(None, (self._framework, self._labels.shape(first))))
+        self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
     def record(self, record: dict) -> None:
         """A cell is finished."""
-        self._console.print(line(record), highlight=False, markup=False, soft_wrap=True)
-        self._progress.advance(self._task)
+        self._done += 1
+        if self._lines:
+            self._console.print(line(record, self._labels), soft_wrap=True)
 
     def bundle_done(self, bundle: Bundle) -> None:
-        """Correct the estimate of what is left by how the bundles so far compared with theirs."""
-        estimate = self._estimates[bundle.first.id]
-        self._left -= estimate
-        self._expected += estimate
-        pace = (time.monotonic() - self._started) / max(self._expected, 1e-9)
-        self._progress.update(self._task, left=_left(self._left * pace))
-
-
-def _left(seconds: float) -> str:
-    return f"about {duration(seconds)} left"
+        """What is left is one bundle less, and the pace of those so far is known."""
+        self._expected += self._estimates.pop(bundle.first.id, 0.0)
+        self._bundle_begun = self._clock()
 
 
 def duration(seconds: float) -> str:
@@ -88,34 +153,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def line(record: dict) -> str:
-    """One line on a finished cell."""
-    if record.get("latency_ms_median") is None:
-        return f"{record['cell']}: {record['status']}: {record['reason']}"
-    text = f"{record['cell']}: {record['status']}, {record['latency_ms_median']:.4g} ms"
-    if not is_baseline(record) and record.get("speedup_vs_eager") is not None:
-        text += f", {record['speedup_vs_eager']:.3g}x eager"
-        if record.get("speedup_ci_low") is not None:
-            text += f" [{record['speedup_ci_low']:.3g}, {record['speedup_ci_high']:.3g}]"
-    if record.get("flags"):
-        text += f" ({record['flags'].replace(';', ', ')})"
-    return text + (f": {record['reason']}" if record.get("reason") else "")
-
-
-class Silent:
-    """A display that shows nothing."""
-
-    def bundle(self, bundle: Bundle, launch: int) -> None:
-        pass
-
-    def phase(self, cell_id: str | None, phase: str) -> None:
-        pass
-
-    def progress(self, rounds: int, seconds: dict[str, float]) -> None:
-        pass
-
-    def record(self, record: dict) -> None:
-        pass
-
-    def bundle_done(self, bundle: Bundle) -> None:
-        pass
+def line(record: dict, labels: Labels) -> Text:
+    """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
+    cell, measured = record["cell"], record.get("latency_ms_median") is not None
+    figures = marks.in_a_line(record) if measured else Text(f"{record['status']}: {record['reason']}", style="yellow")
+    mode, shape = labels.widths()
+    room = LINE - 4 - max(marks.WIDTH, cell_len(figures.plain) if measured else 0)
+    shape = min(shape, max(room - mode, room // 2))
+    mode = min(mode, room - shape)
+    text = Text(f"{shortened(labels.mode(cell), mode)}  {shortened(labels.shape(cell), shape)}  ") + figures
+    text.truncate(LINE, overflow="ellipsis")
+    return text

@@ -17,7 +17,7 @@ from rich.table import Table
 from harness import runs
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
-from harness.progress import Silent
+from harness.progress import Bar
 from harness.recorder import Recorder
 from harness.sweep import UsageError
 from measurement import machine
@@ -87,8 +87,9 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
         with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
             run = runs.Run.create(f"{folder}/run")
             context = campaign.context(f"repeat-{number}")
-            recorder = Recorder(run, context, Silent(), campaign.store, with_peaks=False)
-            Executor(campaign.launcher(run), recorder, Silent()).execute(campaign.plan, frozenset())
+            with Bar(console, campaign.plan.cells, campaign.estimates, lines=False) as bar:
+                recorder = Recorder(run, context, bar, campaign.store, with_peaks=False)
+                Executor(campaign.launcher(run), recorder, bar).execute(campaign.plan, frozenset())
             found.append(run.records())
     return found
 

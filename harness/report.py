@@ -17,11 +17,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import recordfile, runs, sweep
+from harness import modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import compare as comparing
-from reports import explanation, select, terminal
+from reports import explanation, published, select, terminal
 from reports.content import times
 from reports.points import COLUMNS_READ, Points
 
@@ -47,6 +47,7 @@ class Source:
     machines: dict[str, dict] = field(default_factory=dict)
     folders: dict[Path, str] = field(default_factory=dict)  # of runs, and their names
     remarks: list[str] = field(default_factory=list)
+    commands: dict[str, None] = field(default_factory=dict)  # that measured the records
 
     @cached_property
     def records(self) -> list[dict]:
@@ -87,16 +88,13 @@ def report(arguments: argparse.Namespace) -> int:
         again = len(records) - len(kept)
         source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
     folder = folder_for(arguments.out, source.home)
+    from reports import material, sections, write
 
-    from reports import sections, write
-
-    material = sections.Material(
-        Points(kept, arguments.across), tuple(profiles), source.machines, tuple(source.remarks)
-    )
-    built = sections.build(material)
-    heading = ", ".join(source.names) + (f" ({text})" if text else "")
-    written = write.files(folder, heading, material, built)
-    write.terminal(built, kept, console)
+    points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
+    whole = material.Material(points, tuple(profiles), source.machines, *notes)
+    heading = write.listed(source.names) + (f" ({text})" if text else "")
+    written = write.files(folder, heading, whole, sections.build(whole))
+    write.terminal(whole, kept, console)
     for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)
     return 0
@@ -157,8 +155,8 @@ def gather(arguments: argparse.Namespace) -> int:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    machines = len({record.get("machine_id") for record in unique})
-    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {times(machines, 'machine')}"
+    machines = times(len({record.get("machine_id") for record in unique}), "machine")
+    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
     console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 
@@ -171,9 +169,10 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
     names = [name for word in words for name in word.split(",") if name] or ["newest"]
     found: Source | None = None
     for name in dict.fromkeys(names):
-        for place in places(name):
+        for place in (below := places(name)):
             found = found or Source(place if place.is_dir() else place.parent)
             read_into(found, place, only)
+        found.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
     if not any(map(len, found.loaded)) and not found.profiles:
         raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
     return found
@@ -220,11 +219,12 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
         source.loaded.append(loaded)
         source.remarks += loaded.remarks
         names |= dict.fromkeys(filter(None, loaded.columns["run_id"]))
-    if place.is_dir():
-        source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     if place.is_dir():
+        source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
         source.folders[folder.resolve()] = source.names[-1]
+    if given := runs.Run(folder).read(runs.PLAN).get("given"):
+        source.commands[published.command("bench", given)] = None
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
         source.machines.setdefault(facts["machine_id"], facts)
@@ -255,11 +255,11 @@ def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, 
     """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
     wanted, texts = {}, []
     for flag, column in select.FLAGS.items():
-        given = getattr(arguments, flag)
-        if given is None or given == "all":
+        if (given := getattr(arguments, flag)) in (None, "all"):
             continue
         known = select.values([*source.records, *explanation.explained(source.profiles)], column)
-        wanted[column] = [sweep.choose(word.strip(), known, f"{column} in these records") for word in given.split(",")]
+        words = [word if word in known else sweep.canonical(flag, word) for word in sweep.words(given)]
+        wanted[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
         texts.append(f"{flag.upper()}={given}")
     texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
     return wanted, ", ".join(texts)

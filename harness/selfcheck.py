@@ -30,10 +30,11 @@ from harness.execute import Executor
 from harness.fitness import Check, Trial
 from harness.outcomes import Outcome
 from harness.plan import Bundle, Group
-from harness.progress import Silent
+from harness.progress import Bar
 from harness.recorder import Recorder
 from measurement import machine
 from measurement.protocol import Control
+from reports import terminal
 
 DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
@@ -72,16 +73,17 @@ def groups_under_check(campaign: Campaign) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def measure(campaign: Campaign, groups: tuple[Group, ...]) -> tuple[dict[str, Outcome], float]:
+def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[dict[str, Outcome], float]:
     """Outcomes of the cells and their controls by name, and how many cores the waiting parent kept busy."""
     campaign.make(groups)
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
         run = runs.Run.create(f"{folder}/run")
-        recorder = Recorder(run, campaign.context("selfcheck"), Silent(), campaign.store, with_peaks=False)
-        executor = Executor(campaign.launcher(run), recorder, Silent())
+        recorder = Recorder(run, campaign.context("selfcheck"), bar, campaign.store, with_peaks=False)
+        executor = Executor(campaign.launcher(run), recorder, bar)
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         executor.run_launches(Bundle(groups), outcomes)
+        bar.bundle_done(Bundle(groups))
         after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - start
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return outcomes, used / seconds
@@ -96,11 +98,11 @@ def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
     ]
 
 
-def check_framework(campaign: Campaign) -> tuple[list[Trial], list[Check]]:
+def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Check]]:
     """All trials of one framework, and the answers they give."""
     first, groups = campaign.plan.cells[0], groups_under_check(campaign)
     framework = first.framework
-    outcomes, parent_cores = measure(campaign, groups)
+    outcomes, parent_cores = measure(campaign, groups, bar)
     failures = [outcomes[g.cells[0].id].failure for g in groups if outcomes[g.cells[0].id].failure]
     if failures:
         return [], [Check(framework, "it runs", failures[0].reason, False)]
@@ -112,44 +114,65 @@ def check_framework(campaign: Campaign) -> tuple[list[Trial], list[Check]]:
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]
 
 
+def prepare(names: list[str], arguments, console: Console) -> tuple[list[Campaign], list[Check]]:
+    """A campaign for each framework, and a check that does not hold for each that cannot be installed."""
+    campaigns, missing = [], []
+    for name in names:
+        campaign = Campaign.of(request_for(name, arguments), console)
+        kind = campaign.plan.cells[0].device_kind
+        python = None if frameworks.describe(name).oracle else arguments.python
+        try:
+            campaign.interpreters = {(name, kind): environments.ensure(name, kind, python=python, report=console.print)}
+        except environments.SetupError as error:
+            missing.append(Check(name, "it is installed", str(error), False))
+        else:
+            campaigns.append(campaign)
+    return campaigns, missing
+
+
+def seconds(campaign: Campaign) -> float:
+    """About how long the trials of one framework take."""
+    groups = groups_under_check(campaign)
+    controls = sum(len(group.controls) for group in groups)
+    whole = plan.estimated_seconds(Bundle(groups), campaign.profile, "cold")
+    return whole + controls * campaign.profile.seconds_per_cell
+
+
 def selfcheck(arguments) -> int:
     """Run all checks and print them; the exit code is 1 where one does not hold."""
     if arguments.workload:
         return repeatability.repeat(arguments)
-    console = Console()
+    console = terminal.console()
     if arguments.repeats < 1 or arguments.load < 0:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
     asked = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
     profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
-    device, threads = asked.axes["device"][0], asked.axes["threads"][0]
-    checks, trials = fitness.machine_checks(profile.sample_seconds), []
-    for framework in asked.axes["framework"]:
-        console.print(f"{framework} …", highlight=False)
-        python = None if frameworks.describe(framework).oracle else arguments.python
-        campaign = Campaign.of(request_for(framework, arguments), console)
-        try:
-            interpreter = environments.ensure(framework, device.split(":")[0], python=python, report=console.print)
-        except environments.SetupError as error:
-            checks.append(Check(framework, "it is installed", str(error), False))
-            continue
-        campaign.interpreters = {(framework, device.split(":")[0]): interpreter}
-        with load_on(arguments.load):
-            tried, answers = check_framework(campaign)
-        trials, checks = trials + tried, checks + answers
+    threads = asked.axes["threads"][0]
+    campaigns, checks = prepare(asked.axes["framework"], arguments, console)
+    checks, trials = fitness.machine_checks(profile.sample_seconds) + checks, []
+    cells = [cell for campaign in campaigns for cell in campaign.plan.cells]
+    estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
+    with Bar(console, cells, estimates, lines=False) as bar:
+        for campaign in campaigns:
+            with load_on(arguments.load):
+                tried, answers = check_framework(campaign, bar)
+            trials, checks = trials + tried, checks + answers
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
-    show(checks, arguments.repeats, console)
+    show(checks, trials, arguments.repeats, console)
     if arguments.out:
         asked = {"profile": profile.to_json(), "repeats": arguments.repeats, "load": arguments.load, "threads": threads}
         kept = {"machine": machine.facts(), "asked": asked}
         kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
+        kept["trusted"] = fitness.trusted(trials)
         Path(arguments.out).write_text(json.dumps(kept, indent=1) + "\n")
     return int(not all(check.holds for check in checks))
 
 
-def show(checks: list[Check], repeats: int, console: Console) -> None:
-    """Print a line a check, and the verdict."""
+def show(checks: list[Check], trials: list[Trial], repeats: int, console: Console) -> None:
+    """Print a line a check, the verdict, and which differences can be trusted."""
     table = Table("", "check", "found", "holds")
     for check in checks:
         table.add_row(check.framework, check.question, check.found, "yes" if check.holds else "[red]no[/red]")
     console.print(table)
     console.print(fitness.verdict(checks, repeats), highlight=False)
+    console.print(fitness.trusted(trials), style="bold", highlight=False)

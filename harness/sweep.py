@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import frameworks
 import workloads
 from frameworks import policies
+from harness.words import UsageError, canonical, choose, numbers, whole_number
 from measurement.machine import cpu_shares, gpus, usable_cpus, visible_gpus
 from measurement.profiles import PROFILES
 
@@ -19,11 +19,9 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
 PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
+WORDS_FOR_MODES = ("eager", "graph", "all")
+PRESETS = Path(__file__).parent / "presets"
 ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
-
-
-class UsageError(Exception):
-    """What was asked for makes no sense; the message is one sentence with the way out. The exit code is 2."""
 
 
 @dataclass(frozen=True)
@@ -36,29 +34,10 @@ class Axis:
     parse: Callable[[str], object]
 
 
-def choose(word: str, valid: Iterable[str], what: str) -> str:
-    """`word` if it is one of `valid`; otherwise a UsageError naming the nearest."""
-    valid = list(valid)
-    if word in valid:
-        return word
-    near = difflib.get_close_matches(word, valid, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(valid)}."
-    raise UsageError(f"There is no {what} {word!r}; {hint}")
-
-
-def whole_number(word: str) -> int | str:
-    """A number where `word` is one, else the word itself: the parameter's own check then says what is wrong."""
-    try:
-        return int(word)
-    except ValueError:
-        return word
-
-
-def _threads(word: str) -> int:
-    value = whole_number(word)
+def _threads(value: int | str) -> int:
     limit = usable_cpus()
     if not isinstance(value, int) or value < 1:
-        raise UsageError(f"THREADS is a whole number from 1 up, not {word!r}.")
+        raise UsageError(f"THREADS is a whole number from 1 up, not {value!r}.")
     if value > limit:
         raise UsageError(f"THREADS is at most {limit} on this machine, not {value}.")
     return value
@@ -79,9 +58,9 @@ def _device(word: str) -> str:
     return f"gpu:{index or 0}"
 
 
-def _modes() -> list[str]:
-    """Every mode of every framework, each once, in the registry's order."""
-    return list(dict.fromkeys(mode.name for name in frameworks.NAMES for mode in frameworks.describe(name).modes))
+def _modes(names: Sequence[str] = frameworks.NAMES) -> list[str]:
+    """Every mode of these frameworks, each once, in the registry's order."""
+    return list(dict.fromkeys(mode.name for name in names for mode in frameworks.describe(name).modes))
 
 
 AXES = {
@@ -99,7 +78,7 @@ AXES = {
     ),
     "mode": Axis(
         "mode", "eager, graph (each framework's default), all, or a mode's own name", "eager,graph",
-        lambda word: choose(word, ["eager", "graph", "all", *_modes()], "mode"),
+        lambda word: word,  # checked when the frameworks are known
     ),
     "pass": Axis("pass", "inference, training", "inference", lambda word: choose(word, PASSES, "pass")),
     "device": Axis("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: side by side", "cpu", _device),
@@ -159,19 +138,45 @@ def from_file(path: str) -> dict:
     return content
 
 
-def _words(value) -> list[str]:
+def presets() -> dict[str, Path]:
+    """The sweep files that come with the suite, by the name that PRESET takes."""
+    return {path.stem: path for path in sorted(PRESETS.glob("*.toml"))}
+
+
+def question_of(preset: Path) -> str:
+    """What a preset answers, in its own words."""
+    return tomllib.loads(preset.read_text())["about"]["question"]
+
+
+def given_in_files(sweep_file: str | None, preset: str | None) -> dict:
+    """The flags that a sweep file or a preset sets. Raises UsageError."""
+    if sweep_file and preset:
+        raise UsageError("PRESET names a sweep file of the suite's own: give it or SWEEP, not both.")
+    if preset:
+        sweep_file = str(presets()[choose(preset, presets(), "preset")])
+    return from_file(sweep_file) if sweep_file else {}
+
+
+def words(value) -> list[str]:
+    """The words of a list, or of a text with commas."""
     if isinstance(value, list):
         return [str(item) for item in value]
     return [word.strip() for word in str(value).split(",") if word.strip()]
 
 
 def _axis_values(axis: Axis, given) -> list:
-    words = _words(given if given is not None else axis.default)
-    if axis.flag == "framework" and words == ["all"]:
-        words = _words(axis.default)
-    if axis.flag == "threads" and not words:
-        words = [str(usable_cpus())]
-    return list(dict.fromkeys(axis.parse(word) for word in words))
+    asked = [canonical(axis.flag, word) for word in words(given if given is not None else axis.default)]
+    if axis.flag == "framework" and asked == ["all"]:
+        asked = words(axis.default)
+    if axis.flag == "threads":
+        asked = [value for word in asked or [str(usable_cpus())] for value in numbers("threads", word)]
+    return list(dict.fromkeys(axis.parse(word) for word in asked))
+
+
+def _check_modes(axes: dict[str, list]) -> None:
+    """Raise UsageError for a word that is no mode of any framework, with those of the frameworks asked for."""
+    for word in axes["mode"]:
+        choose(word, [*WORDS_FOR_MODES, *_modes()], "mode", [*WORDS_FOR_MODES, *_modes(axes["framework"])])
 
 
 def _budget(given: str | float | None) -> float | None:
@@ -188,7 +193,7 @@ def _budget(given: str | float | None) -> float | None:
 
 def _policies(given) -> dict[str, str]:
     try:
-        return policies.parse(",".join(_words(given)) if given else None)
+        return policies.parse(",".join(words(given)) if given else None)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -227,13 +232,14 @@ def _threads_each(threads: list[int], asked: bool, lanes: int) -> list[int]:
 def resolve(given: dict) -> Sweep:
     """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError."""
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
-    gpu_names = side_by_side(_words(given.get("device") or ""))
+    _check_modes(axes)
+    gpu_names = side_by_side([canonical("device", word) for word in words(given.get("device") or "")])
     if gpu_names:
-        axes["threads"] = _threads_each(axes["threads"], bool(_words(given.get("threads") or "")), len(gpu_names))
+        axes["threads"] = _threads_each(axes["threads"], bool(words(given.get("threads") or "")), len(gpu_names))
     parameters = {}
     for flag in parameter_flags():
         if given.get(flag) is not None:
-            parameters[flag] = [whole_number(word) for word in _words(given[flag])]
+            parameters[flag] = [value for word in words(given[flag]) for value in numbers(flag, word)]
     options = {name: given.get(name) if given.get(name) is not None else value for name, value in OPTIONS.items()}
     seed = whole_number(str(options["seed"]))
     if not isinstance(seed, int) or seed < 0:

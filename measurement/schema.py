@@ -4,7 +4,7 @@ History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by cl
 3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
-calls; 5, loading apart from the first call, which mode is the baseline.
+calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding.
 """
 
 from __future__ import annotations
@@ -117,12 +117,16 @@ COLUMNS = _columns(
     ("host_ms_median", "float", "ms", "median time in which a single call returns, its work going on (GPU)"),
     ("device_ms_median", "float", "ms", "time per call by the device's clock, gaps between kernels included (GPU)"),
     ("items_per_s", "float", "1/s", "items per second at the median latency"),
-    ("tokens_per_s", "float", "1/s", "tokens per second at the median latency"),
+    ("tokens_per_s", "float", "1/s", "tokens per second at the median latency, padding included"),
+    ("real_tokens_per_s", "float", "1/s", "the same without padding"),
+    ("tokens_per_call", "int", "tokens", "tokens a call computes, padding included"),
+    ("real_tokens_per_call", "int", "tokens", "those of them that are no padding (MASK=padded)"),
     ("speedup_vs_eager", "float", "", "eager time over this mode's time, from pairs measured alternately; eager is 1"),
     ("speedup_ci_low", "float", "", "lower end of its 95 % interval"),
     ("speedup_ci_high", "float", "", "upper end of its 95 % interval"),
     ("break_even_calls", "float", "calls", "calls after which loading and compiling have paid; empty if never"),
-    ("flops", "int", "FLOP", "floating-point operations per call, analytic"),
+    ("flops", "int", "FLOP", "floating-point operations per call, padding included, analytic"),
+    ("real_flops", "int", "FLOP", "what sequences at their own lengths would take, without padding, analytic"),
     ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
     ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),
     ("unfused_bytes", "int", "B", "bytes per call when every operator reads and writes memory, analytic"),
@@ -191,11 +195,15 @@ def is_baseline(record: dict) -> bool:
     return record["mode"] == "eager" if known is None else known
 
 
-def is_noisy(record: dict, figure: str) -> bool:
-    """Whether `latency` or `ratio` is less certain than promised; up to version 3 the status said so of one of them."""
+def figure_status(record: dict, figure: str) -> str | None:
+    """What is said of `latency` or `ratio` alone; up to version 3 the status said it of one of them."""
     spoken_for = "latency" if is_baseline(record) else "ratio"
-    known = record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
-    return known == "noisy"
+    return record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
+
+
+def is_noisy(record: dict, figure: str) -> bool:
+    """Whether `latency` or `ratio` is less certain than promised."""
+    return figure_status(record, figure) == "noisy"
 
 
 def table_schema() -> dict:

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-# What the page filters by, and the command line too.
-AXES = ("framework", "workload", "implementation", "pass", "dtype", "device")
 # More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
-MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE = 30, 1500, 200
+MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE, MOST_CHARTS = 30, 1500, 200, 12
 
 
 class Figure(NamedTuple):
@@ -21,7 +19,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """Cells of a table, and the axes by which the row can be filtered."""
+    """Cells of a table, and what the row can be filtered by."""
 
     cells: tuple[str | Figure, ...]
     tags: dict[str, str] = field(default_factory=dict)
@@ -42,6 +40,12 @@ class Table:
         """A table of the first things, each made a row."""
         return cls(tuple(columns), tuple(map(row, things[:MOST_ROWS_OF_A_TABLE])), len(things))
 
+    def filled(self) -> Table:
+        """The same without columns that no row fills."""
+        kept = [n for n in range(len(self.columns)) if any(row.cells[n] for row in self.rows)]
+        rows = tuple(Row(tuple(row.cells[n] for n in kept), row.tags) for row in self.rows)
+        return Table(tuple(self.columns[n] for n in kept), rows, self.total)
+
     @property
     def left_out(self) -> int:
         """How many rows are not in it."""
@@ -53,21 +57,43 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A chart in Vega-Lite; `description` says in words what it shows."""
+class Card:
+    """A question that is answered at a glance: its answer, and lines below it."""
 
-    drawing: dict
+    question: str
+    answer: str
+    lines: tuple[str, ...] = ()
+    kind: str = ""  # good, bad or unsure
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture as HTML with SVG inside; `description` says in words what it shows.
+
+    `tags` say which shape it is of, where a panel has a picture for each; `cards` stand above it.
+    """
+
+    drawing: str
     description: str
+    tags: dict[str, str] = field(default_factory=dict)
+    cards: tuple[Card, ...] = ()
+    first: bool = False  # of a panel's charts the one that is shown until another is chosen
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A table, with a chart of the same numbers where one can be drawn."""
+    """What a section says of one setting: sentences, pictures, and a table of the same numbers.
+
+    `setting` is what the page chooses by; a panel without one is always shown. `charts` are alternatives, one a shape.
+    """
 
     title: str
-    table: Table
-    chart: Chart | None = None
-    note: str = ""  # what the chart cannot show; said above it
+    table: Table | None = None
+    charts: tuple[Chart, ...] = ()
+    notes: tuple[str, ...] = ()
+    setting: str = ""
+    legend: str = ""  # of all its charts
+    checks: tuple[str, ...] = ()  # whether to trust it: short, each with a tick or an exclamation mark before it
 
 
 @dataclass(frozen=True)
@@ -89,7 +115,7 @@ class Section:
             if len(panels) == MOST_PANELS or rows >= MOST_ROWS:
                 break
             panels.append(make(group))
-            rows += len(panels[-1].table.rows)
+            rows += len(panels[-1].table.rows) if panels[-1].table else 1
         return cls(key, title, tuple(sentences), tuple(panels), len(groups))
 
     @property

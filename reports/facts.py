@@ -11,7 +11,7 @@ from measurement.flags import OTHER_LOAD_CORES
 from measurement.schema import MEASURED
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from reports.content import text_of, times
-from reports.points import Point, grouped, machine_names, machine_of, shape_of
+from reports.points import Point, grouped, machine_names, machine_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
@@ -163,18 +163,6 @@ def ranking(points: Sequence[Point]) -> list[Rank]:
     return [Rank(point, ordered[0]) for point in ordered]
 
 
-def contests(points: Iterable[Point]) -> list[list[Rank]]:
-    """The ranking of every shape that more than one framework ran, or one framework on several machines."""
-    shapes = grouped(points, lambda point: (point.setting, point.shape))
-    return [ranking(group) for group in shapes.values() if len({entrant(point) for point in group}) > 1]
-
-
-def only_across_machines(points: Iterable[Point]) -> bool:
-    """Whether several frameworks ran a shape that is the same but for the machine."""
-    shapes = grouped(points, lambda point: shape_of(point.record))
-    return any(len({point["framework"] for point in group}) > 1 for group in shapes.values())
-
-
 def entrant(point: Point) -> tuple:
     """On whose behalf a point competes."""
     return point["framework"], point["machine_id"]
@@ -203,8 +191,3 @@ def unequal_machine(records: Iterable[dict]) -> list[str]:
 
 def _cores_taken(record: dict) -> float:
     return (record.get("other_load_cores") or 0.0) + (record.get("steal_share") or 0.0)
-
-
-def runner_up(ranks: list[Rank]) -> Rank:
-    """The fastest of those that are not the winner's own framework."""
-    return next(rank for rank in ranks if entrant(rank.point) != entrant(ranks[0].point))

@@ -1,22 +1,33 @@
-"""A report as Markdown: the sentences and tables of every section."""
+"""A report as Markdown: sentences, and tables that fold, as long as a comment on GitHub may be."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from reports.content import Panel, Section, Table, times
 
+# GitHub takes 65,536 characters of a comment.
+MOST_CHARACTERS = 60_000
+_CUT = "The rest is left out, for a comment on GitHub can hold no more; the page and the CSV have it all."
 
-def report(title: str, sections: Iterable[Section]) -> str:
-    """The whole report."""
-    return "\n\n".join([f"# {title}", *(_section(section) for section in sections)]) + "\n"
+
+def report(title: str, sections: Sequence[Section]) -> str:
+    """The whole report, or as many whole panels of it as fit; sentences of a section come before its panels."""
+    parts, left = [f"# {title}"], MOST_CHARACTERS - len(title) - len(_CUT) - 8
+    for part in (part for section in sections for part in _parts(section)):
+        if len(part) + 2 > left:
+            parts.append(_CUT)
+            break
+        parts.append(part)
+        left -= len(part) + 2
+    return "\n\n".join(parts) + "\n"
 
 
-def _section(section: Section) -> str:
-    parts = [f"## {section.title}", *section.sentences, *(_panel(panel) for panel in section.panels)]
+def _parts(section: Section) -> Iterable[str]:
+    yield "\n\n".join([f"## {section.title}", *section.sentences])
+    yield from map(_panel, section.panels)
     if section.left_out:
-        parts.append(left_out(section))
-    return "\n\n".join(parts)
+        yield left_out(section)
 
 
 def left_out(section: Section) -> str:
@@ -33,18 +44,26 @@ def rows_left_out(table: Table) -> str:
 
 
 def _panel(panel: Panel) -> str:
-    rest = [rows_left_out(panel.table)] if panel.table.left_out else []
-    note = [panel.note] if panel.note else []
-    return "\n\n".join([f"### {panel.title}", *note, table(panel.table), *rest])
+    parts = [f"### {panel.title}"]
+    parts += ["\n".join(f"- {note}" for note in panel.notes)] if panel.notes else []
+    if panel.table:
+        rest = [rows_left_out(panel.table)] if panel.table.left_out else []
+        parts.append(folded(times(panel.table.total, "row"), "\n\n".join([table(panel.table), *rest])))
+    return "\n\n".join(parts)
+
+
+def folded(title: str, text: str) -> str:
+    """A text that is unfolded by a click."""
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
 def table(content: Table) -> str:
     """A table; numbers are aligned to the right."""
     rule = ["---:" if content.is_number(index) else "---" for index in range(len(content.columns))]
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
-    return "\n".join(_line(cells) for cells in (content.columns, rule, *rows))
+    return "\n".join(line(cells) for cells in (content.columns, rule, *rows))
 
 
-def _line(cells: Iterable[str]) -> str:
+def line(cells: Iterable[str]) -> str:
     """One line; a bar or a line break within a cell would end it."""
     return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

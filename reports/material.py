@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from reports import facts
-from reports.points import Points
+from reports import drawing, facts, verdict
+from reports.points import Point, Points
 
 
 @dataclass(frozen=True)
 class Material:
-    """What a report is made from: the points, profiled cells, the machines' facts, and remarks on what was read."""
+    """What a report is made from: the points, profiled cells, the machines' facts, and remarks on what was read.
+
+    `known` is what the frameworks' descriptions say of their modes, by framework and mode.
+    """
 
     points: Points
     profiles: tuple[dict, ...] = ()
     machines: dict[str, dict] = field(default_factory=dict)  # by machine_id
     remarks: tuple[str, ...] = ()
+    known: Mapping[tuple[str, str], verdict.Words] = field(default_factory=dict)
+    commands: tuple[str, ...] = ()  # that measured the records
+
+    @cached_property
+    def verdicts(self) -> list[verdict.Verdict]:
+        """The verdict on every setting; its place in this list is the setting's key."""
+        return verdict.of(self.points, self.known)
 
     @cached_property
     def pairs(self) -> list[facts.Pair]:
@@ -24,13 +35,26 @@ class Material:
         return facts.pairs(self.points.measured)
 
     @cached_property
-    def contests(self) -> list[list[facts.Rank]]:
-        """The ranking of every shape that several frameworks ran."""
-        return facts.contests(self.points.measured)
+    def pair_of(self) -> dict[int, facts.Pair]:
+        """The pair that a graph's point belongs to, by the point's identity."""
+        return {id(pair.graph): pair for pair in self.pairs}
+
+    @cached_property
+    def setting_of(self) -> dict[int, str]:
+        """The key of every measured point's setting, by the point's identity."""
+        return {id(point): str(n) for n, one in enumerate(self.verdicts) for point in one.setting.points}
+
+    @cached_property
+    def looks(self) -> dict[tuple[str, str], drawing.Look]:
+        """Colour and symbol of every mode."""
+        return drawing.looks(self.points.all, self.known)
+
+    def look(self, point: Point) -> drawing.Look:
+        """Colour and symbol of a point's mode."""
+        return self.looks[point["framework"], point["mode"]]
 
 
 FEW_LAUNCHES = (
     "“In 1 launch” (or 2) says that a difference was seen within one process (or two) of a framework, and holds there: "
-    "the next process of the same code may be faster or slower by more than the interval, which is drawn thin. "
-    "PROFILE=standard tells across processes."
+    "the next process of the same code may be faster or slower by more than the interval."
 )

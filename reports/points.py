@@ -10,21 +10,20 @@ from functools import cache, cached_property
 
 from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import Interval
-from reports.content import AXES
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
-_ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
+ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
 _SIZES = ("batch_size", "seq_len", "parameters")
-_KEY = (*_ALIKE, *_SIZES)
+_KEY = (*ALIKE, *_SIZES)
 # The columns of a record that a report looks at.
 COLUMNS_READ = (
     *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode", *_KEY),
     *("status", "latency_status", "ratio_status", "reason", "stderr_tail", "profile", "flags", "git_revision"),
     *("versions", "baseline", "load_s", "first_call_s", "launches"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
-    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "intensity", "regime"),
-    *("explained_share", "framework_peak_tflops", "parity_rel_rms_err", "parity_reference"),
-    *("achieved_tflops", "peak_tflops", "peak_gb_per_s", "mfu_pct", "other_load_cores", "steal_share"),
+    *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
+    *("latency_call_ms_p95", "latency_call_ms_p99", "parity_rel_rms_err", "parity_reference"),
+    *("mfu_pct", "other_load_cores", "steal_share"),
 )
 # What goes without saying.
 _USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
@@ -47,8 +46,9 @@ class Point:
 
     @property
     def tags(self) -> dict[str, str]:
-        """What the report can be filtered by."""
-        return {axis: str(self.record.get(axis)) for axis in AXES}
+        """What a row of it can be filtered by."""
+        places = {"batch": self.record.get("batch_size"), "tokens": self.record.get("seq_len")}
+        return {"mode": self.series} | {name: str(value) for name, value in places.items() if value is not None}
 
     @cached_property
     def latency(self) -> Interval | None:
@@ -70,21 +70,18 @@ class Points:
 
     def __init__(self, records: list[dict], across: bool = False):
         self.machines = machine_names(records)
-        self._across = across
+        self.across = across
         keys = [_key(record) for record in records]
         # Many records share a setting and a shape: these are named and put in order once.
         firsts: dict[tuple, dict] = {}
         for key, record in zip(keys, records, strict=True):
             firsts.setdefault(key, record)
         columns = dict(zip(_KEY, zip(*firsts, strict=True), strict=False))  # without the machine
-        self._varying = {name for name in _ALIKE if len(set(columns.get(name, ()))) > 1}
+        self._varying = {name for name in ALIKE if len(set(columns.get(name, ()))) > 1}
         self._constant = _constant_parameters(firsts.values())
         self._keys = sorted(firsts, key=lambda key: tuple(map(natural, key[:-1])))
         names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(self._keys)}
         self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
-        # What there is along each axis, in the order of the records.
-        self.values = {axis: list(dict.fromkeys(columns.get(axis, ()))) for axis in AXES}
-        self.values["framework"] = list(self._frameworks)
         # By setting and shape; eager before a framework's graph modes.
         self._series: dict[tuple, str] = {}
         self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
@@ -95,7 +92,7 @@ class Points:
         mode = record["mode"]
         who = record["framework"], mode, machine_of(record)
         if who not in self._series:
-            machine = f" on {self.machines[who[2]]}" if self._across and len(self.machines) > 1 else ""
+            machine = f" on {self.machines[who[2]]}" if self.across and len(self.machines) > 1 else ""
             self._series[who] = f"{who[0]} {mode}{machine}"
         measured = record["status"] in MEASURED and record.get("latency_ms_median") is not None
         return Point(record, setting, shape, self._series[who], place, is_baseline(record), measured)
@@ -112,7 +109,7 @@ class Points:
     def group_of(self, point: Point, without: str) -> tuple:
         """What two points share that differ at most in mode, framework and one axis."""
         key, gap = self._keys[point.place], _KEY.index(without)
-        return key[:gap] + key[gap + 1 : -1 if self._across else None]  # the machine is the last part of a key
+        return key[:gap] + key[gap + 1 : -1 if self.across else None]  # the machine is the last part of a key
 
     def _setting(self, record: dict) -> str:
         threads = record.get("threads")
@@ -125,14 +122,14 @@ class Points:
         parts += [str(record.get(n)) for n in _USUAL if record.get(n) not in (None, _USUAL[n])]
         if "weights" in self._varying:
             parts.append(f"weights {record.get('weights')}")
-        if len(self.machines) > 1 and not self._across:
+        if len(self.machines) > 1 and not self.across:
             parts.append(f"on {self.machines[machine_of(record)]}")
         return ", ".join(parts)
 
     def _shape(self, record: dict, whole: dict | None = None) -> str:
         constant = self._constant.get(_model(record), ())
         parts = [f"batch {record['batch_size']}"] if record.get("batch_size") is not None else []
-        parts += [f"seq {record['seq_len']}"] if record.get("seq_len") is not None else []
+        parts += [f"{record['seq_len']} tokens"] if record.get("seq_len") is not None else []
         parts += [part for part in _parameters(record) if part not in constant]
         return ", ".join(parts) or ("" if whole else "the only shape")
 

@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
+from collections.abc import Collection, Sequence
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
-from measurement.schema import MEASURED, is_baseline, is_noisy
-from reports import facts
-from reports.content import text_of
+from measurement.schema import MEASURED, is_baseline
+from reports import facts, marks
 from reports.points import natural
 
 _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes")
 _SHAPE += ("batch_size", "seq_len", "parameters")
 _USUAL = ("inference", "static", None)  # which goes without saying
-_TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"
-_FILE_WIDTH, _USUAL_WIDTH = 120, 80
+_TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
+_FILE_WIDTH = 120
 MOST_SHAPES = 60  # more than this scrolls by unread
 _UNLIMITED = 10_000
+_HEADS = ("framework", "mode", "ms", "speedup", "interval")
+# What raises these is the machine, not the cell.
+_BUSY = ("other_load", "steal", "preempted", "frequency", "host_slowed", "throttled")
 
 
 def console() -> Console:
-    """A console as wide as the terminal, or wide enough for the usual table where the output goes to a file."""
+    """A console as wide as the terminal; as COLUMNS, or as the usual table, where the output goes to a file."""
     found = Console()
-    return found if found.is_terminal else Console(width=_FILE_WIDTH)
+    if found.is_terminal:
+        return found
+    given = os.environ.get("COLUMNS", "")
+    return Console(width=int(given) if given.isdigit() and int(given) else _FILE_WIDTH)
 
 
-def summary(records: list[dict], console: Console) -> None:
-    """Print the comparison of eager and graph modes, then how many cells ended how."""
+def summary(records: list[dict], console: Console, told: Collection[str] = ()) -> None:
+    """Print the comparison of eager and graph modes, then how many cells ended how.
+
+    `told` are sentences that were printed before.
+    """
     shapes: dict[tuple, list[dict]] = {}
     for record in records:
         shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
@@ -39,13 +50,17 @@ def summary(records: list[dict], console: Console) -> None:
     # As on the page; launches side by side are done in another order.
     in_order = sorted(shapes.items(), key=lambda entry: tuple(map(natural, entry[0])))
     shapes = dict(itertools.islice(in_order, MOST_SHAPES))
-    table = _side_by_side(columns, shapes)
-    # Cut to the terminal's width it would lose digits.
-    wanted = Measurement.get(console, console.options.update_width(_UNLIMITED), table).maximum
-    console.print(table if wanted <= console.width else _row_a_mode(columns, shapes, console.width))
+    console.print(_TITLE, style="italic", highlight=False)
+    for table in (_side_by_side(columns, shapes), _side_by_side(columns, shapes, spaces=0)):
+        # Cut to the terminal's width it would lose digits.
+        if Measurement.get(console, console.options.update_width(_UNLIMITED), table).maximum <= console.width:
+            console.print(table)
+            break
+    else:
+        _rows_of_modes(columns, shapes, console)
     if left_out:
         console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
-    console.print(counts(records), highlight=False)
+    console.print(counts(records, told), highlight=False, markup=False)
 
 
 def _columns(records: list[dict]) -> list[tuple[str, str]]:
@@ -56,30 +71,59 @@ def _columns(records: list[dict]) -> list[tuple[str, str]]:
     return sorted(found, key=lambda column: (frameworks.index(column[0]), column not in baselines))
 
 
-def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]]) -> Table:
-    table = Table(title=_TITLE, title_justify="left", show_lines=True)
+def fastest(records: Sequence[dict]) -> list[dict]:
+    """Those of a shape with the lowest latency: the fastest, and whatever its interval does not tell from it.
+
+    None where there is nothing to choose from, or where machines differ.
+    """
+    measured = [r for r in records if r["status"] in MEASURED and r.get("latency_ms_median") is not None]
+    if len(measured) < 2 or len({record.get("machine_id") for record in measured}) > 1:
+        return []
+    first = min(measured, key=lambda record: record["latency_ms_median"])
+    reach = first.get("latency_ms_ci_high") or first["latency_ms_median"]
+    return [r for r in measured if r is first or (r.get("latency_ms_ci_low") or r["latency_ms_median"]) <= reach]
+
+
+def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], spaces: int = 1) -> Table:
+    table = Table(show_lines=True, padding=(0, spaces))
     table.add_column("shape", no_wrap=True)
     for framework, mode in columns:
         table.add_column(f"{framework}\n{mode}", justify="right", no_wrap=True)
     for shape, records in shapes.items():
         cells = {(record["framework"], record["mode"]): record for record in records}
-        texts = ("\n".join(_figures(cells[key])) if key in cells else "" for key in columns)
+        first = fastest(records)
+        texts = (
+            Text("\n").join(marks.figures(cells[key], cells[key] in first)) if key in cells else "" for key in columns
+        )
         table.add_row(shape_text(shape, "\n"), *texts)
     return table
 
 
-def _row_a_mode(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], width: int) -> Table:
-    table = Table(title=_TITLE, title_justify="left")
-    for name in ("framework", "mode", "latency", "speedup", "interval"):
-        # The first column has the shapes as well, and is folded first; figures never are.
-        justify = "left" if name in ("framework", "mode") else "right"
-        whole = name != "framework" if width >= _USUAL_WIDTH else name not in ("framework", "mode")
-        table.add_column(name, justify=justify, no_wrap=whole, overflow="fold")
+def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], console: Console) -> None:
+    """Print a line a shape and below it a row a mode, with the same columns under each."""
+    rows = {}
     for shape, records in shapes.items():
-        table.add_section()
-        table.add_row(f"[bold]{shape_text(shape, ', ')}[/bold]")
-        for record in sorted(records, key=lambda record: columns.index((record["framework"], record["mode"]))):
-            table.add_row(record["framework"], record["mode"], *_figures(record))
+        first = fastest(records)
+        ordered = sorted(records, key=lambda record: columns.index((record["framework"], record["mode"])))
+        rows[shape] = [[Text(r["framework"]), Text(r["mode"]), *marks.figures(r, r in first)] for r in ordered]
+    widths = list(map(len, _HEADS))
+    for cells in itertools.chain(*rows.values()):
+        for index, text in enumerate(cells):
+            widths[index] = max(widths[index], text.cell_len)
+    # The mode is folded where there is no room; figures never are.
+    widths[1] = max(8, min(widths[1], console.width - sum(widths) + widths[1] - 2 * len(widths)))
+    console.print(_grid([[Text(head, style="bold") for head in _HEADS]], widths))
+    for shape, cells in rows.items():
+        console.print(Text(f"\n{shape_text(shape, ', ')}", style="bold"))
+        console.print(_grid(cells, widths))
+
+
+def _grid(rows: list[list[Text]], widths: Sequence[int]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for index, width in enumerate(widths):
+        table.add_column(width=width, justify="left" if index < 2 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -95,30 +139,40 @@ def shape_text(shape: tuple, separator: str) -> str:
     return separator.join([*lines, f"{known['device']} {known['dtype']}, {threads}"])
 
 
-def _figures(record: dict) -> list[str]:
-    """Latency, speedup and interval of a cell as far as it has them, or how it ended."""
-    if record["status"] not in MEASURED:
-        return [record["status"]]
-    figures = [text_of(record["latency_ms_median"]) + ("~" if is_noisy(record, "latency") else "")]
-    if not is_baseline(record) and record.get("speedup_vs_eager") is not None:
-        figures.append(f"{_ratio(record['speedup_vs_eager'])}x" + ("~" if is_noisy(record, "ratio") else ""))
-        if record.get("speedup_ci_low") is not None:
-            figures.append(f"{_ratio(record['speedup_ci_low'])}-{_ratio(record['speedup_ci_high'])}")
-    return figures
-
-
-def _ratio(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else text_of(value)  # 1.50 stands under 1.43
-
-
-def counts(records: list[dict]) -> str:
-    """How many cells ended how, and why those without figures have none."""
+def counts(records: list[dict], told: Collection[str] = ()) -> str:
+    """How many cells ended how, what the marks mean, and why those without figures have none."""
     found = Counter(record["status"] for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in found.most_common())
-    lines = [f"{len(records)} cells: {parts}"]
-    if any(is_noisy(record, figure) for record in records for figure in ("latency", "ratio")):
-        lines.append("~ noisy: interval wider than the profile promises; quieten the machine, or PROFILE=standard")
+    lines = [f"{len(records)} cell{'s' if len(records) != 1 else ''}: {parts}", _legend(records), certainty(records)]
     lines += facts.unequal_machine(records)
+    raised = Counter(name for record in records for name in (record.get("flags") or "").split(";"))
+    lines += [
+        f"{name} ({raised[name]}): docs/methodology.md says what it means" for name in marks.OF_THE_CELL if raised[name]
+    ]
     reasons = Counter((r["framework"], r["mode"], r["status"], r["reason"]) for r in records if r.get("reason"))
     lines += [f"{framework} {mode}: {status}: {why}" for (framework, mode, status, why), _ in reasons.most_common(20)]
-    return "\n".join(lines)
+    return "\n".join(line for line in lines if line and line not in told)
+
+
+def _legend(records: list[dict]) -> str:
+    """The marks that the table shows."""
+    shapes: dict[tuple, list[dict]] = {}
+    for record in records:
+        shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
+    directions = {marks.direction(record) for record in records if not is_baseline(record)}
+    parts = [f"{marks.FASTEST} fastest, or not told from it"] if any(map(fastest, shapes.values())) else []
+    parts += [f"{marks.FASTER} faster than eager"] if marks.FASTER in directions else []
+    parts += [f"{marks.SLOWER} slower"] if marks.SLOWER in directions else []
+    return ", ".join(parts)
+
+
+def certainty(records: list[dict]) -> str:
+    """A sentence on the cells whose figures are uncertain, and whether the machine was busy; empty without any."""
+    uncertain = [r for r in records if any(marks.is_uncertain(r, figure) for figure in ("latency", "ratio"))]
+    if not uncertain:
+        return ""
+    share = f"{len(uncertain)} of {len(records)} uncertain ({marks.UNCERTAIN})"
+    causes = {name for record in uncertain for name in (record.get("flags") or "").split(";")}
+    if causes := [name for name in _BUSY if name in causes]:
+        return f"Busy machine: {share}: {', '.join(causes)}; quieten it."
+    return f"{share}: their intervals are wider than the profile promises; PROFILE=standard takes longer."

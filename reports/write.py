@@ -1,38 +1,67 @@
-"""A report's three forms: the terminal, `report.md` and `report.html`."""
+"""A report in all its forms: the terminal, `summary.md`, `report.md` and `report.html`."""
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
 
-from reports import markdown, page
-from reports.content import Section
+from reports import brief, markdown, page, verdict
+from reports.content import Section, times
 from reports.material import Material
 from reports.points import machine_names, machine_of
 from reports.terminal import summary
 
-MARKDOWN, PAGE = "report.md", "report.html"
+BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
+MOST_NAMED = 3
+MOST_SENTENCES = 12  # more than this scrolls by unread
 
 
-def terminal(built: list[Section], records: list[dict], console: Console) -> None:
-    """Print the answer and remarks, then the table of every machine."""
-    for section in built:
-        if section.key in ("answer", "machines"):
-            for sentence in section.sentences:
-                console.print(sentence, highlight=False, markup=False)
+def terminal(material: Material, records: list[dict], console: Console) -> None:
+    """Print what to do and remarks, then the table of every machine."""
+    for remark in material.remarks:
+        console.print(remark, highlight=False, markup=False)
+    answer(material.verdicts, console)
     machines = machine_names(records)
     for machine, name in machines.items():
         if len(machines) > 1:
             console.print(f"\n[bold]{name}[/bold]", highlight=False)
         own = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
-        summary(own, console)
+        summary(own, console, material.remarks)
+
+
+def answer(verdicts: list[verdict.Verdict], console: Console) -> None:
+    """Print what to do, a sentence a line."""
+    told = verdict.sentences(verdicts)
+    for sentence in islice(told, MOST_SENTENCES):
+        console.print(sentence, highlight=False, markup=False)
+    if next(told, None):
+        console.print(f"make report writes the rest, of {times(len(verdicts), 'setting')}.", highlight=False)
+
+
+def subject(material: Material) -> str:
+    """What was measured on what, in a few words."""
+    points = material.points
+    workloads = list(dict.fromkeys(point["workload"] for point in points.all))
+    devices = list(dict.fromkeys(device for _, device in points.machines if device))
+    return " on ".join(listed(names) for names in (workloads, devices) if names) or "profiles"
+
+
+def listed(names: list[str]) -> str:
+    """Names, the first of many."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def files(folder: Path, heading: str, material: Material, built: list[Section]) -> list[Path]:
-    """Write both files into the folder; returns their paths."""
-    title = f"Eager against graph: {heading}"
-    texts = {MARKDOWN: markdown.report(title, built), PAGE: page.html(title, material, built)}
+    """Write all files into the folder; returns their paths."""
+    title = f"Is compiling worth it? {subject(material)}"
+    texts = {
+        BRIEF: brief.summary(title, material),
+        MARKDOWN: markdown.report(f"{title} ({heading})", built),
+        PAGE: page.html(title, material, built, heading),
+    }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     return [folder / name for name in texts]

@@ -10,7 +10,18 @@ from dataclasses import replace
 import pytest
 from conftest import ROOT
 
-from harness.fitness import Check, Trial, needed, parent_check, pooled_checks, threads_check, trial_checks, verdict
+from harness.fitness import (
+    Check,
+    Trial,
+    needed,
+    parent_check,
+    pooled_checks,
+    reach,
+    threads_check,
+    trial_checks,
+    trusted,
+    verdict,
+)
 from measurement.statistics import Interval
 
 
@@ -88,8 +99,36 @@ def test_threads_and_the_parent():
 def test_the_verdict_is_a_sentence():
     good, bad = Check("alpha", "a", "", True), Check("", "b", "", False)
     assert verdict([good], 1) == "This machine is fit for measuring: all 1 checks hold."
-    assert "1 of 2 checks hold; look at the machine" in verdict([good, bad], 40)
+    assert verdict([good, bad], 40).startswith("1 of 2 checks hold, and not: the machine: b. Quieten the machine")
+    assert "not: the machine: b; the machine: b; the machine: b; and 2 more. Quieten" in verdict([bad] * 5, 40)
     assert "one 95 % interval in twenty" in verdict([good, bad], 1)
+
+
+def test_the_reach_is_how_far_intervals_went_from_the_truth_whichever_it_is():
+    same = trials("again", 1.0, (1.0, 0.99, 1.013))
+    assert reach(same) == pytest.approx(0.013)
+    slowed = trials("0.05", 1 / 1.05, (0.95, 0.93 / 1.05, 0.96))
+    assert reach([*same, *slowed]) == pytest.approx(0.07)
+    assert reach([*same, *trials("timer", 1.0, (1.5, 1.4, 1.6))]) == pytest.approx(0.013)  # another clock
+    assert reach([]) is None
+    assert reach([*same, Trial("alpha", "again", 1.0, None)]) is None
+
+
+def test_of_many_trials_one_in_twenty_may_reach_farther():
+    near, far = (1.0, 0.99, 1.01), (1.0, 0.8, 1.3)
+    assert reach(trials("again", 1.0, *[near] * 19, far)) == pytest.approx(0.01)
+    assert reach(trials("again", 1.0, *[near] * 18, far, far)) == pytest.approx(0.3)
+    assert reach(trials("again", 1.0, *[near] * 5, far)) == pytest.approx(0.3)
+
+
+def test_which_differences_can_be_trusted_is_rounded_up_and_the_worst_framework_s():
+    one = trials("again", 1.0, (1.0, 0.99, 1.0101))
+    other = [replace(trial, framework="beta") for trial in trials("again", 1.0, (1.0, 0.9655, 1.01))]
+    assert trusted(one) == "Differences above 1.5 % can be trusted here."
+    assert trusted([*one, *other]) == "Differences above 3.5 % can be trusted here (alpha 1.5 %, beta 3.5 %)."
+    missing = Trial("beta", "again", 1.0, None)
+    assert trusted([*one, missing]) == "Which differences can be trusted here is not known: too few samples of beta."
+    assert trusted([]) == "Which differences can be trusted here is not known: too few samples."
 
 
 def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
@@ -105,6 +144,9 @@ def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
     assert kept["asked"]["repeats"] == 2
     assert done.returncode == int(not all(check["holds"] for check in kept["checks"]))
     assert "checks hold" in done.stdout
+    assert done.stdout.strip().splitlines()[-1].startswith(kept["trusted"][:60])
+    assert "\r" not in done.stdout
+    assert "All cells: plain, cpu, fp32, 1 thread" in done.stdout
 
 
 @pytest.mark.parametrize("words", [["--repeats", "0"], ["--load", "-1"]])

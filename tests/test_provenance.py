@@ -13,6 +13,7 @@ from harness.outcomes import Context, Outcome
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
 from reports import sections
+from reports.material import Material
 from reports.points import Points
 
 
@@ -58,7 +59,7 @@ def test_a_run_keeps_every_package_of_each_environment(run):
 def test_the_report_names_the_packages():
     rows = small_set()
     rows[0] |= {"versions": json.dumps({"transformers": "5.17.0", "cuDNN": "91900"})}
-    material = sections.Material(Points(rows), (), {}, ())
+    material = Material(Points(rows), (), {}, ())
     (section,) = [section for section in sections.build(material) if section.key == "machines"]
     (panel,) = [panel for panel in section.panels if panel.title == "Packages"]
     assert [row.cells[-1] for row in panel.table.rows] == ["transformers 5.17.0, cuDNN 91900"]

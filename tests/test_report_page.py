@@ -1,4 +1,4 @@
-"""The page in a browser: no network, no errors, charts, filters, keys, a phone's width, light and dark."""
+"""The page in a browser: no network, no errors, charts, choices, copies, keys, a phone's width, light and dark."""
 
 from __future__ import annotations
 
@@ -50,71 +50,128 @@ def test_a_page_that_complains_is_found(page, tmp_path):
 
 
 CHARTS = "[...document.querySelectorAll('.chart')]"
-A_MARK = ", ".join(f"svg .mark-{kind} path" for kind in ("symbol", "rect", "line"))
+SHOWN = f"{CHARTS}.filter(c => c.offsetParent)"
 
 
-def test_every_chart_is_drawn_with_marks_beside_a_table(page, report):
+def test_every_chart_has_marks_and_words(page, report):
     page.open(report)
     assert page.evaluate(f"{CHARTS}.length") >= 10
-    assert page.evaluate(f"{CHARTS}.filter(c => !c.querySelector('{A_MARK}')).map(c => c.id)") == []
-    assert page.evaluate(f"{CHARTS}.every(c => c.closest('.panel').querySelector('tbody tr'))")
+    marks = "svg use, svg polyline, svg rect"
+    assert (
+        page.evaluate(f"{CHARTS}.filter(c => !c.querySelector('{marks}')).map(c => c.getAttribute('aria-label'))") == []
+    )
     assert page.evaluate(f"{CHARTS}.every(c => c.getAttribute('aria-label')?.length > 20)")
+    symbols = "[...document.querySelectorAll('use')].every(u => document.querySelector(u.getAttribute('href')))"
+    assert page.evaluate(symbols)
+    hollow = "document.querySelectorAll('#answer .panel:not([hidden]) .on use.hollow').length"
+    assert page.evaluate(hollow) == 2
 
 
-VISIBLE = "[...document.querySelectorAll('#speedup tbody tr')].filter(r => r.offsetParent && !r.hidden)"
-MARKS = "document.querySelectorAll('#speedup .panel:not([hidden]) svg .mark-symbol[aria-roledescription] path').length"
+def test_without_scripts_the_answer_is_there_and_the_rest_can_be_unfolded(page, report):
+    with page.without_scripts():
+        page.open(report)
+        assert page.evaluate("document.getElementById('filters').offsetParent === null")
+        assert "use graph" in page.evaluate("document.querySelector('#answer .notes').innerText")
+        assert page.evaluate(f"{SHOWN}.length") >= 4
+        panels = "[...document.querySelectorAll('#answer .panel')]"
+        assert page.evaluate(f"{panels}.map(p => p.open)")[:2] == [True, False]
+        assert page.evaluate(f"{panels}.every(p => p.offsetParent)")
 
 
-def untick(page, axis: str, value: str) -> None:
-    page.evaluate(f"document.querySelector('input[name={axis}][value={value}]').click()")
+def choose(page, name: str, value: str) -> None:
+    """Choose a value of a select by its text."""
+    page.evaluate(
+        f"(() => {{ const s = document.querySelector('select[name={name}]');"
+        f"s.value = [...s.options].find(o => o.text.includes('{value}')).value;"
+        "s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
 
 
-def test_filters_hide_rows_panels_and_points_and_bring_them_back(page, report):
+ROWS = "[...document.querySelectorAll('#matrix tbody tr')].filter(r => !r.hidden && !r.closest('[hidden]'))"
+PANELS = "[...document.querySelectorAll('#answer .panel')].filter(p => p.offsetParent)"
+
+
+def test_the_answer_follows_what_is_chosen_and_the_address_keeps_it(page, report):
     page.open(report)
-    rows, marks = page.evaluate(f"{VISIBLE}.length"), page.evaluate(MARKS)
-    untick(page, "framework", "beta")
-    assert page.evaluate(f"{VISIBLE}.length") < rows
-    assert not page.evaluate(f"{VISIBLE}.some(r => r.textContent.includes('beta'))")
-    page.until(f"{MARKS} < {marks}")
-    assert "A part is shown" in page.evaluate("document.getElementById('filtered').textContent")
-    untick(page, "dtype", "bf16")
-    assert page.evaluate("[...document.querySelectorAll('#speedup .panel')].filter(p => !p.hidden).length") == 3
-    page.evaluate("document.querySelector('#filters button').click()")
-    page.until(f"{VISIBLE}.length === {rows} && {MARKS} === {marks}")
-    assert page.evaluate("document.getElementById('filtered').textContent") == ""
+    assert page.evaluate(f"{PANELS}.length") == 1
+    assert "fp32" in page.evaluate(f"{PANELS}[0].querySelector('summary').textContent")
+    choose(page, "setting", "bf16")
+    assert page.evaluate(f"{PANELS}.map(p => p.querySelector('summary').textContent.includes('bf16'))") == [True]
+    choose(page, "batch", "4")
+    assert page.evaluate("document.querySelector('#answer .panel:not([hidden]) figure.on h3').textContent") == (
+        "batch 4, 128 tokens"
+    )
+    card = "document.querySelector('#answer .panel:not([hidden]) figure.on .cards').innerText"
+    assert "beta graph, 30 ms" in page.evaluate(card)
+    assert page.evaluate(f"{ROWS}.every(r => r.cells[0].textContent.startsWith('batch 4'))")
+    kept = page.evaluate("location.href")
+    assert "batch=4" in kept and "bf16" in kept
+    page.open(report)
+    page.evaluate(f"(location.hash = '{kept.partition('#')[2]}', 1)")
+    page.until("document.querySelector('select[name=batch]').value === '4'")
+    assert page.evaluate(f"{PANELS}.map(p => p.querySelector('summary').textContent.includes('bf16'))") == [True]
     assert page.problems == []
 
 
-def test_the_passes_can_be_chosen_apart(page, report):
+def test_modes_can_be_hidden_and_come_back(page, report):
     page.open(report)
-    boxes = "[...document.querySelectorAll('input[name=pass]')].map(box => box.value)"
-    assert page.evaluate(boxes) == ["inference", "training"]
-    panels = "[...document.querySelectorAll('#speedup .panel')].filter(p => !p.hidden).map(p => p.dataset.pass)"
-    assert set(page.evaluate(panels)) == {"inference", "training"}
-    untick(page, "pass", "inference")
-    assert set(page.evaluate(panels)) == {"training"}
-    assert page.evaluate("document.querySelector('#kernels .panel').hidden")
+    lines = "[...document.querySelectorAll('#answer figure.on g.row')].filter(g => g.style.display !== 'none').length"
+    height = "Number(document.querySelector('#answer figure.on svg[data-step]').getAttribute('height'))"
+    before = page.evaluate(lines), page.evaluate(height), page.evaluate(f"{ROWS}.length")
+    box = "document.querySelector('input[name=mode][value=\"beta graph\"]').click()"
+    page.evaluate(box)
+    after = page.evaluate(lines), page.evaluate(height), page.evaluate(f"{ROWS}.length")
+    assert after[0] == before[0] - 1 and after[1] < before[1] and after[2] < before[2]
+    assert not page.evaluate(f"{ROWS}.some(r => r.cells[1].textContent === 'beta graph')")
+    assert "1 modes are hidden" in page.evaluate("document.getElementById('told').textContent")
+    page.evaluate(box)
+    assert (page.evaluate(lines), page.evaluate(height), page.evaluate(f"{ROWS}.length")) == before
+
+
+def test_a_table_is_copied_as_it_is_shown_and_with_all_digits(page, report):
+    page.open(report)
+    page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    choose(page, "batch", "4")
+    for way in ("markdown", "csv"):
+        page.evaluate(f"document.querySelector('#matrix .panel:not([hidden]) [data-copy={way}]').click()")
+        page.until("window.copied !== undefined")
+        lines = page.evaluate("window.copied").splitlines()
+        page.evaluate("(window.copied = undefined, 1)")
+        body = lines[2 if way == "markdown" else 1 :]
+        assert len(body) == 4 and all("batch 4, 128 tokens" in line for line in body)
+        assert lines[0].startswith("| shape | mode | ms |" if way == "markdown" else "shape,mode,ms,")
+    assert '"batch 4, 128 tokens",beta graph,30,' in lines[1] and ",133.333," in lines[1]
 
 
 def test_everything_can_be_reached_and_worked_by_keys(page, report):
     page.open(report)
     reached = set()
-    for _ in range(120):
+    for _ in range(60):
         page.press(*TAB)
-        reached.add(page.evaluate("(e => e.className || e.name || e.tagName)(document.activeElement)"))
-    assert {"skip", "A", "framework", "dtype", "BUTTON", "table"} <= reached
-    page.evaluate("document.querySelector('input[name=framework]').focus()")
+        reached.add(page.evaluate("(e => e.className || e.name || e.id || e.tagName)(document.activeElement)"))
+    assert {"skip", "A", "setting", "batch", "tokens", "link", "SUMMARY"} <= reached
+    summary = "document.querySelector('#matrix .panel:not([hidden]) .figures summary')"
+    page.evaluate(f"{summary}.focus()")
     page.press(*SPACE)
-    assert page.evaluate("document.querySelector('input[name=framework]').checked") is False
-    assert "A part is shown" in page.evaluate("document.getElementById('filtered').textContent")
+    assert page.evaluate(f"{summary}.parentElement.open") is True
 
 
-@pytest.mark.parametrize("width", [375, 768, 1280])
+@pytest.mark.parametrize("width", [390, 768, 1280])
 def test_it_fits_the_window(page, report, width):
     page.open(report, width=width)
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    wide = f"{CHARTS}.filter(c => c.querySelector('svg').getBoundingClientRect().right > innerWidth + 1).length"
-    assert page.evaluate(wide) == 0
+    beyond = (
+        "[...document.querySelectorAll('main *, header *, form > *')].filter(e => e.offsetParent && "
+        "!e.closest('.table') && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert page.evaluate(beyond) == []
+    texts = f"{SHOWN}.flatMap(c => [...c.querySelectorAll('text')])"
+    cut = f"{texts}.filter(t => t.getBoundingClientRect().right > innerWidth + 1).map(t => t.textContent)"
+    assert page.evaluate(cut) == []
+    tables = "[...document.querySelectorAll('.table')].filter(t => t.offsetParent && t.scrollWidth > t.clientWidth + 1)"
+    if width != 768:
+        assert page.evaluate(f"{tables}.map(t => t.innerText.slice(0, 60))") == []
     assert page.evaluate("parseFloat(getComputedStyle(document.querySelector('td')).fontSize)") >= 12
 
 
@@ -123,7 +180,7 @@ CONTRAST = """(() => {
   const light = (c) => parse(c).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
     .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
   const ground = light(getComputedStyle(document.body).backgroundColor);
-  return [...document.querySelectorAll('h1, section p, td, svg .role-axis-label text, legend, .v-faster, a')]
+  return [...document.querySelectorAll('h1, section p, td, svg text, .card strong, .checks li, .v-faster, a')]
     .map((e) => light(getComputedStyle(e)[e.namespaceURI.endsWith('svg') ? 'fill' : 'color']))
     .map((l) => (Math.max(l, ground) + 0.05) / (Math.min(l, ground) + 0.05))
     .reduce((least, c) => Math.min(least, c), 21);

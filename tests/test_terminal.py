@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 
+import pytest
 from rich.console import Console
 
+import runner
+from reports import terminal
 from reports.terminal import counts, summary
 
 
@@ -30,7 +34,7 @@ def test_eager_and_graph_stand_side_by_side(record):
     )
     header = next(line for line in text.splitlines() if "eager" in line and "graph" in line and "shape" in line)
     assert header.index("eager") < header.index("graph")
-    for part in ("2.47", "1.23", "2.00x", "1.90-2.10", "346~", "crash", "width=8, depth=2", "batch 4", "2 threads"):
+    for part in ("2.47", "1.23*", "2.00x▲", "1.90-2.10", "346~", "crash", "width=8, depth=2", "batch 4", "2 threads"):
         assert part in text
     assert "beta graph: crash: It died." in text
     assert "4 cells: 2 ok, 1 noisy, 1 crash" in text
@@ -78,7 +82,7 @@ def test_a_speedup_has_two_decimals_below_ten_and_three_digits_above(record):
 
 
 def test_counts_without_noise_say_nothing_of_it(record):
-    assert counts([record()]) == "1 cells: 1 ok"
+    assert counts([record()]) == "1 cell: 1 ok"
 
 
 def test_a_machine_that_was_not_the_same_for_all_frameworks_is_told(record):
@@ -95,3 +99,103 @@ def test_a_machine_that_was_not_the_same_for_all_frameworks_is_told(record):
     )
     unknown = {"other_load_cores": None, "steal_share": None}
     assert "not the same" not in counts([cell | unknown for cell in cells])
+
+
+def test_the_table_of_a_narrow_terminal_has_headers_that_fit_its_columns(record):
+    modes = ("eager", "inductor-reduce-overhead", "inductor-max-autotune", "inductor-max-autotune-no-cudagraphs")
+    records = [record(mode=m, latency_ms_median=12.34, **speedup(1.234, 1.156, 1.678)) for m in modes]
+    for width in (80, 120):
+        lines = printed(records, width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[0].startswith("Latency in ms (median)")
+    lines = printed(records, 80).splitlines()
+    assert lines[1].split() == ["framework", "mode", "ms", "speedup", "interval"]
+    assert lines[3] == "mlp plain, batch 4, width=8, depth=2, cpu fp32, 2 threads"  # a line of its own
+    for head, figure in (("ms", "12.3*"), ("speedup", "1.23x▲"), ("interval", "1.16-1.68")):
+        end = lines[1].index(head) + len(head)
+        assert lines[5][:end].endswith(figure), lines[5]  # right under its name
+
+
+def test_modes_stand_side_by_side_with_less_space_before_they_stand_below_each_other(record):
+    records = [record(mode=f"mode-{i}", latency_ms_median=1.0 + i, **speedup(1.5, 1.4, 1.6)) for i in range(7)]
+    assert "shape" in printed(records, 111)
+    assert "shape" in printed(records, 97)
+    assert "shape" not in printed(records, 96)
+
+
+def interval(median, low, high) -> dict:
+    return {"latency_ms_median": median, "latency_ms_ci_low": low, "latency_ms_ci_high": high}
+
+
+def test_the_fastest_is_marked_by_latency_and_what_is_not_told_from_it_too(record):
+    """Whatever the speedups say: those of different frameworks are no ranking."""
+    slow = record(framework="beta", mode="graph", **interval(5.0, 4.9, 5.1), **speedup(400.0, 390, 410))
+    first, near = (
+        record(**interval(2.0, 1.9, 2.1)),
+        record(mode="graph", **interval(2.1, 2.05, 2.2), **speedup(1, 1, 1)),
+    )
+    assert terminal.fastest([slow, first, near]) == [first, near]
+    text = printed([slow, first, near])
+    assert "2*" in text
+    assert "2.1*" in text
+    assert "5*" not in text
+    assert "* fastest, or not told from it" in text
+
+
+def test_nothing_is_fastest_alone_across_machines_or_of_other_implementations(record):
+    one, other = (record(mode=mode, machine_id=name) for mode, name in (("eager", "a"), ("graph", "b")))
+    assert terminal.fastest([one]) == []
+    assert terminal.fastest([one, other]) == []
+    assert "*" not in printed([record(), record(mode="graph", implementation="library", latency_ms_median=1.0)])
+    mismatch = record(mode="graph", status="mismatch", reason="Wrong.", latency_ms_median=0.1)
+    assert (
+        terminal.fastest([one, mismatch, record(mode="other", machine_id="a", latency_ms_median=1.0)])[0]["mode"]
+        == "other"
+    )
+
+
+def test_the_busy_machine_is_said_once(record):
+    busy = {"status": "disturbed", "latency_status": "disturbed", "flags": "drift;other_load;preempted"}
+    records = [record(batch_size=b, **(busy if b < 3 else {})) for b in (1, 2, 3, 4)]
+    text = counts(records)
+    assert "Busy machine: 2 of 4 uncertain (~): other_load, preempted; quieten it." in text
+    assert text.count("other_load") == 1
+    wide = counts([record(), record(batch_size=2, status="noisy", latency_status="noisy", flags="wide_interval")])
+    assert "1 of 2 uncertain (~): their intervals are wider than the profile promises" in wide
+    assert "Busy" not in wide
+
+
+def test_what_was_said_before_is_not_said_again(record):
+    quiet, taken = ({"other_load_cores": cores, "steal_share": 0.0} for cores in (0.0, 0.9))
+    records = [record(framework="alpha", **quiet), record(framework="beta", **taken)]
+    (sentence,) = [text for text in counts(records).splitlines() if "not the same" in text]
+    assert sentence not in counts(records, told=[sentence])
+
+
+def test_a_flag_of_the_cell_itself_is_named_at_the_end(record):
+    text = counts([record(flags="other_load;program_differs"), record(batch_size=2, flags="program_differs")])
+    assert "program_differs (2): " in text
+
+
+def test_a_file_is_as_wide_as_columns_says(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert terminal.console().width == 120
+    for given, width in (("80", 80), ("200", 200), ("", 120), ("x", 120)):
+        monkeypatch.setenv("COLUMNS", given)
+        assert terminal.console().width == width
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "mark"), [(1.01, 1.2, "▲"), (0.8, 0.99, "▼"), (0.9, 1.1, ""), (None, None, "")]
+)
+def test_a_speedup_has_a_mark_where_its_interval_tells(record, low, high, mark):
+    text = printed([record(mode="graph", **speedup(1.0, low, high))])
+    assert f"1.00x{mark} " in text
+
+
+def test_a_report_says_each_sentence_once(record, tmp_path, capsys):
+    quiet, taken = ({"other_load_cores": cores, "steal_share": 0.0} for cores in (0.0, 0.9))
+    records = [record(framework="alpha", run_id="a", **quiet), record(framework="beta", run_id="a", **taken)]
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    assert runner.main(["report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("was not the same for all") == 1

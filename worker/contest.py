@@ -26,9 +26,9 @@ from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
 from worker import gpu_figures
 from worker.channel import Untrustworthy
-from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs
+from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs, padding_of
 from worker.station import Station
-from workloads.spec import sampled
+from workloads.spec import sampled, without_padding
 
 PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
@@ -208,7 +208,9 @@ class Contest(GroupWork):
             noise=noise,
             **self.beside(member),
             position=self.position,
-            outputs=self.save_outputs(member.step) if self.position else None,  # a yardstick is not compared
+            outputs=self.save_outputs(member.step, self.group.inputs)
+            if self.position
+            else None,  # a yardstick is not compared
         )
 
     def beside(self, member: Member) -> dict:
@@ -219,14 +221,16 @@ class Contest(GroupWork):
         seconds = member.contender.samples[-1]
         return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.station.clocks)
 
-    def save_outputs(self, step: Step) -> str:
-        """Outputs of the first calls, as the steady mode computes them; returns the file's path."""
+    def save_outputs(self, step: Step, inputs: str) -> str:
+        """Outputs of the first calls on the file's inputs, as the steady mode computes them; returns their path."""
         step.rewind()
         values: dict[str, Any] = {}  # arrays by name
+        counts = padding_of(inputs, self.workload.padding)
         for index in range(self.workload.parity_calls):
             output = step()
             self.adapter.synchronize(output)
-            values |= {f"{index}.{name}": sampled(v) for name, v in self.adapter.to_numpy(output).items()}
+            arrays = without_padding(self.adapter.to_numpy(output), counts.get(index))
+            values |= {f"{index}.{name}": sampled(v) for name, v in arrays.items()}
         folder = Path(self.station.job.folder) / OUTPUTS
         path = folder / f"{len(list(folder.iterdir()))}.npz"
         np.savez(path, **values)
@@ -250,7 +254,7 @@ class Contest(GroupWork):
             compiled = None if before is None or after is None else after - before
             time_calls(contender, CALLS_TO_CAPTURE, self.station.clocks)
             steady = time_calls(contender, contender.calls_per_sample, self.station.clocks)
-            outputs = self.save_outputs(step)
+            outputs = self.save_outputs(step, other.inputs)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
             return Unseen(other.seq_len, problem=" ".join(f"{type(error).__name__}: {error}".split())[:300])
         return Unseen(

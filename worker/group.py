@@ -118,3 +118,9 @@ def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
             index, _, name = key.partition(".")
             sets.setdefault(int(index), {})[name] = stored[key]
     return [sets[index] for index in sorted(sets)]
+
+
+def padding_of(path: str, name: str | None) -> dict[int, np.ndarray]:
+    """By input set, the input of that name, which tells what is padding; empty where the file has none."""
+    with np.load(path) as stored:
+        return {int(key.partition(".")[0]): stored[key] for key in stored.files if key.partition(".")[2] == name}

@@ -12,6 +12,10 @@ from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Paramete
 
 LAYER_NORM_EPSILON = 1e-12
 POSITIONS = 512
+MASKS = ("none", "full", "padded")
+# With `mask=padded` lengths are spread evenly from a fifth of the padded length to all of it, 0.6 of it in the mean: at
+# which average variable-length transformers are compared (Zhai et al. 2023, ByteTransformer, IPDPS; its README).
+SHORTEST = 0.2
 CLASSES = 2  # that training tells apart
 # Outputs, in this order, of every implementation.
 OUTPUTS = ("last_hidden_state", "pooler_output")
@@ -19,7 +23,10 @@ OUTPUTS = ("last_hidden_state", "pooler_output")
 _PARAMETERS = (
     Parameter("batch_size", "batch", 1, "sequences per call"),
     Parameter("seq_len", "seq", 128, "tokens per sequence", maximum=POSITIONS),
-    Parameter("mask", "mask", "none", "attention mask passed to the model", choices=("none", "full")),
+    Parameter(
+        "mask", "mask", "none", "attention mask: none passed, ones (full), or sequences of different lengths (padded)",
+        choices=MASKS,
+    ),
     Parameter(
         "attention", "attention", "fused", "attention of the plain implementation: the framework's fused operator "
         "(default where it has one), or written out",
@@ -88,10 +95,14 @@ class Bert(Workload):
         shape = (int(parameters["batch_size"]), int(parameters["seq_len"]))
         rng = np.random.default_rng(seed)
         # From 1 upward: PaddleNLP's model masks token 0 (padding) by itself when no mask is given.
-        arrays = {"input_ids": rng.integers(1, self.vocabulary, shape, dtype=np.int64)}
+        ids = rng.integers(1, self.vocabulary, shape, dtype=np.int64)
+        if parameters["mask"] == "none":
+            return {"input_ids": ids}
         if parameters["mask"] == "full":
-            arrays["attention_mask"] = np.ones(shape, dtype=np.int64)
-        return arrays
+            return {"input_ids": ids, "attention_mask": np.ones(shape, dtype=np.int64)}
+        lengths = rng.permutation(padded_lengths(*shape))
+        mask = (np.arange(shape[1]) < lengths[:, None]).astype(np.int64)  # (B, S)
+        return {"input_ids": ids * mask, "attention_mask": mask}  # token 0 is padding
 
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
         ids = inputs["input_ids"]  # (B, S)
@@ -101,6 +112,9 @@ class Bert(Workload):
         x = x + weights["embeddings.token_type_embeddings.weight"][0]
         x = _named_norm(x, weights, "embeddings.LayerNorm")
 
+        mask = inputs.get("attention_mask")
+        blocked = None if mask is None else np.where(mask[:, None, None, :] > 0, 0.0, -np.inf)  # (B, 1, 1, S)
+
         def heads(y: np.ndarray) -> np.ndarray:  # (B, S, H) -> (B, nh, S, H/nh)
             return y.reshape(batch, length, self.heads, -1).transpose(0, 2, 1, 3)
 
@@ -108,6 +122,7 @@ class Bert(Workload):
             prefix = f"encoder.layer.{layer}"
             q, k, v = (heads(linear(x, weights, f"{prefix}.attention.self.{n}")) for n in ("query", "key", "value"))
             scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(self.hidden // self.heads)  # (B, nh, S, S)
+            scores = scores if blocked is None else scores + blocked
             context = (softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(x.shape)  # (B, S, H)
             context = linear(context, weights, f"{prefix}.attention.output.dense")
             x = _named_norm(x + context, weights, f"{prefix}.attention.output.LayerNorm")
@@ -183,6 +198,19 @@ class Bert(Workload):
     def tokens_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"]) * int(parameters["seq_len"])
 
+    def real_tokens_per_call(self, parameters: Parameters) -> int:
+        batch, length = int(parameters["batch_size"]), int(parameters["seq_len"])
+        return sum(padded_lengths(batch, length)) if parameters["mask"] == "padded" else batch * length
+
+    def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
+        """Those of every sequence alone, at its own length: what a program that leaves padding out would do."""
+        if parameters["mask"] != "padded":
+            return super().real_flops(parameters, fused_attention)
+        lengths = padded_lengths(int(parameters["batch_size"]), int(parameters["seq_len"]))
+        return sum(
+            self.cost({**parameters, "batch_size": 1, "seq_len": n}, "fp32", fused_attention).flops for n in lengths
+        )
+
     def canonical_name(self, checkpoint_name: str) -> str:
         """A BERT with a head prefixes its encoder with `bert.`; the oldest call a norm's tensors gamma, beta."""
         name = checkpoint_name.removeprefix("bert.")
@@ -191,6 +219,16 @@ class Bert(Workload):
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
         # How attention is written does not change what it computes.
         return {name: value for name, value in parameters.items() if name != "attention"}
+
+
+def padded_lengths(batch: int, length: int) -> list[int]:
+    """The lengths of a batch's sequences, padded to `length`: the quantiles of the even spread, shortest first.
+
+    Quantiles and not draws: so batches of any size have about the same share of padding, whatever the seed, which only
+    decides the order; and every input set of a cell holds as many tokens.
+    """
+    places = [SHORTEST + (1 - SHORTEST) * (index + 0.5) / batch for index in range(batch)]
+    return [max(1, round(place * length)) for place in places]
 
 
 def _linear(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
@@ -213,7 +251,7 @@ def _tolerance(layers: int) -> dict[str, float]:
 # Relative root mean square of the states' errors.
 ROUNDING_OF_A_LAYER = {"fp32": 1e-6, "tf32": 1e-3, "bf16": 1e-2, "fp16": 1.2e-3}
 _COMMON = dict(family="bert", implementations=("library", "plain"), parameters=_PARAMETERS)
-_COMMON |= dict(passes=("inference", "training"))
+_COMMON |= dict(passes=("inference", "training"), padding="attention_mask")
 
 WORKLOADS = {
     "bert-base": Bert(

@@ -115,6 +115,7 @@ class Workload(ABC):
     passes: tuple[str, ...] = ("inference",)
     input_sets: int = 4  # same-shape inputs that calls take in turn; fewer where one already exceeds every cache
     parity_calls: int = 2  # how many consecutive calls' outputs are compared
+    padding: str | None = None  # the input (B, S) that is 1 where a position counts and 0 where it is padding
 
     @abstractmethod
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -147,6 +148,14 @@ class Workload(ABC):
     def tokens_per_call(self, parameters: Parameters) -> int | None:
         """How many tokens one call handles, or None where the workload has no tokens."""
         return None
+
+    def real_tokens_per_call(self, parameters: Parameters) -> int | None:
+        """How many of these are no padding; the same for every input set."""
+        return self.tokens_per_call(parameters)
+
+    def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
+        """The FLOPs of one call without padding, in any dtype; all of `cost` where nothing is padded."""
+        return self.cost(parameters, "fp32", fused_attention).flops
 
     def references(self, parameters: Parameters, weights: Arrays, sets: list[Arrays]) -> list[Arrays]:
         """The oracle's outputs of consecutive calls, one per input set."""
@@ -210,6 +219,18 @@ def sampled(values: np.ndarray, dtype: type = np.float32) -> np.ndarray:
             step += 1
         flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * step) % flat.size]
     return flat.astype(dtype)
+
+
+def without_padding(outputs: Arrays, counts: np.ndarray | None) -> Arrays:
+    """Outputs of one call where they are defined: those by position, (B, S, …), without the positions of padding.
+
+    `counts` (B, S) is 1 where a position counts; None leaves all as they are. Frameworks may put anything where
+    sequences are padded (PaddleNLP zeroes the embedding of token 0, others do not), and no user looks there.
+    """
+    if counts is None:
+        return outputs
+    by_position = {name: value.ndim == 3 and value.shape[:2] == counts.shape for name, value in outputs.items()}
+    return {name: value[counts > 0] if by_position[name] else value for name, value in outputs.items()}
 
 
 def linear_cost(rows: int, inputs: int, outputs: int, width: int) -> tuple[int, int]:

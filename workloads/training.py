@@ -99,6 +99,16 @@ class Training(Workload):
         tokens = self.model.tokens_per_call(parameters)
         return None if tokens is None else int(parameters["accumulate"]) * tokens
 
+    def real_tokens_per_call(self, parameters: Parameters) -> int | None:
+        tokens = self.model.real_tokens_per_call(parameters)
+        return None if tokens is None else int(parameters["accumulate"]) * tokens
+
+    def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
+        """As `cost`, less forward and backward passes over padding; the update does not depend on it."""
+        model = self.model.cost(parameters, "fp32", fused_attention).flops
+        padding = model - self.model.real_flops(parameters, fused_attention)
+        return super().real_flops(parameters, fused_attention) - 3 * int(parameters["accumulate"]) * padding
+
     def from_checkpoint(
         self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int
     ) -> Arrays:

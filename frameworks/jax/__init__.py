@@ -32,10 +32,11 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="jax",
     title="JAX",
+    colour="#2f74e0",
     distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
     modes=(
-        Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable"),
-        Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True),
+        Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),
+        Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True, call="jax.jit(function)"),
     ),
     default_graph=("jit",),
     models={

@@ -35,7 +35,7 @@ def _with_kernel(
     detail = f"jax.nn.dot_product_attention implementation={kernel}"
     batch, length = int(cell.parameter("batch_size")), int(cell.parameter("seq_len"))
     head = jax.ShapeDtypeStruct((batch, length, workload.heads, workload.hidden // workload.heads), dtype)
-    masks = [jax.ShapeDtypeStruct((batch, length), jnp.int32)] if cell.parameter("mask") == "full" else []
+    masks = [jax.ShapeDtypeStruct((batch, length), jnp.int32)] if cell.parameter("mask", "none") != "none" else []
 
     def chosen(*arguments):
         return attend(kernel, *arguments)

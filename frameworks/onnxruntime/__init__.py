@@ -9,6 +9,7 @@ INFERENCE = ("inference",)
 FRAMEWORK = Framework(
     name="onnxruntime",
     title="ONNX Runtime",
+    colour="#0f8f83",
     distributions=("onnxruntime", "onnx"),
     modes=(
         Mode(
@@ -21,6 +22,7 @@ FRAMEWORK = Framework(
         Mode(
             "optimized",
             graph=True,
+            call="onnxruntime.InferenceSession(path)",
             summary="ORT_ENABLE_ALL, users' default: constants folded, nodes fused, for the call's shape",
             devices=("cpu",),
             passes=INFERENCE,

@@ -22,17 +22,30 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="paddle",
     title="PaddlePaddle",
+    colour="#9352d6",
     distributions=("paddlepaddle", "paddlepaddle-gpu", "paddlenlp"),
     modes=(
         Mode("eager", graph=False, summary="dynamic graph, operator by operator"),
-        Mode("to_static", graph=True, summary="paddle.jit.to_static(full_graph=True) on Paddle's own executor"),
-        Mode("to_static-cinn", graph=True, summary="to_static compiled by CINN, on builds that have it", fuses=True),
+        Mode(
+            "to_static",
+            graph=True,
+            summary="paddle.jit.to_static(full_graph=True) on Paddle's own executor",
+            call="paddle.jit.to_static(model, full_graph=True)",
+        ),
+        Mode(
+            "to_static-cinn",
+            graph=True,
+            summary="to_static compiled by CINN, on builds that have it",
+            fuses=True,
+            call='paddle.jit.to_static(model, full_graph=True, backend="CINN")',
+        ),
         Mode(
             "inference",
             graph=True,
             summary="the exported program, weights frozen, under paddle.inference with its IR passes (oneDNN on CPU)",
             passes=("inference",),
             fuses=True,
+            call="paddle.inference.create_predictor(config)",
         ),
     ),
     default_graph=("to_static",),

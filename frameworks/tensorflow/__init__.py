@@ -27,12 +27,20 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
 FRAMEWORK = Framework(
     name="tensorflow",
     title="TensorFlow",
+    colour="#a97b0a",
     distributions=("tensorflow", "tf-keras", "keras", "transformers", "numpy"),
     modes=(
-        Mode("eager", graph=False, summary="one kernel per operator"),
-        Mode("function", graph=True, summary="tf.function: one graph, optimized by Grappler"),
+        # What is exported or run by Keras' predict is a tf.function.
+        Mode("eager", graph=False, summary="one kernel per operator", deployed=False),
         Mode(
-            "function-xla", graph=True, summary="tf.function(jit_compile=True): one graph compiled by XLA", fuses=True
+            "function", graph=True, summary="tf.function: one graph, optimized by Grappler", call="tf.function(model)"
+        ),
+        Mode(
+            "function-xla",
+            graph=True,
+            summary="tf.function(jit_compile=True): one graph compiled by XLA",
+            fuses=True,
+            call="tf.function(model, jit_compile=True)",
         ),
     ),
     default_graph=("function", "function-xla"),

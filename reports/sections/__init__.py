@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from reports.content import Section
 from reports.material import Material
-from reports.sections import answer, compiling, kernels, memory, notes, ranking, roofs, scaling, speedup, truth
 
 
 def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
+    from reports.sections import answer, compiling, kernels, matrix, memory, notes, scaling, truth, why
+
     makers = (
         answer.section,
-        notes.machine_section,
-        speedup.section,
-        ranking.section,
+        matrix.section,
         compiling.section,
-        *scaling.SECTIONS,
-        roofs.roofline_section,
-        roofs.regime_section,
-        memory.section,
-        truth.section,
+        why.section,
         kernels.section,
+        memory.section,
+        *scaling.SECTIONS,
+        truth.section,
         notes.flags_section,
         notes.failures_section,
+        notes.machine_section,
     )
     return [section for maker in makers if (section := maker(material)) is not None]

@@ -1,124 +1,132 @@
-"""The answer in three sentences: does graph mode help, who is fastest, does compiling pay."""
+"""The answer for each setting: what to do, what is fastest, when it pays, whether to trust it, and a chart."""
 
 from __future__ import annotations
 
-from collections import Counter
-from statistics import median
+from collections.abc import Iterable
 
-from reports import facts
-from reports.content import Section, text_of, times
+from measurement.schema import is_noisy
+from reports import drawing, facts
+from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number, span, text_of
 from reports.material import Material
-from reports.points import grouped
+from reports.points import Point
+from reports.sections import trust
+from reports.verdict import Fastest, Verdict, wording
+from reports.verdict.places import Shape
+from reports.verdict.rules import STAY, UNTOLD, USE, comparable
 
-CALLS = (100, 1_000, 10_000)
-MOST_NAMED = 6
+COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?", "elsewhere")
+STRANGERS = (
+    "Machines are not compared: a framework that ran a shape on another one is shown in grey with its time, and is not "
+    "ranked. ACROSS=1 ranks all machines together."
+)
+KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Cannot tell", "unsure")}
 
 
 def section(material: Material) -> Section:
-    """Three sentences, and more on what they leave out and how far they hold."""
-    points = material.points
-    pairs = material.pairs
-    few = _few_launches(pairs, material.contests)
-    sentences = [_graph(pairs, points.series), _fastest(material), _pays(pairs), *few]
-    sentences += [*facts.unequal_machine(point.record for point in points.all), *_caution(points)]
-    return Section("answer", "The answer", tuple(sentences))
+    """A panel for each setting."""
+    remarks = facts.unequal_machine(point.record for point in material.points.all)
+    if not material.verdicts:
+        remarks.insert(0, "Nothing was measured, so nothing is said.")
+    if any(verdict.setting.strangers for verdict in material.verdicts):
+        remarks.append(STRANGERS)
+    groups = list(enumerate(material.verdicts))
+    return Section.of("answer", "The answer", remarks, groups, lambda group: _panel(material, str(group[0]), group[1]))
 
 
-def _graph(pairs: list[facts.Pair], names: list[str]) -> str:
-    if not pairs:
-        return "No graph mode was measured beside eager, so nothing is said of what it brings."
-    found = Counter(pair.verdict for pair in pairs)
-    parts = [f"faster than eager in {found[facts.FASTER]:,}", f"slower in {found[facts.SLOWER]:,}"]
-    if found[facts.UNTOLD]:
-        parts.append(f"no different as far as can be told in {found[facts.UNTOLD]:,}")
-    if found[facts.NO_INTERVAL]:
-        parts.append(f"without an interval in {found[facts.NO_INTERVAL]:,}")
-    ranges = []
-    groups = grouped((pair.graph for pair in pairs), lambda point: point.series)
-    for series in (name for name in names if name in groups):
-        speedups = [speedup for point in groups[series] if (speedup := point["speedup_vs_eager"]) is not None]
-        if speedups:
-            low, high = text_of(min(speedups)), text_of(max(speedups))
-            ranges.append(f"{series} {low}×" if low == high else f"{series} {low}× to {high}×")
-    more = f", and {len(ranges) - MOST_NAMED} more modes" if len(ranges) > MOST_NAMED else ""
-    whole = f"Of {times(len(pairs), 'comparison')}, graph mode is {', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{whole}; its speed over eager's: {', '.join(ranges[:MOST_NAMED])}{more}."
+def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
+    shapes = list(verdict.fastest)
+    first = busiest(verdict)
+    drawn = [shape for n, shape in enumerate(shapes) if n < MOST_CHARTS or shape is first]
+    charts = tuple(_chart(material, verdict, shape, shape is first) for shape in drawn)
+    table = Table.of(COLUMNS, [verdict.fastest[shape] for shape in shapes], _fastest_row).filled()
+    sentences = [*verdict.sentences, *verdict.contradictions] or ["No mode was measured beside eager mode."]
+    checks = tuple(trust.checks(verdict.setting))
+    return Panel(verdict.setting.name, table, charts, tuple(sentences), key, checks=checks)
 
 
-def _fastest(material: Material) -> str:
-    points, contests = material.points, material.contests
-    if not contests:
-        machines = " on one machine" if len(points.machines) > 1 else ""
-        way_out = "; ACROSS=1 compares machines" if facts.only_across_machines(points.measured) else ""
-        return (
-            f"No shape was run by more than one framework{machines}, so nothing is said of which is fastest{way_out}."
-        )
-    if len(contests) <= 2:
-        return "Fastest: " + "; ".join(_contest(ranks) for ranks in contests) + "."
-    winners: Counter[str] = Counter()
-    for ranks in contests:
-        apart = facts.runner_up(ranks).told_apart
-        winners[_name(ranks[0].point, points) if apart else ""] += 1
-    untold = winners.pop("", 0)
-    parts = [f"{name} at {count:,}" for name, count in winners.most_common()]
-    parts += [f"at {untold:,} the two fastest cannot be told apart"] if untold else []
-    return f"Of {len(contests):,} shapes that several frameworks ran, the fastest is {', '.join(parts)}."
+def busiest(verdict: Verdict) -> Shape | None:
+    """The first of the shapes that most frameworks ran, here or elsewhere."""
+    count = lambda one: len({rank.point["framework"] for rank in one.ranks}) + len(one.absent)  # noqa: E731
+    return max(verdict.fastest, key=lambda shape: count(verdict.fastest[shape]), default=None)
 
 
-def _contest(ranks: list[facts.Rank]) -> str:
-    first, second = ranks[0].point, facts.runner_up(ranks)
-    real = f"they differ{facts.within(second.few_launches)}" if second.few_launches else "the difference is real"
-    apart = real if second.told_apart else "the two cannot be told apart"
-    own, other = text_of(first["latency_ms_median"]), text_of(second.point["latency_ms_median"])
-    return (
-        f"{first.series} at {first.setting}, {first.shape}, with {own} ms before {second.point.series} with {other} ms "
-        f"({apart})"
-    )
+def tags(shape: Shape) -> dict[str, str]:
+    """What a picture of this shape is chosen by."""
+    known = {"batch": shape.batch, "tokens": shape.length, "shape": shape.rest or None}
+    return {name: str(value) for name, value in known.items() if value is not None}
 
 
-def _name(point, points) -> str:
-    """Whom a win is counted for."""
-    return point["framework"] + (point.series.partition(" on ")[2] and f" on {point.series.partition(' on ')[2]}")
-
-
-def _pays(pairs: list[facts.Pair]) -> str:
-    known = {pair: extra for pair in pairs if (extra := pair.extra_s) is not None}
-    if not known:
-        return "What compiling costs is not known here."
-    extras = list(known.values())
-    low, middle, high = (_more(value) for value in (min(extras), median(extras), max(extras)))
-    span = low if low == high else f"{middle} (the median; from {low} to {high})"
-    sure = [(pair.gain_s.low, extra) for pair, extra in known.items() if pair.gain_s]
-    shares = [f"{sum(n * gain > extra for gain, extra in sure):,} after {n:,} calls" for n in CALLS]
-    certainly = "" if any(pair.few_launches for pair in known) else "certainly "
-    return (
-        f"The first call of a graph mode takes {span} than eager's; of {times(len(known), 'comparison')}, "
-        f"compiling has {certainly}paid for itself in {', in '.join(shares[:-1])}, and in {shares[-1]}."
-    )
-
-
-def _more(seconds: float) -> str:
-    return f"{text_of(abs(seconds))} s {'more' if seconds >= 0 else 'less'}"
-
-
-def _few_launches(pairs: list[facts.Pair], contests: list[list[facts.Rank]]) -> list[str]:
-    """What the three sentences may be taken for where differences were seen in few launches."""
-    told = [pair for pair in pairs if pair.verdict in facts.DIFFERENT]
-    told += [second for ranks in contests if (second := facts.runner_up(ranks)).told_apart]
-    few = [one for one in told if one.few_launches]
-    if not few:
-        return []
-    share = "All" if len(few) == len(told) else f"{len(few):,}"
-    whole = f"{share} of the {len(told):,} differences told here come" if len(told) > 1 else "This comes"
-    return [
-        f"{whole} from fewer than three launches (fresh processes): yes within those, but the next may differ by more "
-        "than the intervals say; PROFILE=standard tells across processes."
+def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> Chart:
+    fastest = verdict.fastest[shape]
+    ranked = [rank.point for rank in fastest.ranks]
+    differing = [point for point in verdict.setting.at[shape] if not comparable(point)]
+    rows = [_dot(material, point) for point in ranked]
+    rows += [
+        _dot(material, absent.point, note=f"not ranked: {absent.machine}", absent=True) for absent in fastest.absent
     ]
+    rows += [_dot(material, point, note="another program than eager") for point in differing]
+    rows.sort(key=lambda row: row.value)
+    words = f"Latency at {shape.text}: " + "; ".join(f"{r.name} {r.text}" for r in rows)
+    picture = drawing.dots(rows, "ms per call, less is better")
+    return Chart(picture, words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
 
 
-def _caution(points) -> list[str]:
-    noisy = sum(point["status"] == "noisy" for point in points.all)
-    failed = sum(not point.measured for point in points.all)
-    parts = [f"{times(noisy, 'cell')} of {len(points.all):,} noisier than the profile promises"] if noisy else []
-    parts += [f"{times(failed, 'cell')} without figures (see the end)"] if failed else []
-    return [f"To be read with care: {', '.join(parts)}."] if parts else []
+def _dot(material: Material, point: Point, note: str = "", absent: bool = False) -> drawing.Dot:
+    text = f"{text_of(point['latency_ms_median'])}{'~' if is_noisy(point.record, 'latency') else ''} ms"
+    ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
+    name = f"{point['framework']} {point['mode']}" if absent else point.series
+    value = point["latency_ms_median"]
+    return drawing.Dot(name, material.look(point), value, text, *ends, note=note, mode=point.series, absent=absent)
+
+
+def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
+    own = [(advice, judged) for advice in verdict.advice for judged in advice.judged if judged.shape == shape]
+    if own:
+        kinds = {advice.kind for advice, _ in own}
+        answer, kind = KINDS[kinds.pop()] if len(kinds) == 1 else ("It depends", "unsure")
+        yield Card("Compile?", answer, tuple(_advised(advice, judged) for advice, judged in own), kind)
+    first = fastest.ranks[0].point
+    others = [fastest.second] if fastest.second else []
+    lines = [
+        f"then {rank.point.series}, {text_of(rank.point['latency_ms_median'])} ms"
+        + (f" ({wording.ratio(rank.ratio.value)} the time)" if rank.told_apart else ", cannot be told apart")
+        for rank in others
+    ]
+    lines += [absent.sentence for absent in fastest.absent]
+    yield Card("Fastest", f"{first.series}, {text_of(first['latency_ms_median'])} ms", tuple(lines))
+    costs = [(advice.framework, text) for advice, judged in own if (text := wording.pays_at(advice, judged))]
+    if costs:
+        # Of the fastest framework, where it compiles.
+        costs.sort(key=lambda cost: cost[0] != first["framework"])
+        (framework, text), *rest = costs
+        answer, _, more = text.partition(" (")
+        lines = [f"{framework}{f': {more[:-1]}' if more else ''}", *(f"{name}: {text}" for name, text in rest)]
+        yield Card("Compiling costs", answer, tuple(lines))
+
+
+def _advised(advice, judged) -> str:
+    point = judged.mode(advice.mode) if advice.kind == USE else None
+    if advice.kind == STAY:
+        return f"{advice.framework}: eager, {text_of(judged.eager['latency_ms_median'])} ms"
+    if point is None:
+        return f"{advice.framework}: cannot tell"
+    gain = f", {wording.ratio(point.speedup.value)} as fast as eager" if advice.deployed and point.speedup else ""
+    return f"{advice.framework}: {advice.words.call or advice.mode}{gain}"
+
+
+def _fastest_row(fastest: Fastest) -> Row:
+    first = fastest.ranks[0].point
+    second = fastest.second
+    ratio = second.ratio if second else None
+    cells = (
+        fastest.shape.text,
+        first.series,
+        number(first["latency_ms_median"]),
+        second.point.series if second else "",
+        number(second.point["latency_ms_median"]) if second else "",
+        number(second.point["latency_ms_median"] / first["latency_ms_median"]) if second else "",
+        span(ratio.low, ratio.high) if ratio else "",
+        second.slower if second else "",
+        "; ".join(absent.sentence for absent in fastest.absent),
+    )
+    return Row(cells, tags(fastest.shape))

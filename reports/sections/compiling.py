@@ -1,106 +1,85 @@
-"""What compiling costs, and after how many calls it has paid for itself."""
+"""What compiling costs: total time over the number of calls, and after how many calls it has paid for itself."""
 
 from __future__ import annotations
 
-from reports import charts, facts
+from reports import drawing, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number, text_of
 from reports.material import FEW_LAUNCHES, Material
-from reports.points import Point, grouped
+from reports.points import Point
+from reports.sections.answer import busiest, tags
+from reports.verdict import Verdict
+from reports.verdict.places import Shape
 
-MOST_SHAPES = 4  # of a mode that are named above a chart
 CALLS = (100, 1_000, 10_000)
 COLUMNS = (
-    *("shape", "mode", "first call eager, s", "first call graph, s", "saved per call, ms"),
-    *("break-even, calls", "range"),
-    *(f"pays at {calls:,}?" for calls in CALLS),
+    *("shape", "mode", "first call eager, s", "graph, s", "saved per call, ms", "pays after calls", "range"),
+    *(f"at {calls:,} calls" for calls in CALLS),
 )
 SENTENCES = (
-    "The first call of a graph mode compiles; in engines that compile ahead of time loading the model does, and counts "
-    "as a part of it. It has paid for itself once the calls after it have saved as much time: "
-    "the break-even. A point left of the dashed line pays in a process that makes 1,000 calls.",
-    "What a call saves is eager's median × (1 − 1/speedup), where the speedup is made of ratios taken pair by pair "
-    "(the geometric mean of the launches' medians), not the quotient of two medians. "
-    "The CSV's break_even_calls is made from the two medians and may differ.",
-    "The range is the break-even at both ends of the speedup's interval; it is open where the graph may be no faster. "
-    "“Cannot be told” is said where the range holds that number of calls.",
-    "A mode whose speedup is not above 1, or not known, has no break-even and so no point. A mode whose first call "
-    "takes no longer than eager's has no point either, for its break-even is 0; it is named above the chart.",
+    "The first call of a graph mode compiles; in engines that compile ahead of time, loading the model does and is "
+    "counted with it. The chart adds it to the calls after it: where a mode's line falls below "
+    "eager's, compiling has paid for itself.",
+    "What a call saves is eager's median × (1 − 1/speedup). The range is the break-even at both ends of the speedup's "
+    "interval, open where the graph may be no faster; “cannot be told” where the range holds that number of calls.",
 )
-FEW_PAY = "What is said of paying rests on the same difference, and holds no further."
+ENDS = (1, 100_000)  # calls in the chart
+STEPS = 12
 
 
 def section(material: Material) -> Section | None:
-    """One panel for each setting with pairs whose first calls are known."""
-    known = [pair for pair in material.pairs if pair.extra_s is not None]
-    groups: dict[str, list[facts.Pair]] = {}
-    for pair in known:
-        groups.setdefault(pair.graph.setting, []).append(pair)
+    """A panel for each setting with pairs whose first calls are known."""
+    groups = []
+    for key, verdict in enumerate(material.verdicts):
+        pairs = [pair for point in verdict.setting.points if (pair := material.pair_of.get(id(point)))]
+        if known := [pair for pair in pairs if pair.extra_s is not None]:
+            groups.append((str(key), verdict, known))
     if not groups:
         return None
-    caches = {pair.graph["compile_cache"] for pair in known}
-    cold = (
-        ()
-        if caches - {"cold"}
-        else ("Compile caches were empty before the first launch; later ones load what it compiled.",)
-    )
-    few = [FEW_LAUNCHES, FEW_PAY] if any(pair.few_launches and pair.gain_s for pair in known) else []
-    names = material.points.series
-    return Section.of(
-        "compiling",
-        "What compiling costs, and when it pays",
-        (*SENTENCES, *few, *cold),
-        list(groups.values()),
-        lambda group: _panel(group, names),
-    )
+    pairs = [pair for *_, known in groups for pair in known]
+    caches = {pair.graph["compile_cache"] for pair in pairs}
+    cold = ["Compile caches were empty before the first launch; later ones load what it compiled."]
+    few = [FEW_LAUNCHES] if any(pair.few_launches and pair.gain_s for pair in pairs) else []
+    sentences = (*SENTENCES, *few, *([] if caches - {"cold"} else cold))
+    return Section.of("compiling", "Cost of compiling", sentences, groups, lambda group: _panel(material, *group))
 
 
-def _panel(group: list[facts.Pair], names: list[str]) -> Panel:
-    table = Table.of(COLUMNS, group, _row)
-    several = len({pair.graph.shape for pair in group}) > 1
-    drawn = []
-    for pair in group[: len(table.rows)]:
-        calls, ends = pair.pays_after, pair.break_even
-        if calls:  # 0 has no place on a logarithmic axis
-            drawn.append(
-                {
-                    "row": pair.graph.shape if several else pair.graph.series,
-                    "series": pair.graph.series,
-                    "framework": pair.graph["framework"],
-                    "value": calls,
-                    "low": ends[0] if ends and ends[1] else None,
-                    "high": ends[1] if ends and ends[1] else None,
-                }
-            )
-    setting = group[0].graph.setting
-    drawing = charts.dots(drawn, "calls until compiling has paid", names, mark=(1000, "1,000 calls"))
-    words = f"Calls until compiling has paid for itself: {setting}. The table holds the same figures."
-    return Panel(setting, table, Chart(drawing, words) if drawing else None, _at_once(group))
+def _panel(material: Material, key: str, verdict: Verdict, pairs: list[facts.Pair]) -> Panel:
+    charts = []
+    first = busiest(verdict)
+    shapes = verdict.setting.shapes
+    for shape in [one for one in shapes if one in (shapes[0], first, shapes[-1])]:
+        points = {id(point) for point in verdict.setting.at[shape]}
+        own = [pair for pair in pairs if id(pair.graph) in points]
+        if own:
+            words = f"Total time over the number of calls at {shape.text}: {verdict.setting.name}."
+            charts.append(Chart(_curves(material, own), words, tags(shape), first=shape is first))
+    own = {point.series: point for pair in pairs for point in (pair.eager, pair.graph)}
+    legend = drawing.legend([drawing.Curve(name, material.look(p), (), name) for name, p in own.items()])
+    return Panel(verdict.setting.name, Table.of(COLUMNS, pairs, _row), tuple(charts), setting=key, legend=legend)
 
 
-def _at_once(group: list[facts.Pair]) -> str:
-    """The modes whose break-even is 0, each with its shapes."""
-    told: dict[bool, list] = {True: [], False: []}
-    for pair in group:
-        if pair.pays_after == 0:
-            told[pair.verdict == facts.FASTER].append(pair.graph)
-    begun = {True: "Pays from the first call", False: "Pays from the first call if it is faster, which was not shown"}
-    return " ".join(f"{begun[sure]}: {_named(points)}." for sure, points in told.items() if points)
+def _curves(material: Material, pairs: list[facts.Pair]) -> str:
+    eager = list({id(pair.eager): pair.eager for pair in pairs}.values())
+    rows = [_curve(material, point, 0.0) for point in eager if facts.first_s(point) is not None]
+    rows += [_curve(material, pair.graph, pair.saving_s, pair.eager) for pair in pairs]
+    return drawing.curves(rows, "number of calls", "seconds from the first call on")
 
 
-def _named(points: list[Point]) -> str:
-    modes = grouped(points, lambda point: point.series).items()
-    return ", ".join(f"{series} ({_some([point.shape for point in own])})" for series, own in modes)
-
-
-def _some(shapes: list[str]) -> str:
-    more = f"; {len(shapes) - MOST_SHAPES:,} more in the table" if len(shapes) > MOST_SHAPES else ""
-    return "; ".join(shapes[:MOST_SHAPES]) + more
+def _curve(material: Material, point: Point, saving_s: float | None, eager: Point | None = None) -> drawing.Curve:
+    """Total seconds; a graph's calls take eager's time less what its paired speedup saves."""
+    each = point["latency_ms_median"] / 1e3
+    if eager is not None and saving_s is not None:
+        each = eager["latency_ms_median"] / 1e3 - saving_s
+    low, high = ENDS
+    calls = [low * (high / low) ** (n / STEPS) for n in range(STEPS + 1)]
+    places = tuple((count, facts.first_s(point) + (count - 1) * each) for count in calls)
+    return drawing.Curve(point.series, material.look(point), places, point.series)
 
 
 def _row(pair: facts.Pair) -> Row:
     graph, calls, saving_s = pair.graph, pair.pays_after, pair.saving_s
     cells = (
-        graph.shape,
+        Shape.of(graph.record).text,
         graph.series,
         number(facts.first_s(pair.eager)),
         number(facts.first_s(graph)),

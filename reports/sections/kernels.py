@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reports import charts, explanation
-from reports.content import AXES, Chart, Panel, Row, Section, Table
+from reports import drawing, explanation
+from reports.content import Chart, Panel, Row, Section, Table
 from reports.material import Material
 
 SENTENCES = (
@@ -21,14 +21,10 @@ def section(material: Material) -> Section | None:
 
 
 def _panel(name: str, group: list[dict]) -> Panel:
-    tags = {axis: str(group[0].get(axis)) for axis in AXES}
-    rows = [Row(tuple(row), tags) for row in explanation.rows(group)]
+    rows = [Row(tuple(row)) for row in explanation.rows(group)]
     drawn = [
-        {"series": entry["mode"], "part": kind, "share": seconds * 1e3}
-        for entry in group
-        for kind, seconds in entry["classes"].items()
-        if seconds
+        (entry["mode"], [(kind, seconds) for kind, seconds in entry["classes"].items() if seconds]) for entry in group
     ]
     columns = ("ms per call", "FLOPs", *(entry["mode"] for entry in group))
     words = f"Share of the time by class of kernel: {name}. The table holds the milliseconds."
-    return Panel(name, Table.of(columns, rows), Chart(charts.shares(drawn, "share of the time"), words))
+    return Panel(name, Table.of(columns, rows), (Chart(drawing.shares(drawn), words),))

@@ -25,7 +25,7 @@ def machine_section(material: Material) -> Section:
     panels = [Panel("Machines", _machines(material)), Panel("Versions", _versions(material))]
     if (packages := _packages(material)).rows:
         panels.append(Panel("Packages", packages))
-    return Section("machines", "Machine and versions", tuple(sentences), tuple(panels), len(panels))
+    return Section("machines", "Machines and versions", tuple(sentences), tuple(panels), len(panels))
 
 
 def _machines(material: Material) -> Table:
@@ -49,10 +49,7 @@ def _fact(value) -> str:
 def _versions(material: Material) -> Table:
     names = ("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
     found = Counter(tuple(map(point.record.get, names)) for point in material.points.all)
-    rows = [
-        Row((*(str(part or "") for part in key), number(count)), {"framework": key[0], "device": key[2]})
-        for key, count in found.items()
-    ]
+    rows = [Row((*(str(part or "") for part in key), number(count))) for key, count in found.items()]
     titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
     return Table.of(titles, rows)
 
@@ -61,7 +58,7 @@ def _packages(material: Material) -> Table:
     """What each framework computed with: the other packages that decide, and the GPU's libraries."""
     seen = ((p["framework"], p["framework_version"], p["device"], p["versions"]) for p in material.points.all)
     rows = [
-        Row((*(str(part or "") for part in who), _listed(versions)), {"framework": who[0], "device": who[2]})
+        Row((*(str(part or "") for part in who), _listed(versions)))
         for *who, versions in dict.fromkeys(seen)
         if versions
     ]
@@ -81,7 +78,7 @@ def flags_section(material: Material) -> Section | None:
                 cells[name].append(point)
     if not cells:
         sentence = "No cell that was measured carries a warning." if material.points.measured else ""
-        return Section("flags", "Noise and warnings", (sentence,)) if sentence else None
+        return Section("flags", "Warnings", (sentence,)) if sentence else None
     rows = []
     for flag in FLAGS:
         if found := cells.get(flag.name):
@@ -94,7 +91,7 @@ def flags_section(material: Material) -> Section | None:
         "no interval of theirs is as narrow as the profile promises."
     )
     table = Table.of(("warning", "cells", "what it means", "what to do", "where"), rows)
-    return Section("flags", "Noise and warnings", (sentence,), (Panel("Warnings", table),), 1)
+    return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)
 
 
 def _some(points: list[Point]) -> str:
@@ -116,10 +113,7 @@ def failures_section(material: Material) -> Section:
         groups: dict[tuple, list[Point]] = defaultdict(list)
         for point in failed:
             groups[point["framework"], point["mode"], point["status"], point["reason"]].append(point)
-        rows = [
-            _failure(own[0], f"{times(len(own), 'cell')}: {_some(own)}", {"framework": own[0]["framework"]})
-            for own in groups.values()
-        ]
+        rows = [_failure(own[0], f"{times(len(own), 'cell')}: {_some(own)}", {}) for own in groups.values()]
     sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. Nothing above compares them."
     return Section("failures", title, (sentence,), (Panel("Why", Table.of(columns, rows)),), 1)
 

@@ -1,15 +1,18 @@
-"""How latency grows or shrinks along one axis: threads, batch, sequence length."""
+"""How latency grows or shrinks along one axis with three points or more: threads, batch, sequence length."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 
 from measurement.statistics import independent_ratio
-from reports import charts
+from reports import drawing
 from reports.content import Chart, Panel, Row, Section, Table, number, span
 from reports.material import Material
 from reports.points import Point, grouped
+
+FEWEST = 3  # points that make a line
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ LENGTH = Along(
 
 
 def section(axis: Along, material: Material) -> Section | None:
-    """One panel for everything that is alike apart from this axis, where it has two values or more."""
+    """One panel for everything that is alike apart from this axis, where it has three values or more."""
     points = [point for point in material.points.measured if point[axis.column] is not None]
     groups = [
         group
@@ -70,39 +73,33 @@ def section(axis: Along, material: Material) -> Section | None:
     ]
     if not groups:
         return None
-    both = "Both axes are logarithmic; lines through the points are 95 % intervals of the medians."
     make = partial(_panel, axis=axis, material=material)
-    return Section.of(axis.key, axis.title, (axis.sentence, both), groups, make)
+    return Section.of(axis.key, axis.title, (axis.sentence,), groups, make)
 
 
 def _varies(group: list[Point], column: str) -> bool:
-    """Whether one of the series has more than one value in a column."""
-    first: dict[str, int] = {}
-    return any(first.setdefault(point.series, point.record[column]) != point.record[column] for point in group)
+    """Whether one of the series has so many values in a column that a line says something."""
+    values: dict[str, set] = defaultdict(set)
+    for point in group:
+        values[point.series].add(point.record[column])
+    return any(len(own) >= FEWEST for own in values.values())
 
 
 def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
     title = material.points.title(group[0].record, axis.column)
     rows, drawn = [], []
-    for own in grouped(group, lambda point: point.series).values():
+    for series, own in grouped(group, lambda point: point.series).items():
         own = sorted(own, key=lambda point: point[axis.column])
-        for point in own:
-            rows.append(_row(point, own[0], axis))
-            drawn.append(
-                {
-                    "series": point.series,
-                    "framework": point["framework"],
-                    "x": point[axis.column],
-                    "ms": point["latency_ms_median"],
-                    "low": point["latency_ms_ci_low"],
-                    "high": point["latency_ms_ci_high"],
-                }
-            )
+        rows += [_row(point, own[0], axis) for point in own]
+        places = tuple((point[axis.column], point["latency_ms_median"]) for point in own)
+        drawn.append(drawing.Curve(series, material.look(own[0]), places, series, marked=True))
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.of((*columns, axis.rate_title), rows)
-    x, y = charts.Axis("x", axis.name, log=True), charts.Axis("ms", "latency, ms", log=True)
-    drawing = charts.lines(drawn[: len(table.rows)], x, y, names=material.points.series)
-    return Panel(title, table, Chart(drawing, f"Latency by {axis.name}: {title}. The table holds the same figures."))
+    picture = drawing.curves(drawn, axis.name, "ms per call")
+    chart = Chart(picture, f"Latency by {axis.name}: {title}. The table holds the same figures.")
+    keys = {material.setting_of[id(point)] for point in group}
+    legend = drawing.legend(drawn)
+    return Panel(title, table, (chart,), legend=legend, setting=keys.pop() if len(keys) == 1 else "")
 
 
 def _row(point: Point, first: Point, axis: Along) -> Row:

@@ -38,7 +38,7 @@ def section(material: Material) -> Section | None:
     if not groups:
         return None
     table = Table.of(COLUMNS, [_row(key, pairs) for key, pairs in groups.items()])
-    return Section("truth", "Nearer the truth", (SENTENCE, _summary(groups)), (Panel("Errors", table),), 1)
+    return Section("truth", "Accuracy", (SENTENCE, _summary(groups)), (Panel("Errors", table),), 1)
 
 
 def _is_known(point) -> bool:
@@ -60,7 +60,7 @@ def _nearer(eager: float, graph: float) -> str:
 def _row(key: tuple[str, ...], pairs: list[Pair]) -> Row:
     eager, graph = _errors(pairs)
     figures = (number(len(pairs)), number(eager), number(graph), _nearer(eager, graph))
-    return Row((*key, *figures), {"framework": key[0], "dtype": key[2], "workload": key[3]})
+    return Row((*key, *figures))
 
 
 def _summary(groups: dict[tuple[str, ...], list[Pair]]) -> str:

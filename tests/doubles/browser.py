@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -56,7 +58,7 @@ class Browser:
         self._profile.cleanup()
 
     def open(self, page: Path, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Load a file in a window of that width, a phone's below 600, and wait for its charts."""
+        """Load a file in a window of that width, a phone's below 600."""
         self.requests.clear()
         self.problems.clear()
         phone = width < 600
@@ -66,7 +68,15 @@ class Browser:
         self._send("Emulation.setEmulatedMedia", features=[scheme])
         self._send("Page.navigate", url=page.resolve().as_uri())
         self.until("document.readyState === 'complete'")
-        self.until("[...document.querySelectorAll('.chart')].every(c => c.dataset.drawn || c.textContent)")
+
+    @contextlib.contextmanager
+    def without_scripts(self) -> Iterator[None]:
+        """Pages that are opened meanwhile run none of their own scripts."""
+        self._send("Emulation.setScriptExecutionDisabled", value=True)
+        try:
+            yield
+        finally:
+            self._send("Emulation.setScriptExecutionDisabled", value=False)
 
     def evaluate(self, script: str):
         """The value of a JavaScript expression."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from measurement.kernels import CLASSES
 from measurement.schema import NAMES, SCHEMA_VERSION
 from reports import sections
+from reports.material import Material
 from reports.points import Points
 
 BASE = {
@@ -71,7 +72,7 @@ def elsewhere(rows: list[dict]) -> list[dict]:
 
 def built(records: list[dict], across: bool = False, profiles=()) -> dict[str, sections.Section]:
     """The sections of a report on these records by key."""
-    material = sections.Material(Points(records, across), tuple(profiles))
+    material = Material(Points(records, across), tuple(profiles))
     return {section.key: section for section in sections.build(material)}
 
 

@@ -1,0 +1,163 @@
+"""The README's figures, its picture, and the sample page, from committed records: `python -m harness.readme`.
+
+The README's text between the two marks is made anew; the picture is drawn once for light and once for dark.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from harness import modes, recordfile
+from measurement.schema import is_noisy
+from reports import brief, drawing, page, published, sections
+from reports.content import text_of
+from reports.material import Material
+from reports.points import Point, Points
+from reports.verdict import Verdict, wording
+from reports.verdict.rules import Advice, comparable
+
+ROOT = Path(__file__).resolve().parent.parent
+H200, TWO_CORES = ROOT / "results/h200", ROOT / "results/cpu/two-cores"
+# All of these ran on one H200; torch's first.
+RUNS = ("torch-2.13-c-short", "torch-2.13-c-long", "jax-c-long", "tensorflow-c-short", "tensorflow-c-long")
+ONE_MACHINE = tuple(H200 / name for name in RUNS)
+BEGIN, END = "<!-- figures: made by python -m harness.readme -->", "<!-- end of figures -->"
+PICTURES = {"light": ROOT / "docs/picture-light.svg", "dark": ROOT / "docs/picture-dark.svg"}
+SAMPLE = ROOT / "docs/sample.html"
+WIDTH, TITLE, FOOT = 840, 30, 40
+HEADING = "BERT-base, 4 sequences of 512 tokens, one NVIDIA H200, bf16: ms per call, less is better"
+CERTAINTY = "~ is known less well than the profile promises; bars are 95 % intervals."
+STYLES = {
+    "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
+    "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
+}
+
+
+def material(*folders: Path) -> Material:
+    """What the runs in these folders hold."""
+    records = [record for folder in folders for record in recordfile.json_lines(folder / "records.jsonl")]
+    return Material(Points(records), known=modes.words(), commands=tuple(map(_command, folders)))
+
+
+def _command(folder: Path) -> str:
+    return published.command("bench", json.loads((folder / "plan.json").read_text())["given"])
+
+
+def figures() -> str:
+    """The README's findings: sentences of the verdict, and one table."""
+    whole, old, cpu = material(*ONE_MACHINE), material(H200 / "torch-2.11-long"), material(TWO_CORES)
+    verdict = _one(whole, "library")
+    small, large = (advice for advice in verdict.advice if advice.framework == whole.points.all[0]["framework"])
+    slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
+    ranked = [fastest.sentence for fastest in verdict.fastest.values()]
+    lines = [
+        f"- **{_gain(small)}** On an H200, bf16, {wording.sentence(small)} {_careful(small)}",
+        f"- **{_gain(large)}** The same, {wording.sentence(large)} {_careful(large)}",
+        f"- **Compare milliseconds, not speedups, between frameworks.** {' '.join(ranked)}",
+        f"- **{wording.ratio(slow['speedup_vs_eager'])}, and no finding.** {_differs(slow)}",
+        f"- **On two CPU cores** frameworks lie closer. fp32: {' '.join(_fastest(cpu))}",
+    ]
+    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption(verdict), END])
+
+
+def _differs(point: Point) -> str:
+    """Why a compiled mode that looks slow says nothing of compiling."""
+    return (
+        f"With torch 2.11 the library's model takes {text_of(point['latency_ms_median'])} ms compiled at batch 64, 512 "
+        "tokens: it then makes an attention mask that eager mode does not. Such cells are marked `program_differs` and "
+        "left out of every answer ([the story](docs/experiments.md#a-mask-that-only-a-graph-sees))."
+    )
+
+
+def _one(content: Material, implementation: str) -> Verdict:
+    """The verdict on the bf16 setting of an implementation that most was measured of."""
+    return next(
+        one
+        for one in content.verdicts
+        if one.setting.points[0]["implementation"] == implementation and one.setting.points[0]["dtype"] == "bf16"
+    )
+
+
+def _gain(advice: Advice) -> str:
+    return f"{wording.ratios([one.value for one in advice.speedups])}."
+
+
+def _careful(advice: Advice) -> str:
+    found = wording.cautions(advice)
+    return f"({'; '.join(found)}.)" if found else ""
+
+
+def _fastest(content: Material) -> list[str]:
+    bert = next(one for one in content.verdicts if one.setting.points[0]["workload"] == "bert-base")
+    advice = bert.advice[0]
+    return [*(one.sentence for one in bert.fastest.values()), f"{wording.sentence(advice)} {_careful(advice)}"]
+
+
+def _table() -> list[str]:
+    """The first framework's modes alone: all of them would not fit."""
+    content = material(*ONE_MACHINE[:2])
+    return list(brief.table(_one(content, "library"), content))
+
+
+def _caption(verdict: Verdict) -> str:
+    points = verdict.setting.points
+    fewest = min(point["launches"] for point in points)
+    unsure = sum(point["status"] != "ok" for point in points)
+    return (
+        "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. All H200 "
+        f"figures but the 0.43× are of one machine, {fewest} processes or more each; {unsure} of its {len(points)} "
+        "cells are noisy or disturbed ([records with all intervals, other machines](results/h200/README.md))."
+    )
+
+
+def picture(theme: str) -> str:
+    """Every mode at one shape on one axis, as a file that stands alone."""
+    content = material(*ONE_MACHINE)
+    wanted = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
+    points = [p for p in content.points.measured if all(p[name] == value for name, value in wanted.items())]
+    points.sort(key=lambda point: point["latency_ms_median"])
+    chart = drawing.dots([_dot(content, point) for point in points], "ms per call, less is better")
+    height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
+    versions = ", ".join(dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points))
+    lower = f"{versions}. Hollow: eager, operator by operator. The axis is logarithmic."
+    frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
+        drawing.symbols(),
+        f'<text class="title" y="18">{HEADING}</text>',
+        f'<svg y="{TITLE}" width="100%" height="{height - TITLE - FOOT:g}">{chart}</svg>',
+        f'<text class="soft" y="{height - 22:g}">{lower}</text>',
+        f'<text class="soft" y="{height - 6:g}">{CERTAINTY}</text></svg>\n',
+    ]
+    return "".join(parts)
+
+
+def _dot(content: Material, point: Point) -> drawing.Dot:
+    value = point["latency_ms_median"]
+    noisy = "~" if is_noisy(point.record, "latency") else ""
+    note = "" if comparable(point) else "another program than eager"
+    ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
+    name = f"{point['framework']} {point['mode']}"
+    return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)
+
+
+def sample() -> str:
+    """The page of the committed CPU run."""
+    content = material(TWO_CORES)
+    title = "Is compiling worth it? A sample on two CPU cores"
+    return page.html(title, content, sections.build(content), "results/cpu/two-cores")
+
+
+def with_figures(text: str) -> str:
+    """The README with its figures made anew."""
+    before, _, rest = text.partition(BEGIN)
+    return before + figures() + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    readme.write_text(with_figures(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    for theme, path in PICTURES.items():
+        path.write_text(picture(theme), encoding="utf-8")
+    SAMPLE.write_text(sample(), encoding="utf-8")

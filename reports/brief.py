@@ -1,0 +1,80 @@
+"""`summary.md`: what a run says in at most 25 lines, for a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from measurement.schema import is_noisy
+from reports import markdown
+from reports.content import text_of, times
+from reports.material import Material
+from reports.points import Point
+from reports.verdict import Verdict, wording
+from reports.verdict.places import Known, deployed
+from reports.verdict.rules import comparable
+
+MOST_LINES, MOST_SENTENCES, MOST_SHAPES, MOST_MODES = 25, 6, 6, 7
+
+
+def summary(title: str, material: Material) -> str:
+    """Heading, machine, versions and command; the verdict; one table; what to be careful about, folded."""
+    verdicts = material.verdicts
+    lines = [f"### {title}", "", _origin(material), ""]
+    told = (
+        f"- **{verdict.setting.name}**: {wording.sentence(advice)}" for verdict in verdicts for advice in verdict.advice
+    )
+    lines += list(islice(told, MOST_SENTENCES)) or ["No mode was measured beside eager mode."]
+    lines += [f"- more in report.md, of {times(len(verdicts), 'setting')}"] if next(told, None) else []
+    if verdicts:
+        lines += ["", *table(verdicts[0], material)]
+    cautions = list(_cautions(material))
+    lines += ["", markdown.folded("To be read with care", " ".join(cautions)).replace("\n\n", " ")] if cautions else []
+    return "\n".join(lines) + "\n"
+
+
+def _origin(material: Material) -> str:
+    points = material.points.all
+    versions = dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points if p["framework_version"])
+    revisions = dict.fromkeys(str(p["git_revision"])[:12] for p in points if p["git_revision"])
+    commands = [f"`{command}`" for command in material.commands[:1]]
+    return " · ".join([*commands, ", ".join(material.points.machines.values()), ", ".join(versions), *revisions])
+
+
+def table(verdict: Verdict, material: Material) -> Iterable[str]:
+    setting = verdict.setting
+    every = list(dict.fromkeys(point.series for point in setting.points))
+    series = every[:MOST_MODES]
+    part = f" ({len(series)} of {len(every)} modes)" if len(series) < len(every) else ""
+    yield markdown.line([f"{setting.name}, ms · × eager{part}", *series])
+    yield markdown.line(["---", *["---:"] * len(series)])
+    for shape in setting.shapes[:MOST_SHAPES]:
+        own = {point.series: point for point in setting.at[shape]}
+        yield markdown.line(
+            [shape.text, *(figure(own[name], material.known) if name in own else "" for name in series)]
+        )
+    if len(setting.shapes) > MOST_SHAPES:
+        yield markdown.line([times(len(setting.shapes) - MOST_SHAPES, "more shape"), *[""] * len(series)])
+
+
+def figure(point: Point, known: Known) -> str:
+    """`0.703 · 5.73×`; `~` where the profile promises more certainty, `≠` where the program differs from eager's.
+
+    No multiple of an eager mode that nobody deploys.
+    """
+    time = text_of(point["latency_ms_median"]) + ("~" if is_noisy(point.record, "latency") else "")
+    if point.eager or not deployed(point["framework"], known) or point["speedup_vs_eager"] is None:
+        return time
+    noisy = "~" if is_noisy(point.record, "ratio") else ""
+    return f"{time} · {wording.ratio(point['speedup_vs_eager'])}{noisy}{'' if comparable(point) else ' ≠'}"
+
+
+def _cautions(material: Material) -> Iterable[str]:
+    for verdict in material.verdicts[:MOST_SENTENCES]:
+        for advice in verdict.advice:
+            if found := wording.cautions(advice):
+                yield f"{verdict.setting.name}, {advice.framework}: {'; '.join(found)}."
+        yield from verdict.contradictions
+    failed = sum(not point.measured for point in material.points.all)
+    if failed:
+        yield f"{times(failed, 'cell')} without figures."

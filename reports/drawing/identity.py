@@ -1,0 +1,82 @@
+"""How a mode looks, everywhere alike: hue says the framework, shape the mode, and eager mode is hollow."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reports.points import Point
+
+# Of frameworks whose description names no colour; which one depends on the name alone.
+OTHERS = ("#1f93a8", "#2f9e63", "#c94f7c", "#7c6f64", "#5b6ee1")
+ABSENT = "#8b93a0"  # what is shown and not ranked
+# Symbols of graph modes, about as large to the eye, in a box from -6 to 6.
+PATHS = (
+    "M0-5.2A5.2 5.2 0 1 1 0 5.2 5.2 5.2 0 1 1 0-5.2Z",
+    "M-4.7-4.7H4.7V4.7H-4.7Z",
+    "M0-6 6 5H-6Z",
+    "M0-6.5 6.5 0 0 6.5-6.5 0Z",
+    "M0 6-6-5H6Z",
+    "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
+    "M-6-3.5H6V3.5H-6Z",
+    "M-3.5-6H3.5V6H-3.5Z",
+)
+DASHES = ("none", "8 3", "10 3 2 3", "14 4", "4 4", "8 3 2 3 2 3", "12 3 5 3", "5 2")  # of graph modes' lines
+
+
+@dataclass(frozen=True)
+class Look:
+    """A mode's colour and symbol; `hollow` for eager mode."""
+
+    colour: str
+    symbol: int
+    hollow: bool
+
+    @property
+    def dash(self) -> str:
+        """Of its line in a chart of lines."""
+        return "2 3" if self.hollow else DASHES[self.symbol]
+
+
+def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look]:
+    """The look of every mode by framework and mode."""
+    found: dict[tuple[str, str], Look] = {}
+    for point in points:
+        who = point["framework"], point["mode"]
+        if who in found:
+            continue
+        words = known.get(who)
+        colour = (words and words.colour) or OTHERS[zlib.crc32(who[0].encode()) % len(OTHERS)]
+        place = words.place if words and words.place else sum(name == who[0] for name, _ in found)
+        found[who] = Look(colour, 0 if point.eager else max(place - 1, 0) % len(PATHS), point.eager)
+    return found
+
+
+def symbols() -> str:
+    """The symbols that charts refer to; once in a page."""
+    paths = "".join(f'<path id="s{n}" d="{path}"/>' for n, path in enumerate(PATHS))
+    return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>{paths}</defs></svg>'
+
+
+def mark(look: Look, x: str, y: float, title: str = "", more: str = "") -> str:
+    """A mode's symbol at a place, in the colour of what it lies in; `title` is told when one points at it."""
+    hollow = ' class="hollow"' if look.hollow else ""
+    begun = f'<use href="#s{look.symbol}" x="{x}" y="{y:g}"{hollow}{more}'
+    return f"{begun}><title>{title}</title></use>" if title else f"{begun}/>"
+
+
+def coloured(look: Look) -> str:
+    """The attribute that colours symbols and intervals that lie within."""
+    return f'color="{look.colour}"'
+
+
+def style(colours: Mapping[str, str]) -> str:
+    """The style of a picture that stands alone: `ink`, `soft`, `line` and `ground` as #rrggbb."""
+    return (
+        f"text{{font-size:13px;fill:{colours['ink']};stroke:none}}.title{{font-size:15px;font-weight:600}}"
+        f".value{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"
+        f".rule{{stroke:{colours['line']};vector-effect:non-scaling-stroke}}"
+        "use{stroke-width:2;fill:currentColor;stroke:currentColor}"
+        f".hollow{{fill:{colours['ground']}}}.span{{stroke:currentColor;stroke-width:3;stroke-opacity:.45}}"
+    )

@@ -1,0 +1,110 @@
+"""Figures as marks along a logarithmic axis: one a line with its name and value, or a row of them for each shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from reports.drawing.identity import ABSENT, Look, coloured, mark
+from reports.drawing.scales import Scale, tick_text
+
+ROW, AXIS = 34, 26  # heights
+TRACK = 24  # of a row, where its mark lies
+STRIP = 42
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A figure with its name, its value in words, and its interval; `note` is said behind the name."""
+
+    name: str
+    look: Look
+    value: float
+    text: str
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    mode: str = ""  # what the page filters by
+    absent: bool = False
+
+
+def dots(rows: Sequence[Dot], title: str) -> str:
+    """A line for each figure: its name above, its mark with the value beside it, and its interval."""
+    scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
+    body = "".join(_dot(row, scale, AXIS + n * ROW) for n, row in enumerate(rows))
+    return _svg(
+        _axis(scale, title, AXIS + ROW * len(rows), [AXIS + TRACK + n * ROW for n in range(len(rows))]) + body,
+        AXIS + ROW * len(rows) + 4,
+    )
+
+
+def _dot(row: Dot, scale: Scale, y: float) -> str:
+    look = Look(ABSENT, row.look.symbol, row.look.hollow) if row.absent else row.look
+    place = scale.at(row.value)
+    left = place > 70
+    note = f'<tspan class="soft" dx="6">{escape(row.note)}</tspan>' if row.note else ""
+    soft = ' class="soft"' if row.absent else ""
+    parts = [f'<text y="12"{soft}>{escape(row.name)}{note}</text>']
+    if row.low and row.high:
+        parts.append(_interval(scale, row.low, row.high))
+    parts.append(mark(look, scale(row.value), TRACK))
+    anchor = ' text-anchor="end"' if left else ""
+    # Beside the interval where that is in the way.
+    end = (row.low if left else row.high) or row.value
+    x, shift = (f"{min(scale.at(end), place):.4g}%", -11) if left else (f"{max(scale.at(end), place):.4g}%", 11)
+    parts.append(f'<text x="{x}" dx="{shift}" y="{TRACK + 4}" class="value"{anchor}>{escape(row.text)}</text>')
+    tag = f' data-mode="{escape(row.mode, quote=True)}"' if row.mode else ""
+    return f'<g class="row"{tag} {coloured(look)} transform="translate(0 {y:g})">{"".join(parts)}</g>'
+
+
+def _interval(scale: Scale, low: float, high: float) -> str:
+    return f'<line class="span" x1="{scale(low)}" x2="{scale(high)}" y1="{TRACK}" y2="{TRACK}"/>'
+
+
+def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]], title: str) -> str:
+    """A line for each shape, with the marks of all its figures on it; rows are (name, tags, figures)."""
+    scale = Scale.of(dot.value for _, _, own in rows for dot in own)
+    parts = []
+    for n, (name, tags, own) in enumerate(rows):
+        marks = "".join(mark(dot.look, scale(dot.value), 26, _told(dot), _tagged(dot)) for dot in own)
+        attributes = "".join(f' data-{key}="{escape(value, quote=True)}"' for key, value in tags.items())
+        parts.append(
+            f'<g class="row"{attributes} transform="translate(0 {AXIS + n * STRIP})">'
+            f'<text y="12">{escape(name)}</text>{marks}</g>'
+        )
+    height = AXIS + STRIP * len(rows)
+    tracks = [AXIS + 26 + n * STRIP for n in range(len(rows))]
+    return _svg(_axis(scale, title, height, tracks) + "".join(parts), height + 4, step=STRIP)
+
+
+def _tagged(dot: Dot) -> str:
+    mode = f' data-mode="{escape(dot.mode, quote=True)}"' if dot.mode else ""
+    return f"{mode} {coloured(dot.look)}"
+
+
+def _told(dot: Dot) -> str:
+    return escape(f"{dot.name}: {dot.text}")
+
+
+def _axis(scale: Scale, title: str, height: float, tracks: Sequence[float]) -> str:
+    """Marked figures with lines downwards, what they are, and a line across for each row."""
+    ways = "".join(f"M{scale.at(tick):.4g} 18V{height:g}" for tick in scale.ticks)
+    ways += "".join(f"M0 {y:g}H100" for y in tracks)
+    lines = stretched(f'<path class="rule" d="{ways}"/>', height)
+    texts = "".join(
+        f'<text x="{scale(tick)}" y="13">{tick_text(tick)}</text>' for tick in scale.ticks if 5 < scale.at(tick) < 95
+    )
+    return f'<g class="axis" text-anchor="middle"><title>{escape(title)}</title>{lines}{texts}</g>'
+
+
+def stretched(body: str, height: float) -> str:
+    """What is drawn in percent along x, as wide as its place; strokes are not stretched."""
+    frame = f'width="100%" height="{height:g}" viewBox="0 0 100 {height:g}" preserveAspectRatio="none"'
+    return f"<svg {frame}>{body}</svg>"
+
+
+def _svg(body: str, height: float, step: int = ROW) -> str:
+    return (
+        f'<svg width="100%" height="{height:g}" data-step="{step}" data-top="{AXIS}" role="presentation">{body}</svg>'
+    )

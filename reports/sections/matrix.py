@@ -1,0 +1,111 @@
+"""All modes at all shapes of a setting: one axis of milliseconds, and every figure in a table."""
+
+from __future__ import annotations
+
+from html import escape
+
+from measurement.schema import is_noisy
+from reports import drawing, facts
+from reports.content import Chart, Panel, Row, Section, Table, number, span, text_of
+from reports.material import FEW_LAUNCHES, Material
+from reports.points import Point
+from reports.sections.answer import tags
+from reports.verdict import Verdict
+from reports.verdict.places import Shape
+
+COLUMNS = (
+    *(
+        "shape",
+        "mode",
+        "ms",
+        "95 % interval",
+        "× eager",
+        "95 % interval ",
+        "than eager",
+        "items/s",
+        "p95, ms",
+        "p99, ms",
+    ),
+    *("time goes to", "% of peak", "memory, MB"),
+)
+RATIOS = (
+    "The speedup is made of ratios taken pair by pair (the geometric mean of the launches' medians). So it is not the "
+    "quotient of the two medians, and may even lie on the other side of 1."
+)
+SENTENCES = (
+    "Milliseconds per call; speedup is eager's time over the mode's, from calls timed in turn in one process. Compare "
+    "milliseconds, not speedups, between frameworks: a speedup says as much of eager mode as of the graph.",
+    "Where the speedup's interval crosses 1, no difference was shown. ~ is a figure that is less certain than the "
+    "profile promises. " + RATIOS,
+    "p95 and p99 are of single calls, each waited for. % of peak is of the best matrix product of the same run.",
+)
+MOST_SHAPES = 40
+
+
+def section(material: Material) -> Section | None:
+    """A panel for each setting that was measured."""
+    if not material.verdicts:
+        return None
+    few = [point for point in material.points.measured if facts.few_launches(point) and _told(point) in facts.DIFFERENT]
+    groups = list(enumerate(material.verdicts))
+    sentences = (*SENTENCES, *([FEW_LAUNCHES] if few else []))
+    make = lambda group: _panel(material, str(group[0]), group[1])  # noqa: E731
+    return Section.of("matrix", "All shapes", sentences, groups, make)
+
+
+def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
+    setting = verdict.setting
+    points = [point for shape in setting.shapes for point in _by_time(setting.at[shape])]
+    rows = [
+        (shape.text, tags(shape), [_dot(material, point) for point in _by_time(setting.at[shape])])
+        for shape in setting.shapes[:MOST_SHAPES]
+    ]
+    series = {point.series: material.look(point) for point in points}
+    legend = "".join(_key(name, look) for name, look in series.items())
+    words = f"Latency of every mode at every shape: {setting.name}. The table holds the same figures."
+    picture = Chart(drawing.spread(rows, "ms per call, less is better"), words)
+    table = Table.of(COLUMNS, points, _row).filled()
+    return Panel(setting.name, table, (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>')
+
+
+def _by_time(points: list[Point]) -> list[Point]:
+    return sorted(points, key=lambda point: point["latency_ms_median"])
+
+
+def _key(name: str, look: drawing.Look) -> str:
+    symbol = f'<svg width="16" height="16" {drawing.coloured(look)}>{drawing.mark(look, "8", 8)}</svg>'
+    return f'<li data-mode="{escape(name, quote=True)}">{symbol} {escape(name)}</li>'
+
+
+def _dot(material: Material, point: Point) -> drawing.Dot:
+    value = point["latency_ms_median"]
+    return drawing.Dot(point.series, material.look(point), value, f"{text_of(value)} ms", mode=point.series)
+
+
+def _told(point: Point) -> str:
+    if point.eager:
+        return ""
+    return "not beside eager" if point["speedup_vs_eager"] is None else facts.verdict(point.speedup)
+
+
+def _row(point: Point) -> Row:
+    judged = _told(point)
+    judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
+    judged += ", another program" if point["program"] == "differs" else ""
+    latency, ratio = (is_noisy(point.record, figure) for figure in ("latency", "ratio"))
+    cells = (
+        Shape.of(point.record).text,
+        point.series,
+        number(point["latency_ms_median"]),
+        span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]) + ("~" if latency else ""),
+        "" if point.eager else number(point["speedup_vs_eager"]),
+        span(point["speedup_ci_low"], point["speedup_ci_high"]) + ("~" if ratio and not point.eager else ""),
+        judged,
+        number(point["items_per_s"]),
+        number(point["latency_call_ms_p95"]),
+        number(point["latency_call_ms_p99"]),
+        point["regime"] or "",
+        number(point["mfu_pct"]),
+        number(point["peak_memory_mb"]),
+    )
+    return Row(cells, point.tags)

@@ -1,0 +1,29 @@
+"""Whether a setting's figures may be trusted: what was checked, and what speaks against them."""
+
+from __future__ import annotations
+
+from measurement.statistics import ENOUGH_LAUNCHES
+from reports.content import times
+from reports.verdict import Setting
+
+YES, BUT = "✓", "!"
+
+
+def checks(setting: Setting) -> list[str]:
+    """The checks in few words each, with a tick or an exclamation mark before them."""
+    points = setting.points
+    checked = sum(point["parity_reference"] is not None for point in points)
+    lines = [f"{YES} outputs agree: {checked} of {len(points)} compared"]
+    lines.append(f"{YES} eager and compiled took turns")
+    launches = [point["launches"] for point in points if point["launches"]]
+    if launches:
+        fewest = min(launches)
+        processes = "one process each" if fewest == 1 else f"{times(fewest, 'process', 'processes')} or more each"
+        lines.append(f"{YES if fewest >= ENOUGH_LAUNCHES else BUT} {processes}")
+    differing = sum(point["program"] == "differs" for point in points)
+    lines += [f"{BUT} {differing} ran another program"] if differing else []
+    noisy = sum(point["status"] == "noisy" for point in points)
+    disturbed = sum(point["status"] == "disturbed" for point in points)
+    unsure = [f"{count} {name}" for count, name in ((noisy, "noisy"), (disturbed, "disturbed")) if count]
+    lines += [f"{BUT} of {len(points)} figures {', '.join(unsure)}"] if unsure else [f"{YES} no figure is noisy"]
+    return lines

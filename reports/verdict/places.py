@@ -1,0 +1,163 @@
+"""What a verdict is about: a setting on one machine, with its shapes, and what ran the same on another machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from reports.points import ALIKE, Point, Points, machine_of, natural
+
+# What goes without saying.
+_USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a framework's description says of a mode, handed in by whoever knows the frameworks.
+
+    `call` is what a user types; `default` whether users of the framework start with it; `deployed` whether anybody
+    runs a finished model like that, without which a multiple of it says nothing. `colour` is the framework's in every
+    chart, and `place` the mode's among the framework's modes, which decides its symbol.
+    """
+
+    call: str = ""
+    default: bool = False
+    deployed: bool = True
+    colour: str = ""
+    place: int | None = None
+
+
+Known = Mapping[tuple[str, str], Words]  # by framework and mode
+
+
+@dataclass(frozen=True, order=True)
+class Shape:
+    """Batch and sequence length, or other parameters where a workload has no batch; sorted by size."""
+
+    order: tuple
+    batch: int | None = field(compare=False)
+    length: int | None = field(compare=False)
+    rest: str = field(compare=False)
+
+    @classmethod
+    def of(cls, record: dict) -> Shape:
+        """The shape of a record."""
+        batch, length = record.get("batch_size"), record.get("seq_len")
+        rest = "" if batch is not None else (record.get("parameters") or "").replace(";", ", ")
+        return cls((natural(batch), natural(length), natural(rest)), batch, length, rest)
+
+    @property
+    def text(self) -> str:
+        """The shape in words."""
+        parts = [] if self.batch is None else [f"batch {self.batch}"]
+        parts += [] if self.length is None else [f"{self.length} tokens"]
+        return ", ".join(parts) or self.rest or "the only shape"
+
+
+@dataclass(eq=False)
+class Setting:
+    """Measured points of one setting on one machine, and those of the same setting on others (`elsewhere`)."""
+
+    name: str
+    chips: tuple[str, ...]
+    points: list[Point]
+    elsewhere: list[Point]
+
+    @cached_property
+    def shapes(self) -> list[Shape]:
+        """Every shape that was measured, by size."""
+        return sorted({Shape.of(point.record) for point in self.points})
+
+    @cached_property
+    def at(self) -> dict[Shape, list[Point]]:
+        """The points of every shape."""
+        return _by_shape(self.points)
+
+    @cached_property
+    def at_elsewhere(self) -> dict[Shape, list[Point]]:
+        """The other machines' points of every shape."""
+        return _by_shape(self.elsewhere)
+
+    @cached_property
+    def strangers(self) -> set[str]:
+        """Frameworks that ran a shape of this setting on other machines alone."""
+        own = {point["framework"] for point in self.points}
+        return {p["framework"] for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - own
+
+    @cached_property
+    def entrants(self) -> dict[tuple, list[Point]]:
+        """Points by framework and machine, in their order."""
+        return entrants(self.points)
+
+
+def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
+    """Points by framework and machine, in their order."""
+    groups = defaultdict(list)
+    for point in points:
+        groups[point["framework"], machine_of(point.record)].append(point)
+    return dict(groups)
+
+
+def deployed(framework: str, known: Known) -> bool:
+    """Whether anybody deploys a framework's baseline; of one that is not known, it is supposed."""
+    return all(words.deployed for (name, _), words in known.items() if name == framework)
+
+
+def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:
+    groups = defaultdict(list)
+    for point in points:
+        groups[Shape.of(point.record)].append(point)
+    return dict(groups)
+
+
+def settings(points: Points) -> list[Setting]:
+    """Every setting with measured points, those that most frameworks and then most points share first.
+
+    Implementations, precisions, masks and all else that has to be alike are settings of their own, and machines too
+    unless `points` compare across them.
+    """
+    groups: dict[tuple, dict[tuple, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    for point in points.measured:
+        groups[_key(point.record)][None if points.across else machine_of(point.record)].append(point)
+    said = _said(groups)
+    several = len(points.machines) > 1
+    found = []
+    for key, machines in groups.items():
+        for own in machines.values():
+            others = [point for group in machines.values() if group is not own for point in group]
+            found.append(_setting(dict(zip(_NAMES, key, strict=True)), own, others, said, points, several))
+    return sorted(found, key=lambda setting: (-len(setting.entrants), -len(setting.points)))
+
+
+_NAMES = (*ALIKE, "parameters")
+
+
+def _key(record: dict) -> tuple:
+    own = record.get("parameters") if record.get("batch_size") is not None else None
+    return *map(record.get, ALIKE), own
+
+
+def _said(groups: Iterable[tuple]) -> set[str]:
+    """What has to be named because settings differ in it."""
+    columns = zip(*groups, strict=True)
+    return {name for name, column in zip(_NAMES, columns, strict=False) if len(set(column)) > 1}
+
+
+def _setting(
+    key: dict, own: list[Point], others: list[Point], said: set[str], points: Points, several: bool
+) -> Setting:
+    names = list(dict.fromkeys(points.machines[machine_of(point.record)] for point in own))
+    machine = names[0] if len(names) == 1 else "several machines"
+    device = "" if several or key["device"] not in ("cpu", "gpu:0") else key["device"].partition(":")[0] + ", "
+    name = [f"{key['workload']} {key['implementation']}", f"{device}{machine}", str(key["dtype"])]
+    threads = f"{key['threads']} thread{'' if key['threads'] == 1 else 's'}" if key["threads"] else ""
+    name += [threads] if threads and (key["device"] == "cpu" or "threads" in said) else []
+    name += [str(key[axis]) for axis, usual in _USUAL.items() if key[axis] not in (None, usual)]
+    parameters = [part for part in (key["parameters"] or "").split(";") if part]
+    name += parameters if "parameters" in said else []
+    name += [f"weights {key['weights']}"] if "weights" in said else []
+    chips = [threads] if threads and threads not in name else []
+    chips += [part for part in parameters if part not in name]
+    return Setting(", ".join(name), tuple(chips), own, others)

@@ -1,0 +1,177 @@
+"""The rules: what one framework's records say of each shape, and which shapes share one piece of advice.
+
+1. A mode counts where its outputs agree with the reference, it ran the program that eager mode runs (`program_differs`
+   is left out, and named), and its speedup has an interval. Noisy and disturbed cells count with their intervals, and
+   are named.
+2. A mode is *faster* where all of its speedup's interval lies above 1 and its median lies below eager's; where the two
+   disagree, the records contradict each other and nothing is said of it.
+3. Of the faster modes the one with the lowest latency is *best*, and every other faster one whose latency is not shown
+   to be longer is as good. Shapes share the mode that is best, or as good, at most of them, and one sentence as long
+   as their speedups are within a factor of `ALIKE`; where the default mode is as good at all of these, it is named.
+4. No mode faster: *stay* with eager where all are shown to be slower or no faster than `GAIN`; else *cannot be told*.
+5. Where nobody deploys eager mode, modes are compared with each other alone, by latency.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from measurement.statistics import Interval, independent_ratio
+from reports import facts
+from reports.points import Point
+from reports.verdict.places import Known, Shape, Words, deployed
+
+USE, STAY, UNTOLD = "use", "stay", "cannot tell"
+# A mode whose interval ends below this is no reason to compile.
+GAIN = 1.02
+ALIKE = 2.0  # the most by which speedups in one sentence differ
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a framework's records say of one shape: the best mode first, then those that may be as good."""
+
+    shape: Shape
+    kind: str
+    eager: Point | None
+    choices: tuple[Point, ...]
+    others: tuple[Point, ...]  # graph modes that count and were not chosen
+    differing: tuple[Point, ...]  # graph modes that ran another program than eager
+    contradicting: tuple[Point, ...]
+
+    def mode(self, name: str) -> Point | None:
+        """The point of a mode that counts."""
+        return next((point for point in (*self.choices, *self.others) if point["mode"] == name), None)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do at shapes of one framework on one machine: `judged` are those that share it."""
+
+    kind: str
+    framework: str
+    mode: str
+    words: Words
+    judged: tuple[Judged, ...]
+    default: str | None = None  # the mode that the framework's users start with
+    deployed: bool = True  # whether anybody deploys its eager mode
+
+    @property
+    def chosen(self) -> list[Point]:
+        """The recommended mode's point at each shape; eager's where the advice is to stay."""
+        if self.kind == STAY:
+            return [judged.eager for judged in self.judged]
+        return [point for judged in self.judged if (point := judged.mode(self.mode))]
+
+    @property
+    def speedups(self) -> list[Interval]:
+        """The recommended mode's speedups over eager."""
+        return [point.speedup for point in self.chosen if point.speedup and not point.eager]
+
+    @property
+    def pairs(self) -> list[facts.Pair]:
+        """The recommended mode beside eager."""
+        return [
+            facts.Pair(judged.eager, point)
+            for judged in self.judged
+            if judged.eager and (point := judged.mode(self.mode))
+        ]
+
+
+def comparable(point: Point) -> bool:
+    """Whether a mode computes what eager mode computes, as far as is known."""
+    return point["program"] != "differs"
+
+
+def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | None:
+    """What the points of one framework at one shape say; None where there is nothing to choose from.
+
+    `baseline` says whether eager mode is one, which it is where it is deployed.
+    """
+    eager = next((point for point in points if point.eager), None)
+    graphs = [point for point in points if not point.eager]
+    differing = tuple(point for point in graphs if not comparable(point))
+    graphs = [point for point in graphs if comparable(point)]
+    if not graphs and not differing:
+        return None
+    if not baseline:
+        kind, choices, contradicting = (USE, _best(graphs), []) if graphs else (UNTOLD, [], [])
+    elif eager is None:
+        return None
+    else:
+        kind, choices, contradicting = _against(eager, graphs)
+    others = tuple(point for point in graphs if point not in choices)
+    return Judged(shape, kind, eager, tuple(choices), others, differing, tuple(contradicting))
+
+
+def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[Point]]:
+    """Rules 2 to 4: the kind of advice, the modes to choose from, those whose records contradict each other."""
+    contradicting = [point for point in graphs if _contradicts(point, eager)]
+    sound = [point for point in graphs if point not in contradicting]
+    faster = [point for point in sound if facts.verdict(point.speedup) == facts.FASTER and point.speedup.high >= GAIN]
+    if faster:
+        return USE, _best(faster), contradicting
+    untold = [point for point in sound if point.speedup is None or point.speedup.high >= GAIN]
+    if untold or contradicting or not graphs:
+        return UNTOLD, _best(untold), contradicting
+    return STAY, [], contradicting
+
+
+def _contradicts(point: Point, eager: Point) -> bool:
+    """Whether the speedup, made of pairs, and the two medians are on different sides of 1 beyond doubt."""
+    told = facts.verdict(point.speedup)
+    if point.latency is None or eager.latency is None or told not in facts.DIFFERENT:
+        return False
+    medians = independent_ratio(eager.latency, point.latency)
+    return medians.high < 1 if told == facts.FASTER else medians.low > 1
+
+
+def _best(points: list[Point]) -> list[Point]:
+    """The fastest, then every point whose latency is not shown to be longer."""
+    ordered = sorted(points, key=lambda point: point["latency_ms_median"])
+    return [point for point in ordered if point is ordered[0] or not slower(point, ordered[0])]
+
+
+def slower(point: Point, first: Point) -> bool:
+    """Whether the intervals say that a point takes longer."""
+    if point.latency is None or first.latency is None:
+        return False
+    return independent_ratio(point.latency, first.latency).low > 1
+
+
+def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advice]:
+    """One piece of advice for the shapes that share a kind, a mode and about the same gain."""
+    default = next((mode for (name, mode), words in known.items() if name == framework and words.default), None)
+    baseline = deployed(framework, known)
+    found = []
+    for kind in (USE, STAY, UNTOLD):
+        for mode, own in _parts([one for one in judged if one.kind == kind], split=kind == USE and baseline):
+            if default and all(default in [point["mode"] for point in one.choices] for one in own):
+                mode = default
+            words = known.get((framework, mode), Words())
+            found.append(Advice(kind, framework, mode, words, tuple(own), default, baseline))
+    return found
+
+
+def _parts(rest: list[Judged], split: bool) -> Iterator[tuple[str, list[Judged]]]:
+    """Shapes by the mode that they share; split where their speedups lie too far apart."""
+    while rest:
+        mode = _shared(rest)
+        own = [one for one in rest if mode in ("", *(point["mode"] for point in one.choices))]
+        rest = [one for one in rest if one not in own]
+        while split and own:
+            gains = [one.mode(mode)["speedup_vs_eager"] for one in own]
+            alike = [one for one, gain in zip(own, gains, strict=True) if gain * ALIKE >= max(gains)]
+            yield mode, alike
+            own = [one for one in own if one not in alike]
+        if own:
+            yield mode, own
+
+
+def _shared(judged: Sequence[Judged]) -> str:
+    """The mode that is best or as good at most shapes; of those alike in that, the best at most, then the first."""
+    every = Counter(point["mode"] for one in judged for point in one.choices)
+    first = Counter(one.choices[0]["mode"] for one in judged if one.choices)
+    return max(every, key=lambda mode: (every[mode], first[mode]), default="")

@@ -1,0 +1,171 @@
+"""The verdict on a setting: advice for each framework, the fastest at each shape, and who is not in that ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from measurement.statistics import Interval, independent_ratio
+from reports import facts
+from reports.content import text_of
+from reports.points import Point, Points, grouped, machine_of
+from reports.verdict import wording
+from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings
+from reports.verdict.rules import STAY, USE, Advice, advise, comparable, judge
+
+WORDS = {USE: "compile", STAY: "stay"}
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A framework's best at a shape that it ran on another machine, beside the fastest of this one."""
+
+    point: Point
+    machine: str
+    first: Point
+
+    @property
+    def ratio(self) -> Interval | None:
+        """Its time over the fastest one's of this machine."""
+        known = self.point.latency, self.first.latency
+        return independent_ratio(*known) if all(known) else None
+
+    @property
+    def sentence(self) -> str:
+        """What it took, and what comparing across machines would say."""
+        time = text_of(self.point["latency_ms_median"])
+        told = f"not ranked: {self.point['framework']} {self.point['mode']}, {time} ms on {self.machine}"
+        if self.ratio is None:
+            return told
+        longer = self.ratio.value >= 1
+        value = self.ratio.value if longer else 1 / self.ratio.value
+        low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
+        return (
+            f"{told}; across machines {wording.ratio(value)} the {'time' if longer else 'speed'} "
+            f"(95 %: {low:.2f} to {high:.2f}), of which some may be the machines'"
+        )
+
+
+@dataclass(frozen=True)
+class Fastest:
+    """The latencies at one shape: `ranks` of this machine, the fastest first, and the frameworks that are absent."""
+
+    shape: Shape
+    ranks: tuple[facts.Rank, ...]
+    absent: tuple[Absent, ...]
+
+    @property
+    def second(self) -> facts.Rank | None:
+        """The fastest of those that are not the winner's own framework."""
+        first = facts.entrant(self.ranks[0].point)
+        return next((rank for rank in self.ranks if facts.entrant(rank.point) != first), None)
+
+    @property
+    def sentence(self) -> str:
+        """Who is fastest, in milliseconds, and who is next."""
+        first = self.ranks[0].point
+        time = text_of(first["latency_ms_median"])
+        begun = f"At {self.shape.text}"
+        second = self.second
+        if second is None:
+            return f"{begun}: {first.series}, {time} ms (no other framework was measured here)."
+        other = f"{second.point.series}, {text_of(second.point['latency_ms_median'])} ms"
+        if not second.told_apart:
+            return f"{begun}: {first.series}, {time} ms, and {other}, cannot be told apart."
+        longer = wording.ratio(second.ratio.value)
+        return f"{begun} the fastest is {first.series}, {time} ms; then {other} ({longer} the time)."
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All that is said of a setting; made when it is asked for, since a report of many settings shows the first."""
+
+    setting: Setting
+    machines: dict[tuple, str]
+    known: Known
+
+    @cached_property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to do, for each framework and the shapes that share it."""
+        return tuple(one for own in self.setting.entrants.values() for one in _advice(own, self.known))
+
+    @cached_property
+    def contradictions(self) -> tuple[str, ...]:
+        """A sentence wherever this machine says to compile and another, of the same cell, not to, or the other way."""
+        there = [
+            advice
+            for (framework, _), own in entrants(self.setting.elsewhere).items()
+            if framework not in self.setting.strangers
+            for advice in _advice(own, self.known)
+        ]
+        found = []
+        for (framework, shape), (kind, machine) in self._kinds(self.advice).items():
+            for other_kind, other in _told(there, framework, shape, self.machines):
+                if {kind, other_kind} == {USE, STAY}:
+                    sides = f"{WORDS[kind]} on {machine}; {WORDS[other_kind]} on {other}"
+                    found.append(f"Machines contradict each other, {framework} at {shape.text}: {sides}.")
+        return tuple(found)
+
+    def _kinds(self, advice: Iterable[Advice]) -> dict[tuple, tuple[str, str]]:
+        return {
+            (one.framework, judged.shape): (one.kind, self.machines[machine_of(judged.eager.record)])
+            for one in advice
+            for judged in one.judged
+            if judged.eager
+        }
+
+    @property
+    def sentences(self) -> list[str]:
+        """One sentence for each piece of advice, with what it leaves out."""
+        return [f"{wording.sentence(one)}{_noted(wording.cautions(one))}" for one in self.advice]
+
+    @cached_property
+    def fastest(self) -> dict[Shape, Fastest]:
+        """The ranking at every shape."""
+        return {shape: found for shape in self.setting.shapes if (found := self._fastest(shape))}
+
+    def _fastest(self, shape: Shape) -> Fastest | None:
+        points = [point for point in self.setting.at[shape] if comparable(point)]
+        if not points:
+            return None
+        ranks = facts.ranking(points)
+        here = {point["framework"] for point in self.setting.at[shape]}
+        away = [p for p in self.setting.at_elsewhere.get(shape, ()) if p["framework"] not in here and comparable(p)]
+        absent = []
+        for group in grouped(away, lambda point: point["framework"]).values():
+            best = min(group, key=lambda point: point["latency_ms_median"])
+            absent.append(Absent(best, self.machines[machine_of(best.record)], ranks[0].point))
+        return Fastest(shape, tuple(ranks), tuple(absent))
+
+
+def _noted(parts: list[str]) -> str:
+    return f" Note: {'; '.join(parts)}." if parts else ""
+
+
+def of(points: Points, known: Known) -> list[Verdict]:
+    """The verdict on every setting."""
+    return [Verdict(setting, points.machines, known) for setting in settings(points)]
+
+
+def _advice(own: list[Point], known: Known) -> list[Advice]:
+    framework = own[0]["framework"]
+    groups = grouped(own, lambda point: Shape.of(point.record))
+    baseline = deployed(framework, known)
+    judged = [one for shape in sorted(groups) if (one := judge(shape, groups[shape], baseline))]
+    return advise(framework, judged, known)
+
+
+def _told(advice: Iterable[Advice], framework: str, shape: Shape, machines: dict) -> Iterator[tuple[str, str]]:
+    """What other machines say of a framework at a shape, with their names."""
+    for one in advice:
+        for judged in one.judged:
+            if one.framework == framework and judged.shape == shape and judged.eager:
+                yield one.kind, machines[machine_of(judged.eager.record)]
+
+
+def sentences(verdicts: Iterable[Verdict]) -> Iterator[str]:
+    """Every sentence with its setting before it, as the terminal prints them."""
+    for verdict in verdicts:
+        for sentence in (*verdict.sentences, *verdict.contradictions):
+            yield f"{verdict.setting.name}: {sentence}"

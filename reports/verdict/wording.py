@@ -1,0 +1,176 @@
+"""Advice in sentences: which shapes, which call, how many times eager, how many milliseconds, when it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from measurement.schema import is_noisy
+from reports import facts
+from reports.content import text_of, times
+from reports.points import Point
+from reports.verdict.places import Shape
+from reports.verdict.rules import STAY, UNTOLD, USE, Advice, Judged
+
+
+def ratio(value: float) -> str:
+    """A multiple: two decimals below ten, so that 1.50 stands beside 1.43."""
+    return f"{value:.2f}×" if value < 9.995 else f"{text_of(value)}×"
+
+
+def ratios(values: Sequence[float]) -> str:
+    """One multiple, or the range of several."""
+    low, high = ratio(min(values)), ratio(max(values))
+    return low if low == high else f"{low.removesuffix('×')} to {high}"
+
+
+def milliseconds(points: Iterable[Point]) -> str:
+    """The median latency, or the range of several."""
+    values = [point["latency_ms_median"] for point in points]
+    low, high = text_of(min(values)), text_of(max(values))
+    return f"{low} ms" if low == high else f"{low} to {high} ms"
+
+
+def where(shapes: Sequence[Shape]) -> str:
+    """Shapes in words: the batches of each length, and lengths with the same batches together."""
+    shapes = sorted(shapes)
+    if any(shape.batch is None for shape in shapes):
+        return "; ".join(shape.text for shape in shapes)
+    lengths: dict[tuple, list] = {}
+    for length in sorted({shape.length or 0 for shape in shapes}):
+        batches = tuple(shape.batch for shape in shapes if (shape.length or 0) == length)
+        lengths.setdefault(batches, []).append(length)
+    parts = []
+    for batches, own in lengths.items():
+        tokens = f", {_listed(own)} tokens" if own != [0] else ""
+        parts.append(f"batch {_listed(batches)}{tokens}")
+    return "; ".join(parts)
+
+
+def _listed(values: Iterable[int]) -> str:
+    texts = [str(value) for value in sorted(values)]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def sentence(advice: Advice) -> str:
+    """What to do, without the setting: `torch at batch 1 and 8, 128 tokens: use …`."""
+    said = {USE: _use, STAY: _stay, UNTOLD: _untold}[advice.kind](advice)
+    place = where([judged.shape for judged in advice.judged])
+    return f"{advice.framework} at {place}: {said}."
+
+
+def short(advice: Advice) -> str:
+    """What to do in a few words, for a table: `cuda-graph, 0.632 to 0.875 ms`."""
+    if advice.kind == UNTOLD:
+        return "cannot tell"
+    return f"{'eager' if advice.kind == STAY else advice.mode}, {milliseconds(advice.chosen)}"
+
+
+def _use(advice: Advice) -> str:
+    parts = [f"use {advice.words.call or advice.mode}"]
+    time = milliseconds(advice.chosen)
+    if advice.deployed:
+        speedups = advice.speedups
+        low, high = min(one.low for one in speedups), max(one.high for one in speedups)
+        parts.append(
+            f"{ratios([one.value for one in speedups])} as fast as eager "
+            f"(95 %: {ratio(low).removesuffix('×')} to {ratio(high)}), {time}"
+        )
+    else:
+        eager = [judged.eager for judged in advice.judged if judged.eager]
+        beside = f" (operator by operator {milliseconds(eager)}, which nobody deploys)" if eager else ""
+        parts.append(time + beside)
+    begun = ": ".join(parts)
+    return "; ".join([begun, *filter(None, (_default(advice), pays(advice)))])
+
+
+def _default(advice: Advice) -> str:
+    """What the mode that users start with brings, where another one is recommended."""
+    if not advice.default or advice.default == advice.mode:
+        return ""
+    points = [point for judged in advice.judged if (point := judged.mode(advice.default))]
+    if not points:
+        return ""
+    if not advice.deployed:
+        return f"the default, {advice.default}, takes {milliseconds(points)}"
+    known = [point.speedup.value for point in points if point.speedup]
+    return f"the default, {advice.default}, brings {ratios(known)}" if known else ""
+
+
+def pays(advice: Advice) -> str:
+    """After how long compiling has paid for itself, at the slowest of the shapes; else what the first call takes."""
+    if not advice.deployed:
+        first = [seconds for point in advice.chosen if (seconds := facts.first_s(point)) is not None]
+        return f"its first call takes up to {text_of(max(first))} s" if first else ""
+    known = [(pair.pays_after, pair) for pair in advice.pairs if pair.pays_after is not None]
+    if not known or len(known) < len(advice.pairs):
+        return ""
+    calls, pair = max(known, key=lambda entry: entry[0] * entry[1].eager["latency_ms_median"])
+    if calls * pair.eager["latency_ms_median"] < 1:
+        return "pays from the first call"
+    seconds = calls * pair.eager["latency_ms_median"] / 1e3
+    return f"pays after about {_rounded(seconds)} s of calls ({_rounded(calls)} calls)"
+
+
+def pays_at(advice: Advice, judged: Judged) -> str:
+    """What is told of one framework's compiling at one shape: `pays after about 9.7 s of calls (2,300 calls)`."""
+    if advice.kind != USE:
+        return ""
+    told = pays(replace(advice, judged=(judged,)))
+    return told.replace("its first call takes up to", "first call")
+
+
+def _rounded(value: float) -> str:
+    """Two digits: more would promise what a break-even cannot keep."""
+    return text_of(float(f"{value:.2g}"))
+
+
+def _stay(advice: Advice) -> str:
+    others = [point for judged in advice.judged for point in judged.others if point.speedup]
+    worst = min(others, key=lambda point: point.speedup.value)
+    return (
+        f"stay with eager, {milliseconds(advice.chosen)}: no mode is shown to be faster "
+        f"({worst['mode']} comes to {ratio(worst.speedup.value)})"
+    )
+
+
+def _untold(advice: Advice) -> str:
+    contradicting = list(dict.fromkeys(p["mode"] for judged in advice.judged for p in judged.contradicting))
+    if contradicting:
+        return f"cannot tell: pairs and medians of {', '.join(contradicting)} contradict each other"
+    points = [point for judged in advice.judged for point in judged.choices]
+    if not points:
+        return "cannot tell: no mode that ran the program of eager mode has figures"
+    known = [point for point in points if point.speedup]
+    if not known:
+        return "cannot tell: no speedup has an interval"
+    best = max(known, key=lambda point: point.speedup.value)
+    spread = f"{ratio(best.speedup.low).removesuffix('×')} to {ratio(best.speedup.high)}"
+    return f"cannot tell: {best['mode']} comes to {ratio(best.speedup.value)} of eager's speed ({spread})"
+
+
+def cautions(advice: Advice) -> list[str]:
+    """What the advice leaves out and how far it holds, each a short sentence."""
+    judged, chosen = advice.judged, advice.chosen
+    found = []
+    differing = dict.fromkeys(point["mode"] for one in judged for point in one.differing)
+    if differing:
+        which = "another program" if len(differing) == 1 else "other programs"
+        found.append(f"{', '.join(differing)} left out: {which} than eager mode ran")
+    if advice.kind != STAY:
+        ties = [point["mode"] for one in judged for point in one.choices if point["mode"] != advice.mode]
+        some = "" if len(judged) == 1 else " at some shapes"
+        found += [f"as good{some}, as far as can be told: {', '.join(dict.fromkeys(ties))}"] if ties else []
+    figure = "ratio" if advice.deployed and advice.kind == USE else "latency"
+    noisy = sum(is_noisy(point.record, figure) for point in chosen)
+    disturbed = sum(point["status"] == "disturbed" for point in chosen)
+    found += [f"{_share(noisy, len(chosen))}noisy"] if noisy else []
+    found += [f"{_share(disturbed, len(chosen))}measured on a disturbed machine"] if disturbed else []
+    few = facts.few_launches(*chosen)
+    found += [f"{'one process' if few == 1 else times(few, 'process', 'processes')}; others may differ"] if few else []
+    return found
+
+
+def _share(count: int, of: int) -> str:
+    """How many of several shapes."""
+    return f"{count} of {of} shapes " if of > 1 else ""

@@ -1,0 +1,125 @@
+"""Charts: figures lie where their logarithm says, modes look alike everywhere, nothing is drawn that is not known."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from doubles.reported import record
+
+import frameworks
+from harness.modes import words
+from reports import drawing
+from reports.drawing import Curve, Dot, Look, Scale
+from reports.points import Points
+from reports.verdict import Words
+
+LOOK = Look("#123456", 1, False)
+
+
+def test_equal_ratios_are_equal_distances():
+    scale = Scale.of([1.0, 100.0])
+    middle = scale.at(10.0)
+    assert scale.at(100.0) - middle == pytest.approx(middle - scale.at(1.0))
+    assert scale.begin < scale.at(1.0) < scale.at(100.0) < scale.end
+
+
+@pytest.mark.parametrize("values", [[3.0], [1.0, 1.01], [0.001, 5000.0], [], [None, 0.0, 7.0]])
+def test_any_figures_have_an_axis_with_few_round_marks(values):
+    scale = Scale.of(values)
+    assert 1 <= len(scale.ticks) <= 6
+    assert all(scale.low <= tick <= scale.high for tick in scale.ticks)
+    assert {f"{tick:e}"[0] for tick in scale.ticks} <= set("1235")
+
+
+def test_close_figures_are_not_pulled_apart_to_fill_the_chart():
+    scale = Scale.of([1.0, 1.01])
+    assert scale.at(1.01) - scale.at(1.0) < 2
+
+
+def places(svg: str, tag: str, attribute: str) -> list[float]:
+    return [float(value) for value in re.findall(rf'<{tag} [^>]*{attribute}="([\d.]+)%"', svg)]
+
+
+def test_a_figure_lies_within_its_interval_and_one_without_has_none():
+    rows = [Dot("a mode", LOOK, 2.0, "2 ms", 1.0, 4.0), Dot("b <mode>", LOOK, 8.0, "8 ms")]
+    svg = drawing.dots(rows, "ms")
+    ElementTree.fromstring(svg)
+    (low,), (high,) = places(svg, 'line class="span"', "x1"), places(svg, 'line class="span"', "x2")
+    first, second = places(svg, "use", "x")
+    assert low < first < high < second
+    assert "b &lt;mode&gt;" in svg and svg.count('class="value"') == 2
+
+
+def test_what_is_not_ranked_is_grey():
+    svg = drawing.dots([Dot("a", LOOK, 2.0, "2 ms", absent=True, note="elsewhere"), Dot("b", LOOK, 3.0, "3 ms")], "ms")
+    assert re.findall(r'class="row" color="(#\w+)"', svg) == [drawing.identity.ABSENT, LOOK.colour]
+    assert ">elsewhere</tspan>" in svg
+
+
+def test_all_marks_of_a_shape_lie_on_one_line():
+    rows = [("batch 1", {"batch": "1"}, [Dot("a", LOOK, 1.0, "1 ms"), Dot("b", LOOK, 9.0, "9 ms")]), ("x", {}, [])]
+    svg = drawing.spread(rows, "ms")
+    ElementTree.fromstring(svg)
+    assert len(set(re.findall(r"<use [^>]* y=\"(\d+)\"", svg))) == 1
+    assert "<title>b: 9 ms</title>" in svg and 'data-batch="1"' in svg
+
+
+def test_curves_rise_where_figures_do_and_are_named():
+    rows = [
+        Curve("up", LOOK, ((1, 1.0), (10, 5.0)), marked=True),
+        Curve("flat", Look("#654321", 0, True), ((1, 2.0), (10, 2.0))),
+    ]
+    html = drawing.curves(rows, "calls", "seconds") + drawing.legend(rows)
+    up, flat = (
+        [tuple(map(float, p.split(","))) for p in points.split()] for points in re.findall(r'points="([^"]+)"', html)
+    )
+    assert up[0][0] < up[1][0] and up[0][1] > up[1][1]  # y counts downwards
+    assert flat[0][1] == flat[1][1]
+    assert html.count("<circle") == 2 and "> up</li>" in html and "> flat</li>" in html
+
+
+def test_shares_fill_the_bar():
+    html = drawing.shares([("eager", [("matmul", 3.0), ("idle", 1.0)]), ("graph", [("matmul", 2.0)])])
+    assert places(html, "rect", "width") == [75.0, 25.0, 100.0]
+    colours = re.findall(r'<rect [^>]*fill="(#\w+)"', html)
+    assert colours[0] == colours[2] != colours[1]
+
+
+def looks(*records) -> dict:
+    known = {("alpha", "graph"): Words(colour="#aa0000", place=1), ("alpha", "eager"): Words(colour="#aa0000", place=0)}
+    return drawing.looks(Points(list(records)).all, known)
+
+
+def test_hue_is_the_framework_s_and_eager_is_hollow_whatever_else_is_shown():
+    alone = looks(record("beta", "graph"), record("beta", "eager"))
+    beside = looks(*(record(f, mode) for f in ("alpha", "beta") for mode in ("eager", "graph")))
+    assert alone["beta", "graph"].colour == beside["beta", "graph"].colour != beside["alpha", "graph"].colour
+    assert beside["alpha", "eager"].colour == beside["alpha", "graph"].colour == "#aa0000"
+    assert [beside["alpha", mode].hollow for mode in ("eager", "graph")] == [True, False]
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    parts = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(part * weight for part, weight in zip(parts, (0.2126, 0.7152, 0.0722), strict=True))
+
+
+def test_frameworks_have_colours_of_their_own_that_stand_out_on_white_and_black():
+    own = {name: frameworks.describe(name).colour for name in frameworks.NAMES}
+    swept = [own[name] for name in frameworks.NAMES if not frameworks.describe(name).oracle]
+    assert len(set(swept)) == len(swept) and all(swept)
+    for colour in (*swept, *drawing.identity.OTHERS, drawing.identity.ABSENT):
+        light = luminance(colour)
+        assert 1.05 / (light + 0.05) >= 3 and (light + 0.05) / (luminance("#12161c") + 0.05) >= 3, colour
+
+
+def test_modes_of_a_framework_have_symbols_of_their_own():
+    for name in frameworks.NAMES:
+        modes = [mode.name for mode in frameworks.describe(name).modes]
+        rows = [record("alpha", mode) | {"framework": name} for mode in reversed(modes)]
+        found = drawing.looks(Points(rows).all, words())
+        assert len({(look.symbol, look.hollow) for look in found.values()}) == len(modes)
+        assert len({look.dash for look in found.values()}) == len(modes)

@@ -1,0 +1,249 @@
+"""What one sees while a run goes on, on terminals of several widths and in a file."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from harness import bench, runs
+from harness.labels import Labels, shortened
+from harness.plan import Bundle, Group
+from harness.progress import Bar, line
+from measurement.cells import YARDSTICK_PREFIX
+
+LONG = "inductor-max-autotune-no-cudagraphs"
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def bert(cell, mode="eager", batch=1, **changes):
+    parameters = (("batch_size", batch), ("seq_len", 128), ("mask", "none"))
+    return cell(workload="bert-base", implementation="library", mode=mode, parameters=parameters, **changes)
+
+
+@pytest.fixture
+def cells(cell):
+    return [bert(cell, mode, batch) for batch in (1, 4) for mode in ("eager", LONG)] + [cell(framework="jax")]
+
+
+def bundle(*cells) -> Bundle:
+    return Bundle((Group(tuple(cells), frozenset(c.id for c in cells)),))
+
+
+def bar(cells, width=80, estimates=None, **console):
+    clock = Clock()
+    out = Console(file=io.StringIO(), width=width, **console)
+    return Bar(out, cells, estimates or {cells[0].id: 60.0, cells[-1].id: 30.0}, clock), clock, out
+
+
+def screen(shown: Bar, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, color_system="standard", force_terminal=True)
+    console.print(shown.render())
+    return [re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip() for text in console.file.getvalue().splitlines()]
+
+
+# A run of five cells whose first compiles for 14 s, as it was looked at.
+FACTS = "0/5 · 14 s · about 76 s left"
+RECORDED = {
+    80: [f"{'━' * 51} {FACTS}", f"torch {LONG} · bert-base 1×128 · compiling 14 s"],
+    100: [f"{'━' * 24} {FACTS} torch inductor-max-autotune-… · compiling 14 s"],
+    120: [f"{'━' * 24} {FACTS} torch {LONG} · bert… · compiling 14 s"],
+    160: [f"{'━' * 24} {FACTS} torch {LONG} · bert-base 1×128 · compiling 14 s"],
+}
+
+
+def test_every_width_has_bar_count_time_left_and_step(cells):
+    for width in (60, 80, 100, 120, 160):
+        shown, clock, _ = bar(cells, width)
+        shown.bundle(bundle(*cells[:4]), 0)
+        shown.phase(cells[1].id, "first call")
+        clock.now += 14
+        lines = screen(shown, width)
+        assert lines == RECORDED.get(width, lines)
+        assert len(lines) == (2 if width < 100 else 1)
+        assert all(len(text) <= width for text in lines)
+        text = " ".join(lines)
+        for part in ("━━━━━", "0/5", "14 s", "about 76 s left", "torch inductor-max"):
+            assert part in text, (width, part)
+
+
+def test_a_short_step_is_whole_at_80_columns_and_moves_while_it_compiles(cell):
+    cells = [bert(cell), bert(cell, "inductor")]
+    shown, clock, _ = bar(cells, estimates={cells[0].id: 60.0})
+    shown.bundle(bundle(*cells), 0)
+    shown.phase(cells[1].id, "first call")
+    clock.now += 14
+    assert screen(shown, 80) == [
+        f"{'━' * 51} 0/2 · 14 s · about 46 s left",
+        "torch inductor · bert-base 1×128 · compiling 14 s",
+    ]
+    clock.now += 1
+    assert screen(shown, 80)[1].endswith("compiling 15 s")
+    shown.phase(cells[1].id, "first call")  # said again by the worker: the seconds go on
+    assert screen(shown, 80)[1].endswith("compiling 15 s")
+    shown.phase(cells[0].id, "first call")
+    assert screen(shown, 80)[1] == "torch eager · bert-base 1×128 · first call 0 s"
+    shown.bundle(bundle(*cells), 1)
+    shown.phase(None, "import")
+    assert screen(shown, 80)[1] == "torch · importing 0 s · process 2"
+    shown.progress(12, {c.id: s for c, s in zip(cells, (0.161, 0.149), strict=True)})
+    assert screen(shown, 80)[1] == "torch · bert-base 1×128 · round 12 · eager 161, inductor 149 ms · process 2"
+    shown.phase(YARDSTICK_PREFIX + bert(cell).id, "sampling")
+    assert "torch · peaks of the machine · sampling" in screen(shown, 80)[1]
+
+
+def test_time_left_counts_down_grows_with_a_slow_bundle_and_learns_its_pace(cells):
+    shown, clock, _ = bar(cells)
+    seen = []
+    for _ in range(4):
+        seen.append(shown.left())
+        clock.now += 15
+    assert seen == [90, 75, 60, 45]
+    clock.now += 60  # twice as long as the bundle was thought to take: so may be the other
+    assert shown.left() == pytest.approx(60, rel=0.1)
+    shown.bundle_done(bundle(*cells[:4]))
+    assert shown.left() == pytest.approx(60)
+    clock.now += 10
+    assert shown.left() == pytest.approx(50)
+    shown.bundle_done(bundle(cells[-1]))
+    assert shown.left() == 0
+
+
+def test_a_file_gets_plain_lines_and_what_is_shared_once(cells, record):
+    shown, _, out = bar(cells)
+    with shown:
+        shown.bundle(bundle(*cells[:4]), 0)
+        shown.phase(cells[0].id, "sampling")
+        shown.record(record(framework="torch", mode="eager") | {"cell": cells[0].id})
+        shown.bundle_done(bundle(*cells[:4]))
+    text = out.file.getvalue()
+    assert "\r" not in text
+    assert "\x1b" not in text
+    first, second = text.splitlines()
+    assert first == "All cells: cpu, fp32, 2 threads"
+    assert second.split() == ["torch", "eager", "bert-base", "1×128", "2", "ms"]
+
+
+def test_a_terminal_gets_the_bar_and_it_goes_away(cells, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    shown, _, out = bar(cells, force_terminal=True)
+    with shown:
+        pass
+    assert "0/5" in out.file.getvalue()
+
+
+def finished(record, cell, **changes) -> dict:
+    figures = {"speedup_vs_eager": 1.0712, "speedup_ci_low": 1.03, "speedup_ci_high": 1.13}
+    noisy = {"latency_status": "disturbed", "ratio_status": "ok", "flags": "drift;other_load;preempted"}
+    fields = {"mode": cell.mode, "latency_ms_median": 149.3, **figures, **noisy, **changes}
+    return record(**fields) | {"cell": cell.id}
+
+
+def test_a_finished_cell_is_a_line_of_80_columns_with_more_figures_than_flags(cells, record):
+    labels = Labels(cells)
+    text = line(finished(record, cells[1]), labels).plain
+    assert len(text) <= 80
+    for part in ("149~ ms", "1.07x▲", "1.03-1.13", "torch inductor"):
+        assert part in text
+    assert "other_load" not in text
+    short = Labels([cell for cell in cells if cell.mode != LONG])
+    assert line(finished(record, cells[0], mode="eager"), short).plain.startswith("torch eager  bert-base 1×128")
+
+
+def test_figures_are_never_cut_for_names(cell, record):
+    cells = [bert(cell, LONG, 123456, dtype=dtype, device=device) for dtype in ("fp32", "bf16") for device in "ab"]
+    changes = {"speedup_vs_eager": 1234.5, "speedup_ci_low": 1111.1, "speedup_ci_high": 9999.9}
+    text = line(finished(record, cells[0], latency_ms_median=123456.7, **changes), Labels(cells)).plain
+    assert len(text) <= 80
+    for part in ("123,457~ ms", "1,234x▲", "1,111-10,000", "torch ind", "graphs  ", "…"):
+        assert part in text, text
+
+
+def test_colour_has_a_mark_beside_it(cells, record):
+    labels, spans = Labels(cells), {}
+    for name, low, high in (("faster", 1.03, 1.13), ("slower", 0.8, 0.9), ("untold", 0.9, 1.1)):
+        text = line(finished(record, cells[1], speedup_ci_low=low, speedup_ci_high=high), labels)
+        spans[name] = (text.plain, {str(span.style) for span in text.spans})
+    assert "▲" in spans["faster"][0]
+    assert "green" in spans["faster"][1]
+    assert "▼" in spans["slower"][0]
+    assert "red" in spans["slower"][1]
+    assert not {"▲", "▼"} & set(spans["untold"][0])
+    assert not {"red", "green"} & spans["untold"][1]
+    assert all("yellow" in styles for _, styles in spans.values())  # disturbed
+
+
+def test_a_flag_of_the_cell_is_named_and_a_failure_says_why(cells, record):
+    labels = Labels(cells)
+    differs = line(finished(record, cells[1], flags="other_load;program_differs"), labels).plain
+    assert differs.endswith("program_differs")
+    failed = record(mode=LONG, status="unsupported", reason="It needs a GPU. " * 9, latency_ms_median=None)
+    text = line(failed | {"cell": cells[1].id}, labels).plain
+    assert "unsupported: It needs a" in text
+    assert len(text) == 80
+    assert text.endswith("…")
+
+
+def test_labels_say_what_differs_and_share_the_rest(cell):
+    alike = Labels([bert(cell), bert(cell, "inductor")])
+    assert alike.shared == "bert-base 1×128, library, cpu, fp32, 2 threads, mask=none".partition(", ")[2]
+    assert alike.shape(bert(cell).id) == "bert-base 1×128"
+    mixed = [bert(cell, dtype="bf16"), bert(cell, threads=1), cell(), cell(pass_name="training")]
+    labels = Labels(mixed)
+    assert labels.shared == "cpu"
+    names = [f"{labels.mode(c.id)} {labels.shape(c.id)}" for c in mixed]
+    assert len(set(names)) == 4
+    assert names[3] == "torch eager mlp batch 4 training fp32 2 threads"
+
+
+def test_the_end_of_a_run_says_what_to_do_next_in_words_that_can_be_pasted(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "RUNS", tmp_path)
+    here, away = tmp_path / "2026-11-22", tmp_path / "my runs" / "a"
+    for folder in (here, away):
+        folder.mkdir(parents=True)
+    assert bench.next_steps(runs.Run(here)) == "make report · make compare A=2026-11-22 B=newest"
+    assert bench.next_steps(runs.Run(away)) == f"make report RUN='{away}' · make compare A='{away}' B=newest"
+
+
+def test_a_resumed_run_counts_what_is_left_and_names_what_is_measured_beside_it(cell):
+    """Eager mode is measured again with a graph that still lacks its record."""
+    cells = [bert(cell), bert(cell, "inductor")]
+    out = Console(file=io.StringIO(), width=80)
+    shown = Bar(out, cells, {cells[0].id: 60.0}, Clock(), finished={cells[0].id})
+    shown.phase(cells[0].id, "sampling")
+    facts, step = screen(shown, 80)
+    assert " 0/1 " in facts
+    assert step == "torch eager · bert-base 1×128 · sampling 0 s"
+
+
+def test_lines_stand_in_columns_whatever_is_in_them(cells, record):
+    labels = Labels(cells)
+    eager = line(finished(record, cells[0], mode="eager", latency_ms_median=0.0827), labels).plain
+    graph = line(finished(record, cells[1]), labels).plain
+    other = line(finished(record, cells[4], mode="eager", latency_ms_median=12345.0), labels).plain
+    assert {text.index(" ms") for text in (eager, graph, other)} == {eager.index(" ms")}
+    assert {text.index(name) for text, name in ((eager, "bert-base"), (graph, "bert-base"), (other, "mlp"))} == {
+        eager.index("bert-base")
+    }
+
+
+def test_what_is_too_long_is_cut_in_its_middle():
+    assert shortened("torch inductor-max-autotune", 40) == "torch inductor-max-autotune".ljust(40)
+    assert shortened("torch inductor-max-autotune-no-cudagraphs", 30) == "torch inductor-max…-cudagraphs"
+    assert [shortened("abcdef", width) for width in (0, 1, 2, 3)] == ["", "…", "a…", "a…f"]
+
+
+def test_what_follows_from_the_workload_is_not_repeated_in_every_line(cell):
+    """bert-base is the library's, the MLP plain, and there is no other."""
+    labels = Labels([bert(cell), cell()])
+    assert labels.shape(bert(cell).id) == "bert-base 1×128"
+    assert labels.shared == "cpu, fp32, 2 threads"

@@ -1,0 +1,73 @@
+"""The README: its figures, picture and sample are those of the committed records, its links and commands exist."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import ROOT
+
+from harness import readme
+
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_its_figures_are_those_of_the_records():
+    """To be made anew with `python -m harness.readme`."""
+    assert readme.with_figures(TEXT) == TEXT
+    assert "4.65 to 7.51×" in TEXT
+    assert readme.with_figures(TEXT.replace("4.65 to 7.51×", "9 to 10×")) == TEXT
+
+
+def test_its_runs_are_of_one_machine():
+    assert len(readme.material(*readme.ONE_MACHINE).points.machines) == 1
+
+
+@pytest.mark.parametrize("theme", readme.PICTURES)
+def test_its_picture_is_drawn_from_the_records(theme):
+    """To be made anew with `python -m harness.readme`."""
+    assert readme.PICTURES[theme].read_text(encoding="utf-8") == readme.picture(theme)
+    drawn = re.findall(r'class="value"[^>]*>([\d.]+)~? ms<', readme.picture(theme))
+    assert len(drawn) == 9 and drawn == sorted(drawn, key=float)
+
+
+def test_its_sample_is_the_page_of_the_records():
+    """To be made anew with `python -m harness.readme`."""
+    assert readme.SAMPLE.read_text(encoding="utf-8") == readme.sample()
+
+
+def test_no_figure_stands_outside_of_what_is_made_from_records():
+    before, _, rest = TEXT.partition(readme.BEGIN)
+    by_hand = before + rest.partition(readme.END)[2]
+    # The agreement with loops by hand is told in results/h200/README.md, in a table of its own.
+    by_hand = by_hand.replace("within 1.4 % on a quiet H200, and 6 % in one disturbed minute", "")
+    assert re.findall(r"\d[\d.]*\s?(?:×|ms\b|%)", by_hand.replace("95 % interval", "")) == []
+
+
+def anchors(text: str) -> set[str]:
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.*)$", text)}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/usage.md"])
+def test_links_lead_somewhere(page):
+    path = ROOT / page
+    text = path.read_text(encoding="utf-8")
+    links = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"', text)
+    found = [link for pair in links for link in pair if link and not link.startswith("http")]
+    assert found
+    for link in found:
+        place, _, anchor = link.partition("#")
+        target = (path.parent / place).resolve() if place else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+def test_it_is_about_a_hundred_lines():
+    assert TEXT.count("\n") <= 110
+
+
+def test_every_variable_of_bench_is_documented():
+    flags = re.search(r"FLAGS := ((?:.*\\\n)*.*)", (ROOT / "Makefile").read_text())[1].replace("\\\n", " ").split()
+    assert len(flags) > 20
+    usage = (ROOT / "docs/usage.md").read_text(encoding="utf-8")
+    assert [flag for flag in flags if not re.search(rf"\b{flag}\b", usage)] == []

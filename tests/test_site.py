@@ -1,0 +1,59 @@
+"""`make site`: an index that leads to a page for every published run, all of it files that lie beside each other."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from doubles.reported import elsewhere, record, small_set, write_run
+
+import runner
+from harness import recordfile
+from harness.recordfile import write_csv
+
+
+def publish(results, place: str, rows: list[dict], begun: str) -> None:
+    folder = write_run(results / place, rows)
+    plan = {"given": {"framework": "alpha", "batch": "1,4"}, "started_at": begun}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    write_csv(rows, folder / "results.csv")
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A site of two published runs; a third is not published."""
+    results = tmp_path / "results"
+    monkeypatch.setattr(recordfile, "RESULTS", results)
+    publish(results, "cpu/first", small_set(), "2026-01-01T00:00:00Z")
+    newer = [record("alpha", "eager"), record("alpha", "graph", latency=10.0, speedup_vs_eager=0.5)]
+    newer[1] |= {"speedup_ci_low": 0.4, "speedup_ci_high": 0.6, "latency_ms_median": 40.0}
+    publish(results, "cpu/second", newer, "2026-02-02T00:00:00Z")
+    publish(results, "runs/mine", elsewhere(small_set()), "2026-03-03T00:00:00Z")
+    out = tmp_path / "site"
+    assert runner.main(["site", "--out", str(out)]) == 0
+    return out
+
+
+def test_every_link_leads_to_a_file_of_the_site(site):
+    pages = list(site.rglob("index.html"))
+    assert {str(page.parent.relative_to(site)) for page in pages} == {".", "cpu/first", "cpu/second"}
+    for page in pages:
+        links = re.findall(r'href="([^"#][^"]*)"', page.read_text())
+        links = [link for link in links if not link.startswith("data:")]
+        assert links and all((page.parent / link).is_file() for link in links)
+        assert "http" not in "".join(links)
+    assert (site / "cpu/first/results.csv").exists()
+
+
+def test_the_index_has_what_the_newest_run_says(site):
+    text = (site / "index.html").read_text()
+    latest, runs = text.split('id="runs"')
+    cells = re.findall(r"<td>(.*?)</td>", latest)
+    (alpha,) = [cell for cell in cells if "2026-02-02" in cell]
+    assert "<b>eager, 20 ms</b>" in alpha and 'href="cpu/second/index.html"' in alpha
+    (beta,) = [cell for cell in cells if "graph, 15 to 72.5 ms" in cell]
+    assert "2026-01-01" in beta
+    assert re.findall(r"\d threads?", latest) == ["1 thread", "2 threads"]
+    assert runs.index("cpu/second") < runs.index("cpu/first")
+    assert "make bench FRAMEWORK=alpha BATCH=1,4" in runs and "runs/mine" not in text

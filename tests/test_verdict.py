@@ -1,0 +1,232 @@
+"""What is recommended, and what is not, on records made for each rule."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.synthetic import timed
+from rich.console import Console
+
+import frameworks
+from harness.modes import words
+from reports import verdict, write
+from reports.points import Points
+from reports.verdict import Words
+from reports.verdict.places import Shape
+from reports.verdict.wording import where
+
+KNOWN = {
+    ("alpha", "plain"): Words("alpha.compile(model)", default=True),
+    ("alpha", "quick"): Words('alpha.compile(model, "quick")'),
+    ("idle", "eager"): Words(deployed=False),
+    ("idle", "graph"): Words("idle.jit(model)", default=True),
+}
+SHARED = {
+    "workload": "bert", "implementation": "plain", "pass": "inference", "dtype": "fp32", "threads": 2, "launches": 3,
+    "shapes": "static", "weights": "seed:0", "machine_id": "abcd", "device_name": "A processor", "program": "same",
+    "batch_size": 1, "seq_len": 128,
+}  # fmt: skip
+
+
+def cell(milliseconds: float, gain: float | None = None, first: float = 0.5, **more) -> dict:
+    """A record; `gain` is its speedup over eager."""
+    percent = None if gain is None else 100 * (1 - 1 / gain)
+    return timed(milliseconds, percent, **({**SHARED, "first_call_s": first} | more))
+
+
+def told(*rows: dict, across: bool = False) -> list[str]:
+    return [
+        sentence
+        for one in verdict.of(Points(list(rows), across), KNOWN)
+        for sentence in (*one.sentences, *one.contradictions)
+    ]
+
+
+def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
+    rows = [cell(10.0), cell(8.0, 1.25, mode="plain", first=5.5), cell(2.5, 4.0, mode="quick", first=8.0)]
+    assert told(*rows) == [
+        'alpha at batch 1, 128 tokens: use alpha.compile(model, "quick"): 4.00× as fast as eager (95 %: 3.96 to 4.04×)'
+        ", 2.5 ms; the default, plain, brings 1.25×; pays after about 10 s of calls (1,000 calls)."
+    ]
+
+
+def test_shapes_that_share_a_mode_and_its_gain_share_a_sentence():
+    rows = []
+    for batch, gain in ((1, 6.0), (8, 4.0), (64, 1.2)):
+        rows += [cell(12.0, batch_size=batch), cell(12.0 / gain, gain, mode="plain", batch_size=batch)]
+    first, second = told(*rows)
+    assert first.startswith("alpha at batch 1 and 8, 128 tokens: use alpha.compile(model): 4.00 to 6.00× as fast as")
+    assert second.startswith("alpha at batch 64, 128 tokens: use alpha.compile(model): 1.20× as fast as eager")
+
+
+def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_said():
+    alike = [cell(10.0), cell(5.02, 2.0, mode="plain"), cell(5.0, 2.0, mode="quick")]
+    (sentence,) = told(*alike)
+    assert "use alpha.compile(model): 2.00×" in sentence
+    assert sentence.endswith("Note: as good, as far as can be told: quick.")
+    (apart,) = told(*alike[:2], cell(4.5, 2.2, mode="quick"))
+    assert 'use alpha.compile(model, "quick")' in apart and "as good" not in apart
+
+
+@pytest.mark.parametrize(
+    ("speedup", "spread", "wanted"),
+    [
+        (1.1, 0.15, "cannot tell: plain comes to 1.10× of eager's speed (0.94 to 1.26×)"),
+        (0.8, 0.01, "stay with eager, 10 ms: no mode is shown to be faster (plain comes to 0.80×)"),
+        (1.01, 0.005, "stay with eager"),
+        (1.5, 0, "cannot tell: no speedup has an interval"),
+    ],
+)
+def test_what_is_not_shown_to_be_faster_is_never_recommended(speedup, spread, wanted):
+    (sentence,) = told(cell(10.0), cell(10.0 / speedup, speedup, mode="plain", spread=spread))
+    assert wanted in sentence and "use " not in sentence
+
+
+def test_a_program_that_differs_is_left_out_and_named():
+    rows = [cell(10.0), cell(2.0, 5.0, mode="quick", program="differs"), cell(5.0, 2.0, mode="plain")]
+    (sentence,) = told(*rows)
+    assert "use alpha.compile(model): 2.00×" in sentence
+    assert "quick left out: another program than eager mode ran" in sentence
+    (only,) = told(*rows[:2])
+    assert "cannot tell: no mode that ran the program of eager mode has figures" in only
+    (whole,) = verdict.of(Points(rows), KNOWN)
+    assert [rank.point["mode"] for rank in whole.fastest[whole.setting.shapes[0]].ranks] == ["plain", "eager"]
+
+
+def test_noise_disturbance_and_single_processes_are_said():
+    noisy = cell(5.0, 2.0, mode="plain", status="noisy", ratio_status="noisy", latency_status="noisy", launches=1)
+    (sentence,) = told(cell(10.0, launches=1), noisy)
+    assert sentence.endswith("Note: noisy; one process; others may differ.")
+    disturbed = cell(5.0, 2.0, mode="plain", status="disturbed", ratio_status="disturbed")
+    assert "Note: measured on a disturbed machine." in told(cell(10.0), disturbed)[0]
+    assert "Note" not in told(cell(10.0), cell(5.0, 2.0, mode="plain"))[0]
+
+
+def test_pairs_and_medians_that_contradict_each_other_are_not_believed():
+    (sentence,) = told(cell(10.0), cell(12.0, 1.3, mode="plain"))
+    assert "cannot tell: pairs and medians of plain contradict each other" in sentence
+
+
+def test_machines_that_contradict_each_other_are_both_named():
+    here = [cell(10.0), cell(5.0, 2.0, mode="plain")]
+    there = [cell(10.0), cell(12.5, 0.8, mode="plain")]
+    there = [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in there]
+    sentences = told(*here, *there)
+    place = "Machines contradict each other, alpha at batch 1, 128 tokens"
+    assert [sentence for sentence in sentences if sentence.startswith("Machines")] == [
+        f"{place}: compile on A processor; stay on Another processor.",
+        f"{place}: stay on Another processor; compile on A processor.",
+    ]
+    assert not any("contradict" in sentence for sentence in told(*here))
+
+
+def test_a_mode_is_not_sold_by_an_eager_mode_that_nobody_deploys():
+    rows = [cell(260.0, framework="idle"), cell(0.5, 520.0, framework="idle", first=12.0)]
+    assert told(*rows) == [
+        "idle at batch 1, 128 tokens: use idle.jit(model): 0.5 ms (operator by operator 260 ms, which nobody deploys); "
+        "its first call takes up to 12 s."
+    ]
+
+
+def test_without_a_baseline_modes_are_compared_by_latency_alone():
+    rows = [cell(9.0, framework="idle"), cell(8.0, 1.1, framework="idle", spread=0.2)]
+    assert "use idle.jit(model): 8 ms (operator by operator 9 ms, which nobody deploys)" in told(*rows)[0]
+
+
+def test_implementations_precisions_and_other_parameters_are_never_in_one_range():
+    rows = []
+    for n, axis in enumerate(({}, {"implementation": "library"}, {"dtype": "bf16"}, {"parameters": {"mask": "full"}})):
+        gain = 2.0 + n / 10
+        rows += [cell(10.0, **axis), cell(10.0 / gain, gain, mode="plain", **axis)]
+    found = verdict.of(Points(rows), KNOWN)
+    assert [len(one.advice) for one in found] == [1] * 4
+    assert len({one.setting.name for one in found}) == 4
+    assert not any(" to 2." in sentence.partition("(95 %")[0] for one in found for sentence in one.sentences)
+
+
+def beside(elsewhere: bool) -> tuple[Points, list[verdict.Verdict]]:
+    rows = [cell(10.0), cell(5.0, 2.0, mode="plain")]
+    other = [cell(9.0, framework="beta"), cell(4.0, 2.25, framework="beta")]
+    other = [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in other] if elsewhere else other
+    points = Points(rows + other)
+    return points, verdict.of(points, KNOWN)
+
+
+def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_beside():
+    _, (here,) = beside(elsewhere=False)
+    (fastest,) = here.fastest.values()
+    assert fastest.sentence == (
+        "At batch 1, 128 tokens the fastest is beta graph, 4 ms; then alpha plain, 5 ms (1.25× the time)."
+    )
+    assert fastest.absent == ()
+    _, (first, second) = beside(elsewhere=True)
+    (fastest,) = first.fastest.values()
+    assert fastest.sentence == "At batch 1, 128 tokens: alpha plain, 5 ms (no other framework was measured here)."
+    assert [absent.sentence for absent in fastest.absent] == [
+        "not ranked: beta graph, 4 ms on Another processor; across machines 1.25× the speed (95 %: 1.23 to 1.27), of "
+        "which some may be the machines'"
+    ]
+    (other,) = second.fastest.values()
+    assert "across machines 1.25× the time (95 %: 1.23 to 1.27)" in other.absent[0].sentence
+    again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
+    rows = [point.record for point in beside(elsewhere=True)[0].all]
+    for whole in verdict.of(Points(rows + again), KNOWN):
+        ranked = {rank.point["framework"] for fastest in whole.fastest.values() for rank in fastest.ranks}
+        absent = {one.point["framework"] for fastest in whole.fastest.values() for one in fastest.absent}
+        assert ranked & absent == set()
+
+
+def test_asked_for_machines_are_ranked_together():
+    points, _ = beside(elsewhere=True)
+    (whole,) = verdict.of(Points([point.record for point in points.all], across=True), KNOWN)
+    (fastest,) = whole.fastest.values()
+    assert fastest.absent == () and "beta graph on Another processor, 4 ms; then alpha plain on" in fastest.sentence
+
+
+def test_the_fastest_two_may_not_be_told_apart():
+    rows = [cell(5.0), cell(5.02, framework="beta")]
+    (whole,) = verdict.of(Points(rows), KNOWN)
+    (fastest,) = whole.fastest.values()
+    assert (
+        fastest.sentence == "At batch 1, 128 tokens: alpha eager, 5 ms, and beta eager, 5.02 ms, cannot be told apart."
+    )
+
+
+def test_without_eager_beside_it_nothing_is_said_of_a_mode():
+    assert told(cell(5.0, 2.0, mode="plain")) == []
+    assert told(cell(5.0)) == told(cell(5.0, framework="idle")) == []
+    assert verdict.of(Points([cell(5.0, status="mismatch")]), KNOWN) == []
+
+
+def test_shapes_in_words():
+    def shape(batch, length, parameters=None):
+        return Shape.of({"batch_size": batch, "seq_len": length, "parameters": parameters})
+
+    grid = [shape(batch, length) for batch in (8, 1) for length in (32, 128)]
+    assert where(grid) == "batch 1 and 8, 32 and 128 tokens"
+    assert where([*grid[:3], shape(64, 512)]) == "batch 1 and 8, 32 tokens; batch 8, 128 tokens; batch 64, 512 tokens"
+    assert where([shape(2, None)]) == "batch 2"
+    assert where([shape(None, None, "size=8;kind=a")]) == "size=8, kind=a"
+
+
+def test_every_mode_of_the_registry_has_a_call_that_a_user_can_type():
+    known = words()
+    swept = {name for name in frameworks.NAMES if not frameworks.describe(name).oracle}
+    graphs = {key: said for key, said in known.items() if key[1] != "eager"}
+    assert all("(" in said.call or "." in said.call for said in graphs.values())
+    assert {framework for (framework, _), said in graphs.items() if said.default} == swept
+
+
+def test_the_terminal_prints_as_many_sentences_as_are_read_and_says_that_there_are_more(capsys):
+    rows = []
+    for n in range(write.MOST_SENTENCES + 1):
+        rows += [cell(10.0, workload=f"w{n}"), cell(5.0, 2.0, mode="plain", workload=f"w{n}")]
+    write.answer(verdict.of(Points(rows[:2]), KNOWN), Console(width=300))
+    shown = capsys.readouterr().out
+    assert shown.startswith(
+        "w0 plain, cpu, A processor, fp32, 2 threads: alpha at batch 1, 128 tokens: use alpha.compile"
+    )
+    assert "make report" not in shown
+    write.answer(verdict.of(Points(rows), KNOWN), Console(width=300))
+    shown = capsys.readouterr().out
+    assert shown.count("use alpha.compile(model)") == write.MOST_SENTENCES
+    assert f"make report writes the rest, of {write.MOST_SENTENCES + 1} settings." in shown

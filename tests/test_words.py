@@ -1,0 +1,200 @@
+"""Words as people type them: other names, ranges, and what is answered where they mean nothing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+import runner
+from harness.plan import cells_of
+from harness.sweep import UsageError, parameter_flags, presets, question_of, resolve
+from harness.words import ALIASES, numbers
+from measurement import machine
+
+
+def cells(**given):
+    return cells_of(resolve(given))
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"framework": "tf"}, {"framework": "tensorflow"}),
+        ({"framework": "PyTorch,paddlepaddle"}, {"framework": "torch,paddle"}),
+        ({"device": "cuda"}, {"device": "gpu"}),
+        ({"device": "cuda:0"}, {"device": "gpu:0"}),
+        ({"workload": "bert"}, {"workload": "bert-base"}),
+        ({"mode": "compile"}, {"mode": "graph"}),
+        ({"dtype": "bfloat16,float32"}, {"dtype": "bf16,fp32"}),
+        ({"pass": "train", "workload": "mlp"}, {"pass": "training", "workload": "mlp"}),
+    ],
+)
+def test_other_names_are_understood(given, meant):
+    assert cells(**given) == cells(**meant) != cells()
+
+
+def test_cuda_all_means_every_gpu(monkeypatch):
+    gpu = {"index": "0", "name": "X", "memory.total": "8 GiB"}
+    monkeypatch.setattr("harness.sweep.visible_gpus", lambda: [gpu])
+    assert resolve({"device": "cuda:all"}).gpus == ("0",)
+
+
+def test_an_index_that_the_machine_lacks(monkeypatch):
+    monkeypatch.setattr("harness.sweep.gpus", lambda: [{"index": "0"}])
+    with pytest.raises(UsageError, match="There is no gpu:1: this machine has 1 GPU, from gpu:0"):
+        resolve({"device": "cuda:1"})
+
+
+@pytest.mark.parametrize(
+    ("word", "values"),
+    [
+        ("32..512", [32, 64, 128, 256, 512]),
+        ("1..8", [1, 2, 4, 8]),
+        ("1..6", [1, 2, 4, 6]),  # the last one is always measured
+        ("32..128..32", [32, 64, 96, 128]),
+        ("32..100..32", [32, 64, 96, 100]),
+        ("1..3..1", [1, 2, 3]),
+        ("7", [7]),
+        ("padded", ["padded"]),
+    ],
+)
+def test_ranges(word, values):
+    assert numbers("seq", word) == values
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("1-8", "BATCH=1-8 is no list: write BATCH=1,2,4,8; BATCH=1..8 means the same, and BATCH=1..8..1 every"),
+        ("32:512:32", "BATCH=32:512:32 is no list: write BATCH=32,64,128,256,512;"),
+        ("8..1", "BATCH=8..1 holds nothing"),
+        ("0..4", "BATCH=0..4 holds nothing"),
+        ("1..4..0", "BATCH=1..4..0 holds nothing"),
+        ("1..100000..1", "BATCH=1..100000..1 is 100,000 values; at most 256"),
+    ],
+)
+def test_what_is_no_range(word, sentence):
+    with pytest.raises(UsageError) as error:
+        numbers("batch", word)
+    assert str(error.value).startswith(sentence)
+
+
+def test_ranges_on_the_command_line_and_for_threads():
+    found = cells(framework="torch", workload="bert-tiny", mode="eager", seq="16..64", batch="1,2..3..1")
+    assert [(c.parameter("batch_size"), c.parameter("seq_len")) for c in found] == [
+        (batch, length) for batch in (1, 2, 3) for length in (16, 32, 64)
+    ]
+    if machine.usable_cpus() > 1:
+        assert resolve({"threads": "1..2"}).axes["threads"] == [1, 2]
+
+
+def test_a_mode_that_is_none_is_answered_with_those_of_the_frameworks_asked_for(capsys):
+    assert runner.main(["bench", "--framework", "tf", "--mode", "qqqqqq"]) == 2
+    said = capsys.readouterr().err
+    assert "choose from eager, graph, all, function, function-xla." in said
+    assert runner.main(["bench", "--framework", "torch", "--mode", "reduce-overhead"]) == 2
+    assert "did you mean 'inductor-reduce-overhead'?" in capsys.readouterr().err
+
+
+def test_a_flag_says_which_workloads_take_it(capsys):
+    assert runner.main(["bench", "--workload", "mlp", "--seq", "8"]) == 2
+    assert "it is a parameter of bert-base, bert-tiny, gpt2-124m, gpt-10m, gpt-tiny." in capsys.readouterr().err
+    assert runner.main(["bench", "--workload", "mlp", "--accumulate", "2"]) == 2
+    assert "gpt-tiny, for PASS=training." in capsys.readouterr().err
+
+
+def test_a_dry_run_warns_of_what_would_be_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(machine, "has_gpu", lambda: False)
+    words = ["bench", "--framework", "numpy", "--workload", "mlp", "--dry-run", "--out", str(tmp_path)]
+    assert runner.main(words) == 0
+    assert "refused" not in capsys.readouterr().out
+    (tmp_path / "plan.json").write_text("{}")
+    gpu = ["bench", "--framework", "torch", *words[3:], "--device", "cuda"]
+    assert runner.main(gpu) == 0
+    said = capsys.readouterr().out
+    assert "Would be refused: This machine shows no NVIDIA GPU" in said
+    assert f"Would be refused: OUT={tmp_path} already holds a run" in said
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("FRAMWORK=torch", "FRAMEWORK"), ("framework=torch", "FRAMEWORK"), ("SEQUENCE=8", "SEQ"), ("Batch=1", "BATCH")],
+)
+def test_make_answers_a_misspelt_variable_with_the_right_one(word, meant):
+    done = subprocess.run(["make", "bench", word], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    name = word.partition("=")[0]
+    assert f"There is no variable {name}; did you mean {meant}?" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_lists_its_variables_for_a_word_that_is_near_none():
+    done = subprocess.run(["make", "bench", "ZZZZ=1"], cwd=ROOT, capture_output=True, text=True)
+    assert "There is no variable ZZZZ; `make` lists them" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(("word", "answer"), [("bnech", "did you mean bench?"), ("qqqq", "`make` lists them")])
+def test_make_answers_a_misspelt_target(word, answer):
+    done = subprocess.run(["make", word], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"There is no target {word}; {answer}" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_s_help_has_every_flag_of_bench_and_fits_100_columns():
+    text = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (commands,) = [a for a in runner.parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    flags = {word for action in commands.choices["bench"]._actions for word in action.option_strings} - {"-h", "--help"}
+    flags -= {f"--{flag}" for flag in parameter_flags()}  # which `make list` has
+    assert {flag.strip("-").upper().replace("-", "_") for flag in flags} <= set(re.findall(r"[A-Z_]{3,}", text))
+    assert max(map(len, text.splitlines())) <= 100
+    for target in commands.choices:
+        assert f"make {target}" in text
+
+
+def test_every_preset_can_be_planned_and_says_what_it_answers(capsys):
+    for name, path in presets().items():
+        assert question_of(path).endswith("?")
+        assert runner.main(["bench", "--preset", name, "--dry-run"]) == 0, name
+        assert "cells, about" in capsys.readouterr().out
+
+
+def test_a_preset_is_a_sweep_file_by_name_and_flags_win(capsys):
+    words = ["bench", "--preset", "smoke", "--framework", "torch", "--dry-run"]
+    assert runner.main([*words, "--batch", "3"]) == 0
+    assert "torch/mlp/plain/inference/cpu/fp32/threads=1/batch_size=3,width=32,depth=2/eager" in capsys.readouterr().out
+    assert runner.main(["bench", "--preset", "smok"]) == 2
+    assert "There is no preset 'smok'; did you mean 'smoke'?" in capsys.readouterr().err
+    assert runner.main([*words, "--sweep", "x.toml"]) == 2
+    assert "give it or SWEEP, not both" in capsys.readouterr().err
+
+
+def test_a_folder_of_runs_says_how_many_there_are(tmp_path, capsys, record):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "records.jsonl").write_text(json.dumps(record(run_id=name, batch_size=ord(name))) + "\n")
+    assert runner.main(["report", str(tmp_path)]) == 0
+    assert f"2 runs found below {tmp_path}." in " ".join(capsys.readouterr().out.split())
+    assert runner.main(["report", str(tmp_path / "a")]) == 0
+    assert "found below" not in capsys.readouterr().out
+    assert runner.main(["report", str(tmp_path / "a"), "--framework", "tf"]) == 2
+    assert "no framework in these records 'tensorflow'" in capsys.readouterr().err
+
+
+def test_the_documentation_has_every_name_and_every_preset():
+    text = (ROOT / "docs/words.md").read_text()
+    for flag, names in ALIASES.items():
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| `{flag.upper()}` |")]
+        for typed, meant in names.items():
+            assert f"`{typed}`" in row
+            assert f"`{meant}`" in row
+    for name in presets():
+        assert f"| `{name}` |" in text
