@@ -4,8 +4,11 @@ SHELL := /bin/bash
 TARGETS := help setup wheelhouse bench explain reproduce report compare ab history gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
-FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS BATCH SEQ WIDTH DEPTH MASK ATTENTION SIZE ELEMENTS REPEAT ADDITIONS ACCUMULATE THREADS DEVICE \
-         DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
+# Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
+DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
+PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a-z-' '\nA-Z_'))
+FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
+         PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
 OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 unexport $(FLAGS) $(OTHERS) $(SWITCHES)
@@ -24,6 +27,9 @@ RUNNER := .venvs/runner/bin/python
 
 lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
 given = $(and $(findstring command line,$(origin $(1))),$(value $(1)))
+space := $(subst x, ,x)
+comma := ,
+frameworks = $(strip $(filter-out all,$(subst $(comma), ,$(call given,FRAMEWORK))))
 quoted = '$(subst ','\'',$(value $(1)))'
 named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
@@ -54,7 +60,8 @@ Read
 Maintain
   make setup [FRAMEWORK=torch] [DEVICE=gpu]    make the environments, all frameworks unless named
   make wheelhouse [FRAMEWORK=jax] [OUT=FOLDER] collect packages for a machine without internet
-  make test | lint | lock [UPGRADE=1]          the tests; ruff and mypy; the lock files
+  make test [FRAMEWORK=jax] | lint             the tests, all unless named; ruff, mypy
+  make lock [FRAMEWORK=jax] [UPGRADE=1]        compile the lock files, all unless named
   make clean                                   remove environments and caches, never results
 
 What is measured; lists are BATCH=1,2,4, ranges SEQ=32..512 (doubling) or SEQ=32..512..32 (steps)
@@ -117,9 +124,10 @@ selfcheck: $(RUNNER)
 list: $(RUNNER)
 	@$(RUNNER) runner.py list $(call flags,FRAMEWORK WORKLOAD PYTHON)
 
+# With FRAMEWORK only its environment is made, and only tests that are about it run.
 test: $(RUNNER)
-	@$(BOOTSTRAP_PYTHON) -m harness.environments setup --device cpu
-	$(RUNNER) -m pytest
+	@$(BOOTSTRAP_PYTHON) -m harness.environments setup $(frameworks) --device cpu
+	$(RUNNER) -m pytest $(if $(frameworks),-k '$(subst $(space), or ,$(frameworks))')
 
 lint: $(RUNNER)
 	.venvs/runner/bin/ruff check .
@@ -128,7 +136,7 @@ lint: $(RUNNER)
 
 lock:
 	$(check_python)
-	@$(BOOTSTRAP_PYTHON) -m harness.environments lock $(if $(UPGRADE),--upgrade)
+	@$(BOOTSTRAP_PYTHON) -m harness.environments lock $(frameworks) $(if $(UPGRADE),--upgrade)
 
 # The interpreter is a link to one older than this checkout: the stamp carries the time.
 $(RUNNER): .venvs/runner/.stamp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from measurement.schema import MEASURED, is_noisy
+from measurement.schema import MEASURED, is_baseline, is_noisy
 from measurement.statistics import Interval
 
 
@@ -23,6 +23,11 @@ class Record:
     @property
     def measured(self) -> bool:
         return self["status"] in MEASURED
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether its mode is the one that speedups are relative to."""
+        return is_baseline(self._columns)
 
     @property
     def noisy(self) -> bool:
@@ -99,12 +104,12 @@ class Records:
 
     @property
     def eager(self) -> Records:
-        return self.where(mode="eager")
+        return Records(record for record in self if record.is_baseline)
 
     @property
     def graph(self) -> Records:
         """Those of any graph mode."""
-        return Records(record for record in self if record["mode"] != "eager")
+        return Records(record for record in self if not record.is_baseline)
 
     def one(self, **wanted) -> Record | None:
         """The only measured one with these values; None where there is none or more than one."""
@@ -140,19 +145,21 @@ class Evidence:
         """Every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
         found = {}
         for framework, side in self.frameworks().items():
-            modes = [record["mode"] for record in side.records] + [profile["mode"] for profile in side.profiles]
-            for mode in dict.fromkeys(modes):
-                if mode != "eager":
-                    chosen = ("eager", mode)
-                    profiles = tuple(profile for profile in side.profiles if profile["mode"] in chosen)
-                    found[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
+            baselines = tuple({mode for _, mode, baseline in side.modes() if baseline})
+            for mode in dict.fromkeys(mode for _, mode, baseline in side.modes() if not baseline):
+                chosen = (*baselines, mode)
+                profiles = tuple(profile for profile in side.profiles if profile["mode"] in chosen)
+                found[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
         return found
+
+    def modes(self) -> list[tuple[str, str, bool]]:
+        """Framework and mode of every record and profile, and whether it is the baseline."""
+        told = [(record["framework"], record["mode"], record.is_baseline) for record in self.records]
+        return told + [(profile["framework"], profile["mode"], is_baseline(profile)) for profile in self.profiles]
 
     def frameworks(self) -> dict[str, Evidence]:
         """Every framework that has graph modes, with all its modes."""
-        pairs = [(record["framework"], record["mode"]) for record in self.records]
-        pairs += [(profile["framework"], profile["mode"]) for profile in self.profiles]
-        names = dict.fromkeys(framework for framework, mode in pairs if mode != "eager")
+        names = dict.fromkeys(framework for framework, _, baseline in self.modes() if not baseline)
         references = Records(record for record in self.records if record["framework"] not in names)
         return {
             name: Evidence(

@@ -9,18 +9,30 @@ import sys
 from pathlib import Path
 
 from frameworks.description import Framework
+from measurement.cells import Cell
 
 # Besides the framework's own distributions, those that decide what runs: models, compilers, arithmetic.
 DECIDING = re.compile(
     r"transformers|tokenizers|safetensors|huggingface-hub|flax|optax|equinox|keras|tf-keras|paddlenlp|triton|"
     r"pytorch-triton|numpy|scipy|ml-dtypes|opt-einsum|mkl|onednn|intel-.+|nvidia-.+|jax-cuda.+|cuda-.+|torch.+|libtpu"
 )
-NAMES = ("torch", "paddle", "tensorflow", "jax", "numpy", "python")
+NAMES = ("torch", "paddle", "tensorflow", "jax", "onnxruntime", "numpy", "python")
 
 
 def describe(name: str) -> Framework:
     """The description of the framework `name`, which is one of `NAMES`; imports no framework."""
     return importlib.import_module(f"frameworks.{name}").FRAMEWORK
+
+
+def is_baseline(cell: Cell) -> bool:
+    """Whether the cell's mode is the one that its framework's graphs are compared with."""
+    return not describe(cell.framework).mode(cell.mode).graph
+
+
+def swept() -> tuple[str, ...]:
+    """The frameworks that are measured where none is named: what FRAMEWORK=all means."""
+    described = map(describe, NAMES)
+    return tuple(framework.name for framework in described if framework.swept and not framework.oracle)
 
 
 def load_adapter(name: str):
@@ -30,13 +42,28 @@ def load_adapter(name: str):
 
 def load_profiler(name: str, dumps: Path):
     """The framework's profiler, which must be there before anything is compiled; None where it has none."""
+    module = _optional(name, "profiler")
+    return module and module.Profiler(dumps)
+
+
+def load_timer(name: str):
+    """The framework's own benchmark tool; None where it has none.
+
+    It takes a call that returns when its work is done, and gives what takes a number of calls and returns seconds per
+    call.
+    """
+    module = _optional(name, "timer")
+    return module and module.timer
+
+
+def _optional(name: str, part: str):
+    """A module that a framework's folder may leave out."""
     try:
-        module = importlib.import_module(f"frameworks.{name}.profiler")
+        return importlib.import_module(f"frameworks.{name}.{part}")
     except ModuleNotFoundError as error:
-        if error.name != f"frameworks.{name}.profiler":
+        if error.name != f"frameworks.{name}.{part}":
             raise
         return None
-    return module.Profiler(dumps)
 
 
 def installed() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The boundary between the suite and a framework: about a dozen methods. NumPy goes in, NumPy comes out; no clocks."""
+"""The boundary between the suite and a framework: ten methods. NumPy goes in, NumPy comes out; no clocks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class Step:
     the default is that of an eager mode, which captures nothing. `restore` undoes what calls left behind, where they
     leave anything: it puts a model under training back to its first weights. `program` lists the operators that the
     mode executes or that its graph holds, for which it may run the model; None where the framework does not show them,
-    or a text that says why they cannot be compared.
+    or a text that says why they cannot be compared. `load`, of engines that compile ahead of time, makes something
+    that can be called of a model's file: it comes once, before the first call, and is timed apart from it. `native` is
+    the framework's own object behind the step, for its profiler.
     """
 
     def __init__(
@@ -63,14 +65,16 @@ class Step:
         capture: Callable[[], Capture] = lambda: Capture(whole=False, graphs=0),
         restore: Callable[[], None] = lambda: None,
         program: Callable[[], Program | str | None] = lambda: None,
+        load: Callable[[], None] | None = None,
+        native: Any = None,
     ):
         self._call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
-        self.program = program
+        self.program, self.load, self.native = program, load, native
         self._next = 0
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """The same mode, compiled code included, on other inputs."""
-        return Step(self._call, inputs, self.capture, self._restore, self.program)
+        return Step(self._call, inputs, self.capture, self._restore, self.program, self.load, self.native)
 
     def __call__(self) -> Any:
         inputs = self._inputs[self._next]
@@ -83,30 +87,54 @@ class Step:
         self._restore()
 
 
-class Adapter(ABC):
-    """A framework behind the boundary. One instance lives as long as its worker process."""
+class Meter(ABC):
+    """Memory of the device, and time by its clock, for one cell. Every answer is None where the framework has none."""
 
     @abstractmethod
-    def available(self, device: str) -> str | None:
-        """Why `device` (`cpu`, `gpu:0`) cannot be used with this build here, in a sentence; None if it can."""
+    def allocated_bytes(self) -> int | None:
+        """Memory that is in use now."""
 
-    def mode_obstacle(self, mode: str, device: str) -> str | None:
-        """Why an available `device` cannot run `mode` with this build or machine, in a sentence; None if it can."""
+    def shared_bytes(self) -> int:
+        """Bytes in use already that the cell will use when it is prepared: weights that modes have in common."""
+        return 0
+
+    @abstractmethod
+    def reset_peak(self) -> None:
+        """Let the peak of memory in use begin anew."""
+
+    @abstractmethod
+    def peak_bytes(self) -> int | None:
+        """Peak of memory in use since `reset_peak`."""
+
+    def device_seconds(self, step: Step, calls: int) -> float | None:
+        """Seconds from a call's first kernel to its last, gaps between them included, where the device never waits for
+        the host.
+        """
         return None
+
+
+class Adapter(ABC):
+    """A framework behind the boundary: ten methods, of which three have an answer that will do for most.
+
+    One instance lives as long as its worker process. What cannot be measured says so in one of two ways: `obstacle`
+    answers before anything is made, and every method may raise `Unsupported`.
+    """
+
+    @abstractmethod
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
+        """Why `device` (`cpu`, `gpu:0`) cannot be used with this build here, in a sentence; None if it can.
+
+        With `mode`, why a device without an obstacle of its own cannot run that mode.
+        """
 
     @abstractmethod
     def canary(self, device: str) -> dict[str, Any]:
         """Run a few operators on `device` and return their results as NumPy arrays.
 
-        Keys and operands as in `frameworks.canary`; the worker compares the results on the host.
+        Keys and operands as in `frameworks.canary`, which compares the results on the host. Where the framework can
+        tell why a device computes wrongly, this raises `Unsupported` with `frameworks.canary.problem`'s sentence and
+        the reason.
         """
-
-    def misfit(self, device: str) -> str | None:
-        """Asked after a canary that failed: what the build has kernels for, what `device` is, which build would fit.
-
-        One or two sentences without the last full stop; None where the framework does not tell.
-        """
-        return None
 
     @abstractmethod
     def configure(self, cell: Cell) -> Effective:
@@ -124,7 +152,8 @@ class Adapter(ABC):
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Build the model with `weights` in `cell.mode`, put weights and inputs on the device.
 
-        Compiles nothing that the first call could compile. Raises `Unsupported` where the mode cannot be what it says.
+        Compiles nothing that `Step.load` or the first call could compile. Raises `Unsupported` where the mode cannot
+        be what it says, and KeyError of the family where there is no such model.
         """
 
     @abstractmethod
@@ -139,35 +168,10 @@ class Adapter(ABC):
     def to_numpy(self, output: Any) -> Arrays:
         """The output's tensors under the workload's output names, on the host, floating point as float32."""
 
-    def own_timer(self, call: Callable[[], object]) -> Callable[[int], float] | None:
-        """The framework's own benchmark tool on `call`, which returns when its work is done; None if it has none.
-
-        What it returns takes a number of calls and gives seconds per call.
-        """
-        return None
-
     def release(self) -> None:
         """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
         return None
 
-    def allocated_bytes(self) -> int | None:
-        """Memory of the device that is in use now; None where the framework does not tell."""
-        return None
-
-    def shared_bytes(self, cell: Cell) -> int:
-        """Bytes already on the device that `cell` will use when it is prepared: weights that modes have in common."""
-        return 0
-
-    def reset_peak(self) -> None:
-        """Let the peak of memory begin anew."""
-        return None
-
-    def peak_memory_bytes(self) -> int | None:
-        """Peak of memory in use since `reset_peak`; None where the framework does not tell."""
-        return None
-
-    def device_seconds(self, step: Step, calls: int) -> float | None:
-        """Seconds from a call's first kernel to its last by the device's clock, gaps between them included, where the
-        device never waits for the host; None where the framework cannot tell.
-        """
+    def meter(self, cell: Cell) -> Meter | None:
+        """What measures the cell's memory and time on its device; None on a CPU, or where the framework tells none."""
         return None

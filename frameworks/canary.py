@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from frameworks.adapter import Adapter, Unsupported
+
 # Small whole numbers, so that every result is exact in every dtype.
 LEFT = (np.arange(16, dtype=np.float32).reshape(4, 4) % 5) - 2
 RIGHT = (np.arange(16, dtype=np.float32).reshape(4, 4) % 3) + 1
@@ -29,3 +31,12 @@ def problem(results: Mapping[str, np.ndarray]) -> str | None:
         if got.shape != expected.shape or not np.array_equal(got, expected):
             return f"the canary operator '{name}' returned wrong values without an error (e.g. {got.reshape(-1)[:4]})"
     return None
+
+
+def obstacle(adapter: Adapter, device: str) -> str | None:
+    """Why `device`, on which the operators are run now, is not to be trusted: two sentences at most; None if it is."""
+    try:
+        wrong = problem(adapter.canary(device))
+    except Unsupported as refusal:
+        return str(refusal).rstrip(".")
+    return wrong and f"{wrong}: this build does not work on {device}"

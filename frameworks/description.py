@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to execute a model. `devices` lists the kinds it can run on; elsewhere its cells end as `unsupported`.
+    """A way to execute a model: a graph, or the baseline that graphs are compared with, of which there is one.
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
     for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing.
@@ -20,6 +20,7 @@ class Mode:
     devices: tuple[str, ...] = ("cpu", "gpu")
     passes: tuple[str, ...] = ("inference", "training")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
+    cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
     call: str = ""
     deployed: bool = True
 
@@ -29,8 +30,10 @@ class Framework:
     """A framework as the command line, the planner and the reports see it.
 
     `distributions` are the framework's packages, its own first; with what else decides, their versions are recorded.
+    `modules` are those that its folder imports and that are called otherwise than a distribution.
     `default_graph` are the graph modes that users of the framework start with, the plainest first.
-    `models` maps an implementation to the model families it has. `environment(threads, device_kind)` gives the
+    `models` maps an implementation to the model families it has, and `trained` are those of the families that the plain
+    one trains as well. `environment(threads, device_kind)` gives the
     variables that must be set before the worker process starts; `cache_variables` name the directories in which the
     framework keeps compiled code, which the launcher points at a private, empty one.
     """
@@ -41,6 +44,7 @@ class Framework:
     modes: tuple[Mode, ...]
     default_graph: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
+    trained: tuple[str, ...] = ()
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
@@ -49,8 +53,20 @@ class Framework:
     attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
     # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
+    modules: tuple[str, ...] = ()
+    swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
+
+    @property
+    def baseline(self) -> Mode:
+        """The one mode without a graph, which speedups are relative to."""
+        (baseline,) = (mode for mode in self.modes if not mode.graph)
+        return baseline
+
+    def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
+        """Whether there is such a model, and for this pass."""
+        return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
 
     def mode(self, name: str) -> Mode:
         """The mode of that name; raises KeyError where there is none."""

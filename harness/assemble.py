@@ -6,6 +6,7 @@ import json
 import math
 from statistics import median
 
+import frameworks
 from frameworks import policies
 from harness import judgement
 from harness.costs import cost_of, moved_bytes, tokens_of
@@ -53,18 +54,19 @@ def record(
     if failure:
         row |= {"status": failure.status, "reason": failure.reason, "stderr_tail": failure.stderr_tail or None}
         return row
-    interval = None if outcome.cell.mode == "eager" else speedup(outcome, baseline)
+    is_baseline = row["baseline"]
+    interval = None if is_baseline else speedup(outcome, baseline)
     row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
     row |= _rates(outcome, workload, row)
     row |= _peaks(row, peaks)
     row |= _unseen(outcome)
     row |= judgement.noise(outcome)
-    if outcome.cell.mode == "eager":
+    if is_baseline:
         row["speedup_vs_eager"] = 1.0
     elif interval:
         row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
     figures = {"latency": outcome.latency}
-    if baseline and outcome.cell.mode != "eager":
+    if baseline and not is_baseline:
         figures["ratio"] = interval
     half_widths = {name: found.relative_half_width if found else math.inf for name, found in figures.items()}
     raised = judgement.flags_of(outcome, half_widths, context.profile)
@@ -87,6 +89,7 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "framework": cell.framework,
         "framework_version": _framework_version(outcome, context),
         "mode": cell.mode,
+        "baseline": frameworks.is_baseline(cell),
         "workload": cell.workload,
         "implementation": cell.implementation,
         "pass": cell.pass_name,
@@ -178,11 +181,13 @@ def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
         "compile_s": max(0.0, first - steady),
         "first_call_loaded_s": loading,
         "prepare_s": outcome.median_of("prepare_s"),
+        "load_s": outcome.median_of("load_s"),
         "launch_position": outcome.reports[0].position,
     }
     if baseline and baseline is not outcome:
         gain = baseline.latency_s - steady
         extra = first - (baseline.first_call(loaded=False) or baseline.first_call(loaded=True))
+        extra += (outcome.median_of("load_s") or 0) - (baseline.median_of("load_s") or 0)
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row
 

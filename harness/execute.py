@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import frameworks
 from harness import assemble
 from harness.attempt import Attempt, Display
 from harness.lanes import Lane, serve
 from harness.launcher import Launcher
 from harness.ledger import Ledger
 from harness.outcomes import Failure, Kept, Outcome
-from harness.plan import Bundle, Group, Plan
+from harness.plan import Bundle, Group, Plan, baseline_of
 from harness.recorder import Recorder
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
@@ -142,8 +143,8 @@ class Executor:
             return None  # before the run was interrupted
         if left is None or launch < self.profile.minimum_launches:
             return left
-        baseline = outcomes.get(f"{left.cells[0].group_id}/eager")
-        graphs = [outcomes[cell.id] for cell in left.cells if cell.mode != "eager"]
+        baseline = outcomes.get(baseline_of(left.cells[0]).id)
+        graphs = [outcomes[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
         if baseline and not baseline.failure and graphs:
             intervals = [assemble.speedup(graph, baseline) for graph in graphs]
         else:

@@ -81,8 +81,13 @@ def control_cells(entries: list[dict]) -> list[Cell]:
     shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
     losers = [graph for group in shapes.values() for graph in causes.losing(group)]
     identities = [graph | changes for graph in losers for changes in causes.controls(graph).values()]
-    cells = (varied(identity, mode) for identity in identities for mode in ("eager", identity["mode"]))
+    cells = (varied(identity, mode) for identity in identities for mode in _pair(identity))
     return list({cell.id: cell for cell in cells if cell}.values())
+
+
+def _pair(identity: dict) -> tuple[str, str]:
+    """An identity's mode after the one that it is compared with."""
+    return frameworks.describe(identity["framework"]).baseline.name, identity["mode"]
 
 
 def varied(identity: dict, mode: str) -> Cell | None:
@@ -157,7 +162,8 @@ def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict:
     Cells of one `launch` were timed in turn.
     """
     reason = message.reason if isinstance(message, Failed) else None
-    entry = {**cell.to_json(), "cell": cell.id, "status": message.status, "reason": reason}
+    entry = {**cell.to_json(), "cell": cell.id, "baseline": frameworks.is_baseline(cell)}
+    entry |= {"status": message.status, "reason": reason}
     if isinstance(message, Failed):
         return entry
     # On a GPU the profiler slows the host down and not the kernels, so idle time is what the call takes without it.

@@ -135,10 +135,14 @@ def modes_of(framework: str, asked: list[str]) -> list[str]:
     """The modes that words like `graph` and `all` mean in this framework, eager first; foreign modes are left out."""
     description = frameworks.describe(framework)
     own = [mode.name for mode in description.modes]
-    chosen = set()
-    for word in asked:
-        chosen |= set(own if word == "all" else description.default_graph if word == "graph" else [word])
+    words = {"all": own, "graph": description.default_graph, "eager": [description.baseline.name]}
+    chosen = {name for word in asked for name in words.get(word, [word])}
     return [name for name in own if name in chosen]
+
+
+def baseline_of(cell: Cell) -> Cell:
+    """The cell that this one's speedup is relative to."""
+    return replace(cell, mode=frameworks.describe(cell.framework).baseline.name)
 
 
 def matches(cell: Cell, pattern: str | None) -> bool:
@@ -151,12 +155,14 @@ def known_obstacle(cell: Cell) -> str | None:
     description = frameworks.describe(cell.framework)
     workload = workloads.get(cell.workload, cell.pass_name)
     mode = description.mode(cell.mode)
-    if workload.family not in description.models.get(cell.implementation, ()):
+    if not description.has(cell.implementation, workload.family):
         return f"{description.title} has no {cell.implementation} implementation of {cell.workload}."
     if cell.device_kind not in mode.devices:
         return f"{description.title}'s mode {mode.name} needs a {' or '.join(mode.devices).upper()}."
     if cell.pass_name not in mode.passes:
         return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
+    if not description.has(cell.implementation, workload.family, cell.pass_name):
+        return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
     if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
         return f"The {cell.pass_name} pass is not run in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
     return None
@@ -183,7 +189,7 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
         wanted = frozenset(cell.id for cell in members if cell.id not in finished)
         if not wanted:
             continue
-        needed = tuple(cell for cell in members if cell.id in wanted or cell.mode == "eager")
+        needed = tuple(cell for cell in members if cell.id in wanted or frameworks.is_baseline(cell))
         first = members[0]
         key = (first.framework, first.pass_name, first.device, first.dtype, first.threads)
         key += (name,) if sweep.isolate else ()
@@ -237,7 +243,7 @@ def at_unseen_length(group: Group, length: int | None) -> Group | None:
 def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> float:
     """About how long a bundle takes, environments apart: starts, compilation, warm-up and sampling."""
     cells = [cell for group in bundle.groups for cell in group.cells]
-    graphs = sum(cell.mode != "eager" for cell in cells)
+    graphs = sum(not frameworks.is_baseline(cell) for cell in cells)
     starts = profile.minimum_launches + (compile_cache == "warm")
     compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later launch
     warm_up = profile.minimum_launches * len(cells) * profile.warmup_seconds / 2

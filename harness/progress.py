@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+import frameworks
 from harness.labels import Labels, shortened
 from harness.plan import Bundle
 from measurement.cells import Cell
@@ -118,7 +119,8 @@ class Bar:
     def phase(self, cell_id: str | None, phase: str) -> None:
         """The worker began something new."""
         if phase == "first call":
-            doing = "first call" if self._modes.get(cell_id) == "eager" else "compiling"
+            eager = self._modes.get(cell_id) == frameworks.describe(self._framework).baseline.name
+            doing = "first call" if eager else "compiling"
         else:
             doing = STEPS.get(phase, phase)
         self._begin(self._labels.names(cell_id) if cell_id else self._framework, doing)

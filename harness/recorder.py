@@ -13,7 +13,7 @@ from harness.comparison import References
 from harness.lanes import Lane
 from harness.materials import Materials
 from harness.outcomes import Context, Failure, Outcome
-from harness.plan import Group, Plan
+from harness.plan import Group, Plan, baseline_of
 from harness.runs import Run, utc_now
 from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.peaks import Peaks
@@ -75,7 +75,7 @@ class Recorder:
 
     def _write(self, lacking: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
         for outcome in lacking:
-            baseline = outcomes.get(f"{outcome.cell.group_id}/eager")
+            baseline = outcomes.get(baseline_of(outcome.cell).id)
             if baseline is not None and not (baseline.comparable and outcome.comparable):
                 baseline = None
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)

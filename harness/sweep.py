@@ -66,7 +66,7 @@ def _modes(names: Sequence[str] = frameworks.NAMES) -> list[str]:
 AXES = {
     "framework": Axis(
         "framework", "frameworks, or all",
-        ",".join(name for name in frameworks.NAMES if not frameworks.describe(name).oracle),
+        ",".join(frameworks.swept()),
         lambda word: choose(word, frameworks.NAMES, "framework"),
     ),
     "workload": Axis(

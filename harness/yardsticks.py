@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness.costs import cost_of
 from harness.outcomes import Outcome
-from harness.plan import Group, known_obstacle
+from harness.plan import Group, baseline_of, known_obstacle
 from measurement.cells import Cell
 from measurement.peaks import Peaks
 
@@ -42,9 +42,9 @@ def groups_for(cell: Cell) -> tuple[Group, ...]:
     for name, parameters in SIZES[cell.device_kind]:
         yardstick = Cell(
             cell.framework, name, "plain", "inference", cell.device, cell.dtype, cell.threads,
-            tuple(parameters.items()), "eager",
+            tuple(parameters.items()), cell.mode,
         )  # fmt: skip
-        groups.append(Group((yardstick,), frozenset()))
+        groups.append(Group((baseline_of(yardstick),), frozenset()))
     # All or none: a framework without these models has no peaks of its own.
     return () if any(known_obstacle(group.cells[0]) for group in groups) else tuple(groups)
 

@@ -230,6 +230,7 @@ class Report(Ended):
     unseen: Unseen | None = None
     program: str | None = None
     program_difference: str | None = None
+    load_s: Duration | None = None
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""

@@ -4,7 +4,7 @@ History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by cl
 3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
-calls; 5, tokens and FLOPs without padding.
+calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ COLUMNS = _columns(
     ("framework", "str", "", "name of the framework; numpy is the oracle"),
     ("framework_version", "str", "", "version of the framework's package, local part (+cpu, +cu130) included"),
     ("mode", "str", "", "eager, or a graph mode by its own name"),
+    ("baseline", "bool", "", "whether speedup_vs_eager is relative to this mode, the framework's eager one"),
     ("effective_backend", "str", "", "what ran the cell, as reported by the framework after capture"),
     ("workload", "str", "", "what is computed"),
     ("implementation", "str", "", "library (the model users deploy) or plain (the same operators in every framework)"),
@@ -88,6 +89,7 @@ COLUMNS = _columns(
     ("compile_s", "float", "s", "first call less a steady call"),
     ("compile_cache", "str", "", "cold (empty before the first launch; later ones load what it compiled) or warm"),
     ("prepare_s", "float", "s", "building the model and copying weights and inputs, not part of latency"),
+    ("load_s", "float", "s", "engines that compile ahead of time: from a model's file to the first call"),
     ("launch_position", "int", "", "place of the shape within its worker; later ones find the compiler started"),
     ("unseen_seq_len", "int", "tokens", "a sequence length first met after warm-up, where --unseen-seq asked for it"),
     ("unseen_first_call_s", "float", "s", "the first call at that length"),
@@ -122,7 +124,7 @@ COLUMNS = _columns(
     ("speedup_vs_eager", "float", "", "eager time over this mode's time, from pairs measured alternately; eager is 1"),
     ("speedup_ci_low", "float", "", "lower end of its 95 % interval"),
     ("speedup_ci_high", "float", "", "upper end of its 95 % interval"),
-    ("break_even_calls", "float", "calls", "calls after which compiling has paid for itself; empty if never"),
+    ("break_even_calls", "float", "calls", "calls after which loading and compiling have paid; empty if never"),
     ("flops", "int", "FLOP", "floating-point operations per call, padding included, analytic"),
     ("real_flops", "int", "FLOP", "what sequences at their own lengths would take, without padding, analytic"),
     ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
@@ -187,9 +189,15 @@ _TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
+def is_baseline(record: dict) -> bool:
+    """Whether a record's or a profile's mode is the one that graphs are compared with; up to version 4 by its name."""
+    known = record.get("baseline")
+    return record["mode"] == "eager" if known is None else known
+
+
 def figure_status(record: dict, figure: str) -> str | None:
     """What is said of `latency` or `ratio` alone; up to version 3 the status said it of one of them."""
-    spoken_for = "latency" if record["mode"] == "eager" else "ratio"
+    spoken_for = "latency" if is_baseline(record) else "ratio"
     return record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
 
 

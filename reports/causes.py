@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from measurement.schema import is_baseline
 from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
 
 MASK, PLAIN = "mask", "plain"
@@ -49,7 +50,7 @@ def loses(interval: Interval | None) -> bool:
 
 def losing(group: Sequence[dict]) -> list[dict]:
     """The graph modes of a shape that lose to its eager mode, which comes first."""
-    if not group or group[0]["mode"] != "eager":
+    if not group or not is_baseline(group[0]):
         return []
     return [entry for entry in group[1:] if loses(speedup(group[0], entry))]
 
@@ -90,7 +91,7 @@ def _why(eager: dict, graph: dict, entries: Sequence[dict]) -> list[str]:
         pair = {entry["mode"]: entry for entry in entries if identity(entry) == identity(graph | changes)}
         if mode in pair:
             circumstances, part = _words(name, graph, changes)
-            sentence, separates = _shows(mode, loss, pair.get("eager"), pair[mode], circumstances, part)
+            sentence, separates = _shows(mode, loss, pair.get(eager["mode"]), pair[mode], circumstances, part)
             shows.append(sentence)
             known |= separates
     if not known:

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from measurement import kernels
 from measurement.kernels import CLASSES, classify, is_fused_attention
+from measurement.schema import is_baseline
 from reports import causes
 
 TOP_KERNELS = 8
@@ -41,7 +42,7 @@ def by_shape(entries: list[dict]) -> dict[str, list[dict]]:
     groups = defaultdict(list)
     for entry in explained(entries):
         groups[entry["cell"].removesuffix("/" + entry["mode"])].append(entry)
-    return {name: sorted(group, key=lambda entry: entry["mode"] != "eager") for name, group in groups.items()}
+    return {name: sorted(group, key=lambda entry: not is_baseline(entry)) for name, group in groups.items()}
 
 
 def rows(group: list[dict]) -> list[tuple[str, ...]]:
@@ -53,7 +54,7 @@ def rows(group: list[dict]) -> list[tuple[str, ...]]:
             found.append((name, _flops(group[0].get("flops", {}), name), *times))
     found.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
     found.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
-    speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if group[0]["mode"] == "eager" else []
+    speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if is_baseline(group[0]) else []
     if any(speedups):
         found.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
@@ -93,7 +94,7 @@ def shortened(name: str) -> str:
 
 def differences(group: list[dict]) -> list[str]:
     """Sentences on the classes in which a graph mode differs from eager, with the kernels that only one has."""
-    if not group or group[0]["mode"] != "eager":
+    if not group or not is_baseline(group[0]):
         return []
     eager, found = group[0], []
     for graph in group[1:]:
@@ -142,7 +143,7 @@ def refusals(group: list[dict]) -> list[str]:
     calls = [(entry, call) for entry in group for call in entry.get("attention", [])]
     found = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
     masks = {entry["mode"]: ", ".join(sorted({call["mask"] for call in entry.get("attention", [])})) for entry in group}
-    eager = masks.get("eager")
+    eager = next((masks[entry["mode"]] for entry in group if is_baseline(entry)), None)
     others = [f"{mask} in {mode}" for mode, mask in masks.items() if mask and mask != eager]
     if eager and others:
         found.append(f"Attention mask: {eager} in eager, {', '.join(others)}.")

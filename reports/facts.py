@@ -36,6 +36,12 @@ def within(few: int | None) -> str:
     return f", in {times(few, 'launch', 'launches')}" if few else ""
 
 
+def first_s(point: Point) -> float | None:
+    """Seconds until the first call is done; in engines that compile ahead of time, loading the model among them."""
+    call = point["first_call_s"]
+    return None if call is None else call + (point["load_s"] or 0.0)
+
+
 @dataclass(eq=False)
 class Pair:
     """A graph mode and the eager mode of the same framework at the same shape, both measured."""
@@ -56,7 +62,7 @@ class Pair:
     @property
     def extra_s(self) -> float | None:
         """How much longer the graph's first call takes than eager's, in seconds."""
-        graph, eager = self.graph["first_call_s"], self.eager["first_call_s"]
+        graph, eager = first_s(self.graph), first_s(self.eager)
         return None if graph is None or eager is None else graph - eager
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from measurement.schema import MEASURED, figure_status
+from measurement.schema import MEASURED, figure_status, is_baseline
 from reports.content import text_of
 
 UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
@@ -39,7 +39,7 @@ def figures(record: dict, fastest: bool = False) -> list[Text]:
     latency = Text(text_of(record["latency_ms_median"]), style="bold" if fastest else "")
     latency.append(FASTEST if fastest else "")
     latency.append(UNCERTAIN if is_uncertain(record, "latency") else "", style=STYLES[UNCERTAIN])
-    if record["mode"] == "eager" or record.get("speedup_vs_eager") is None:
+    if is_baseline(record) or record.get("speedup_vs_eager") is None:
         return [latency]
     mark = direction(record)
     speedup = Text(f"{ratio(record['speedup_vs_eager'])}x{mark}", style=STYLES.get(mark, ""))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import Interval
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
@@ -19,7 +19,7 @@ _KEY = (*ALIKE, *_SIZES)
 COLUMNS_READ = (
     *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode", *_KEY),
     *("status", "latency_status", "ratio_status", "reason", "stderr_tail", "profile", "flags", "git_revision"),
-    *("versions", "first_call_s", "launches"),
+    *("versions", "baseline", "load_s", "first_call_s", "launches"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
     *("latency_call_ms_p95", "latency_call_ms_p99", "parity_rel_rms_err", "parity_reference"),
@@ -95,7 +95,7 @@ class Points:
             machine = f" on {self.machines[who[2]]}" if self.across and len(self.machines) > 1 else ""
             self._series[who] = f"{who[0]} {mode}{machine}"
         measured = record["status"] in MEASURED and record.get("latency_ms_median") is not None
-        return Point(record, setting, shape, self._series[who], place, mode == "eager", measured)
+        return Point(record, setting, shape, self._series[who], place, is_baseline(record), measured)
 
     def _order(self, point: Point) -> tuple:
         return point.place, self._frameworks[point.record["framework"]], not point.eager

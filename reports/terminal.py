@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, is_baseline
 from reports import facts, marks
 from reports.points import natural
 
@@ -67,7 +67,8 @@ def _columns(records: list[dict]) -> list[tuple[str, str]]:
     """(framework, mode) in the order of first appearance, a framework's eager mode before its others."""
     frameworks = list(dict.fromkeys(record["framework"] for record in records))
     found = dict.fromkeys((record["framework"], record["mode"]) for record in records)
-    return sorted(found, key=lambda column: (frameworks.index(column[0]), column[1] != "eager"))
+    baselines = {(record["framework"], record["mode"]) for record in records if is_baseline(record)}
+    return sorted(found, key=lambda column: (frameworks.index(column[0]), column not in baselines))
 
 
 def fastest(records: Sequence[dict]) -> list[dict]:
@@ -158,7 +159,7 @@ def _legend(records: list[dict]) -> str:
     shapes: dict[tuple, list[dict]] = {}
     for record in records:
         shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
-    directions = {marks.direction(record) for record in records if record["mode"] != "eager"}
+    directions = {marks.direction(record) for record in records if not is_baseline(record)}
     parts = [f"{marks.FASTEST} fastest, or not told from it"] if any(map(fastest, shapes.values())) else []
     parts += [f"{marks.FASTER} faster than eager"] if marks.FASTER in directions else []
     parts += [f"{marks.SLOWER} slower"] if marks.SLOWER in directions else []

@@ -178,6 +178,11 @@ def test_break_even(outcome):
     eager = outcome(samples=(0.003,) * 12, first_call_s=0.003)
     graph = outcome("inductor", samples=(0.001,) * 12, first_call_s=2.003)
     assert made(graph, eager)["break_even_calls"] == pytest.approx(2.0 / 0.002)
+    assert made(graph, eager)["load_s"] is None
+    loaded = outcome("inductor", samples=(0.001,) * 12, first_call_s=0.003, load_s=5.0)
+    row = made(loaded, outcome(samples=(0.003,) * 12, first_call_s=0.003, load_s=1.0))
+    assert (row["load_s"], row["compile_s"]) == (5.0, pytest.approx(0.002))
+    assert row["break_even_calls"] == pytest.approx((5.0 - 1.0) / 0.002)
     assert made(graph, eager)["compile_s"] == pytest.approx(2.002)
     slower = outcome("inductor", samples=(0.004,) * 12, first_call_s=2.0)
     assert made(slower, eager).get("break_even_calls") is None

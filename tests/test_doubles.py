@@ -28,6 +28,7 @@ MEASURED = schema.MEASURED
 EXPECTED = {
     "eager": (MEASURED, "", ""),
     "graph": (MEASURED, "", ""),
+    "ahead-of-time": (MEASURED, "", ""),
     "prints": (MEASURED, "", ""),
     "wrong-weight": (("mismatch",), "Outputs differ from numpy's by up to", ""),
     "constant": (("mismatch",), "Outputs differ from numpy's by up to", ""),
@@ -53,6 +54,12 @@ EXPECTED = {
 def everything(run) -> Finished:
     """All modes of the fake in one group, with NumPy after it."""
     return run("--framework", "fake,numpy", "--mode", ",".join(EXPECTED))
+
+
+def test_loading_is_timed_apart_from_the_first_call(everything):
+    record = everything.record("ahead-of-time")
+    assert record["load_s"] >= 0.05
+    assert everything.record("graph")["load_s"] is None
 
 
 def test_a_fifth_framework_is_one_folder_and_one_line(suite):

@@ -7,6 +7,7 @@ import struct
 
 import pytest
 
+from frameworks.adapter import Meter
 from frameworks.paddle.fatbin import architectures
 from measurement import gpu
 from measurement.gpu import GpuMeter, summarised, visible
@@ -59,19 +60,25 @@ def test_without_a_driver_nothing_is_read(monkeypatch):
     assert gpu._open(0) == (None, None)
 
 
-class Device:
-    """An adapter's memory: weights of 100 that modes share, 7 for a mode's own, 20 more while it is called."""
+class Device(Meter):
+    """An adapter and its meter: weights of 100 that modes share, 7 for a mode's own, 20 more while it is called."""
 
     def __init__(self):
-        self.used = self.peak = self.waits = 0
+        self.used = self.peak = self.waits = self.shared = 0
+
+    def meter(self, cell):
+        return self
 
     def allocated_bytes(self):
         return self.used
 
+    def shared_bytes(self):
+        return self.shared
+
     def reset_peak(self):
         self.peak = self.used
 
-    def peak_memory_bytes(self):
+    def peak_bytes(self):
         return self.peak
 
     def synchronize(self, output):
@@ -84,22 +91,30 @@ class Device:
         self.peak = max(self.peak, self.used + 20)
 
 
-def test_every_mode_has_its_own_peak_and_the_shared_weights():
+def test_every_mode_has_its_own_peak_and_the_shared_weights(cell):
     device = Device()
-    first = gpu_figures.MemoryMeter(device, shared_bytes=0)
-    device.used += 100 + 7
-    assert first.peak_bytes(device.step) == 100 + 7 + 20
-    second = gpu_figures.MemoryMeter(device, shared_bytes=100)
+    first = gpu_figures.PeakMemory(device, cell())
+    device.used, device.shared = device.used + 100 + 7, 100
+    assert first.of_a_call(device.step) == 100 + 7 + 20
+    second = gpu_figures.PeakMemory(device, cell())
     device.used += 7
-    assert second.peak_bytes(device.step) == 100 + 7 + 20
+    assert second.of_a_call(device.step) == 100 + 7 + 20
+
+
+def test_a_device_without_a_meter_has_no_such_figures(cell):
+    device = Device()
+    device.meter = lambda cell: None
+    assert gpu_figures.PeakMemory(device, cell()).of_a_call(device.step) is None
+    clocks = Clocks(wall=iter(range(1000)).__next__)
+    assert gpu_figures.figures(device, cell(), device.step, 10.0, clocks)["device_s"] is None
 
 
 @pytest.mark.parametrize(("seconds", "calls"), [(1e-6, 100), (0.01, 20), (10.0, 5)])
-def test_calls_beside_the_samples(seconds, calls):
+def test_calls_beside_the_samples(cell, seconds, calls):
     device = Device()
     ticks = iter(range(1000))
     clocks = Clocks(wall=lambda: next(ticks))
-    found = gpu_figures.figures(device, device.step, seconds, clocks)
+    found = gpu_figures.figures(device, cell(), device.step, seconds, clocks)
     assert device.waits == calls
     assert found == {"latency_sync_s": 2, "host_s": 1, "device_s": 0.5 * (1 if seconds > 1 else min(calls, 10))}
 

@@ -18,7 +18,6 @@ PARTS = ("measurement", "workloads", "frameworks", "worker", "harness", "launche
 LONGEST_FUNCTION = 50
 FLAT_LISTS = {("runner.py", "parser")}  # long, and read from top to bottom
 CLOCKS = {"time", "datetime", "timeit", "calendar"}
-DISTRIBUTIONS = {"paddlepaddle": "paddle", "paddlepaddle-gpu": "paddle"}  # where a package's module is called otherwise
 SWEPT = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
 
 
@@ -60,9 +59,10 @@ def within(module: str, allowed: set[str]) -> bool:
 
 def modules_of(framework: str) -> set[str]:
     """The modules that a framework's folder may import besides the project's."""
-    names = {framework, *frameworks.describe(framework).distributions, "numpy"}
+    description = frameworks.describe(framework)
+    names = {framework, *description.distributions, *description.modules, "numpy"}
     others = set(frameworks.NAMES) - {framework, "numpy"}
-    return {DISTRIBUTIONS.get(name, name.replace("-", "_")) for name in names} - others
+    return {name.replace("-", "_") for name in names} - others
 
 
 BOUNDARY = {"frameworks", "frameworks.traces.*"}
@@ -79,9 +79,10 @@ def allowed_to(path: Path) -> set[str] | None:
         return modules | BOUNDARY | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
         return {
-            "canary.py": {"numpy"},
+            "canary.py": {"numpy", "frameworks.adapter"},
             "adapter.py": {"frameworks.program", "measurement.cells", "workloads.spec"},
-            "__init__.py": {"frameworks.description", "frameworks."},  # the registry: the rest of the name is formatted
+            # The registry: the rest of the name is formatted.
+            "__init__.py": {"frameworks.description", "frameworks.", "measurement.cells"},
         }.get(rest[0], set())
     if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
         return {"harness.uv", "harness.offline"}  # they make the environments that the others need
@@ -272,7 +273,12 @@ def test_every_folder_of_a_framework_is_in_the_registry():
 
 @pytest.mark.parametrize("name", SWEPT)
 def test_every_framework_has_the_same_files(name):
-    locks = {f"requirements-{device}.{kind}" for device in ("cpu", "gpu") for kind in ("in", "txt")}
-    wanted = {"__init__.py", "adapter.py", "plain.py", "library.py"} | locks
-    found = {path.name for path in FILES if path.parent == Path("frameworks", name)}
-    assert wanted - found == set()
+    """Those that its description says it has; what is optional, `CONTRIBUTING.md` says."""
+    description = frameworks.describe(name)
+    devices = {device for mode in description.modes for device in mode.devices}
+    locks = {f"requirements-{device}.{kind}" for device in devices for kind in ("in", "txt")}
+    expected = {"__init__.py", "adapter.py"} | {f"{implementation}.py" for implementation in description.models} | locks
+    there = {path.name for path in FILES if path.parent == Path("frameworks", name)}
+    assert expected - there == set()
+    spare = {"library.py", *(f"requirements-{device}.in" for device in ("cpu", "gpu"))} - expected
+    assert there & spare == set()

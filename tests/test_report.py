@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -250,6 +251,8 @@ def test_every_failure_is_listed_with_its_reason():
 def test_break_even_and_what_calls_save():
     (pair,) = facts.pairs(Points([record("beta", "eager"), record("beta", "graph")]).measured)
     assert pair.extra_s == 5.0
+    loaded = replace(pair, graph=replace(pair.graph, record=pair.graph.record | {"load_s": 2.0}))
+    assert loaded.extra_s == 7.0
     assert pair.break_even[0] < 5.0 / 0.015 < pair.break_even[1]
     assert (pair.pays(100), pair.pays(333), pair.pays(1000)) == ("no", "cannot be told", "yes")
     assert pair.saved_s(1000).value == pytest.approx(10.0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import pytest
+from conftest import ROOT
 
 import frameworks
 import runner
 from harness.plan import cells_of, plan, profile_of
-from harness.sweep import from_file, resolve
+from harness.sweep import from_file, parameter_flags, resolve
 from measurement import machine
 
 BAD = {
@@ -87,7 +91,37 @@ def test_no_environment_is_made_for_a_gpu_that_is_not_there(tmp_path, capsys, mo
     assert not out.exists()
 
 
-SWEPT = ("torch", "paddle", "tensorflow", "jax")
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_hands_on_every_flag_of_bench():
+    """The parameters of workloads among them, which the Makefile reads off their definitions."""
+    commands = next(action for action in runner.parser()._actions if isinstance(action.choices, dict)).choices
+    flags = set(commands["bench"]._option_string_actions) - {"-h", "--help"}
+    words = [f"{flag.strip('-').upper().replace('-', '_')}=1" for flag in flags]
+    command = ["make", "-n", "bench", *words]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert flags <= set(printed.split())
+    assert {f"--{flag}" for flag in parameter_flags()} <= flags
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(
+    ("words", "commands"),
+    [
+        (["lock", "FRAMEWORK=jax,torch", "UPGRADE=1"], ["harness.environments lock jax torch --upgrade"]),
+        (["lock"], ["harness.environments lock"]),
+        (
+            ["test", "FRAMEWORK=jax,torch"],
+            ["harness.environments setup jax torch --device cpu", "pytest -k 'jax or torch'"],
+        ),
+        (["test", "FRAMEWORK=all"], ["harness.environments setup --device cpu", "pytest"]),
+    ],
+)
+def test_make_locks_and_tests_the_frameworks_that_are_named(words, commands):
+    printed = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {" ".join(line.split()).partition(" -m ")[2] for line in printed.splitlines()} >= set(commands)
+
+
+SWEPT = frameworks.swept()
 
 
 def cells(**given):

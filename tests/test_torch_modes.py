@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.environment import run_in
 from test_frameworks import interpreter
 
 from harness import environments
@@ -24,6 +25,34 @@ def test_on_the_cpu(check):
     done = checked(interpreter("torch"), check)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == CHECKS[check].read_text().count("def check_")
+
+
+def test_what_is_made_of_cuda_graphs_is_known_from_the_description():
+    run_in(
+        "torch",
+        """
+import torch
+from frameworks.adapter import Unsupported
+from frameworks.torch import FRAMEWORK, graphs
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+def refused(mode):
+    parameters = (("batch_size", 1), ("width", 8), ("depth", 1))
+    cell = Cell("torch", "mlp", "plain", "inference", "cpu", "fp32", 1, parameters, mode)
+    try:
+        Adapter().start_compiler(cell)
+    except Unsupported as refusal:
+        return "need a GPU" in str(refusal)
+
+on_gpu = {"inductor-reduce-overhead", "cuda-graph", "cudagraphs"}
+assert {mode for mode in on_gpu if refused(mode)} == on_gpu
+assert not refused("eager")
+recorded = {mode.name for mode in FRAMEWORK.modes if graphs.uses_cuda_graphs(mode.name, torch.device("cuda", 0))}
+assert recorded == on_gpu | {"inductor-max-autotune"}
+assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
+""",
+    )
 
 
 def test_a_replay_that_computes_nothing_is_found():

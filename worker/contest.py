@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import frameworks
 from frameworks import program
 from frameworks.adapter import Step
 from measurement.cells import Cell
@@ -73,7 +74,7 @@ class Contest(GroupWork):
         if self.group.controls:  # these wait for each call, so what they stand beside does as well
             member.contender.synchronize_each_call = True
         self.channel.phase(cell, "checks")
-        member.peak_bytes = member.memory.peak_bytes(member.step)  # before another mode takes memory
+        member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
 
@@ -85,7 +86,7 @@ class Contest(GroupWork):
             contender.step = delayed(origin.step, contender.synchronize, control.delay)
         if control.own_timer:
             call = lambda: contender.synchronize(contender.step())  # noqa: E731
-            contender.timer = self.adapter.own_timer(call) or independent_timer(call)
+            contender.timer = (frameworks.load_timer(self.station.job.framework) or independent_timer)(call)
         return replace(origin, contender=contender)
 
     def check_synchronization(self, member: Member) -> None:
@@ -190,6 +191,7 @@ class Contest(GroupWork):
         return Report(
             cell=contender.name,
             prepare_s=member.prepare_s,
+            load_s=member.load_s,
             first_call_s=contender.first_call_s,
             warmup_calls=contender.warmup_calls,
             steady=contender.steady,
@@ -216,7 +218,8 @@ class Contest(GroupWork):
         if member.cell.device_kind == "cpu":
             return {}
         self.channel.phase(member.cell, "device time")
-        return gpu_figures.figures(self.adapter, member.step, member.contender.samples[-1], self.station.clocks)
+        seconds = member.contender.samples[-1]
+        return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.station.clocks)
 
     def save_outputs(self, step: Step, inputs: str) -> str:
         """Outputs of the first calls on the file's inputs, as the steady mode computes them; returns their path."""

@@ -107,7 +107,7 @@ class Explanation(GroupWork):
         """How the mode calls the attention operator; what cannot be told is in the worker's log."""
         self.channel.phase(member.cell, "attention")
         try:
-            calls = self.profiler.attention(member.step, eager=member.cell.mode == "eager")
+            calls = self.profiler.attention(member.step, eager=frameworks.is_baseline(member.cell))
             member.step.rewind()
         except Exception:  # the profile stands all the same
             traceback.print_exc()

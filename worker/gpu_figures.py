@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from frameworks.adapter import Adapter, Step
+from measurement.cells import Cell
 from measurement.sampling import Clocks
 
 SECONDS = 0.2  # for the synchronized calls, and for the device's
@@ -19,7 +20,7 @@ def calls_within(seconds_per_call: float) -> int:
     return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
 
 
-def figures(adapter: Adapter, step: Step, seconds_per_call: float, clocks: Clocks) -> dict[str, Any]:
+def figures(adapter: Adapter, cell: Cell, step: Step, seconds_per_call: float, clocks: Clocks) -> dict[str, Any]:
     """`latency_sync_s`, `host_s` and `device_s` of a warm mode; None where the framework does not tell.
 
     `host_s` is how long a call takes to return, the device having nothing else to do: what the host needs to submit it.
@@ -34,27 +35,28 @@ def figures(adapter: Adapter, step: Step, seconds_per_call: float, clocks: Clock
         waited.append(clocks.wall() - start)
         del output  # its memory is the next call's
     together = 1 if seconds_per_call > SECONDS else min(calls, 10)
-    device_s = adapter.device_seconds(step, together)
+    meter = adapter.meter(cell)
+    device_s = meter.device_seconds(step, together) if meter else None
     return {"latency_sync_s": median(waited), "host_s": median(returned), "device_s": device_s}
 
 
-class MemoryMeter:
+class PeakMemory:
     """What one mode needs of a device that it shares with the other modes of its group.
 
     Taken apart from the timing, after the mode's first calls and before the next mode is prepared: what was allocated
     before this mode is subtracted from the peak of a call, and the weights that modes share are added again.
     """
 
-    def __init__(self, adapter: Adapter, shared_bytes: int):
-        self._adapter = adapter
-        self._before = adapter.allocated_bytes()
-        self._shared = shared_bytes
+    def __init__(self, adapter: Adapter, cell: Cell):
+        self._adapter, self._meter = adapter, adapter.meter(cell)
+        self._before = self._meter.allocated_bytes() if self._meter else None
+        self._shared = self._meter.shared_bytes() if self._meter else 0
 
-    def peak_bytes(self, step: Step) -> int | None:
+    def of_a_call(self, step: Step) -> int | None:
         """Peak of one call of the warm mode, in bytes; None where the framework does not tell."""
-        if self._before is None:
+        if self._meter is None or self._before is None:
             return None
-        self._adapter.reset_peak()
+        self._meter.reset_peak()
         self._adapter.synchronize(step())
-        peak = self._adapter.peak_memory_bytes()
+        peak = self._meter.peak_bytes()
         return None if peak is None else peak - self._before + self._shared

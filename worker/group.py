@@ -13,7 +13,7 @@ from frameworks.adapter import Capture, Step, Unsupported
 from measurement.cells import Cell
 from measurement.protocol import GroupJob
 from measurement.sampling import Contender, first_call
-from worker.gpu_figures import MemoryMeter
+from worker.gpu_figures import PeakMemory
 from worker.station import Station
 
 CALLS_TO_CAPTURE = 2
@@ -28,7 +28,8 @@ class Member:
     contender: Contender
     captured: Capture
     prepare_s: float
-    memory: MemoryMeter
+    memory: PeakMemory
+    load_s: float | None  # None where nothing is loaded before the first call
     peak_bytes: int | None = None
 
 
@@ -60,7 +61,7 @@ class GroupWork:
         """Build one mode and make its first call; a graph mode must then prove that it captured the whole model."""
         start = time.perf_counter()
         self.channel.phase(cell, "prepare")
-        memory = MemoryMeter(self.adapter, self.adapter.shared_bytes(cell))
+        memory = PeakMemory(self.adapter, cell)
         step = self.prepared(cell, weights, inputs)
         contender = Contender(
             name=cell.id,
@@ -70,6 +71,7 @@ class GroupWork:
             synchronize_each_call=cell.device_kind == "cpu",
         )
         prepare_s = time.perf_counter() - start
+        load_s = self.loaded(cell, step)
         self.channel.phase(cell, "first call")
         first_call(contender, self.station.clocks)
         graph = self.station.description.mode(cell.mode).graph
@@ -83,7 +85,16 @@ class GroupWork:
             raise Unsupported(
                 f"{cell.mode} holds the whole model, it says, but captured or compiled nothing: {captured}"
             )
-        return Member(cell, step, contender, captured, prepare_s, memory)
+        return Member(cell, step, contender, captured, prepare_s, memory, load_s)
+
+    def loaded(self, cell: Cell, step: Step) -> float | None:
+        """Load a step that is loaded before its first call; returns the seconds that it took."""
+        if step.load is None:
+            return None
+        self.channel.phase(cell, "load")
+        start = time.perf_counter()
+        step.load()
+        return time.perf_counter() - start
 
     def prepared(self, cell: Cell, weights, inputs) -> Step:
         """The adapter's step. Raises Unsupported for a family that the description promises and the code lacks."""

@@ -13,15 +13,11 @@ from frameworks import canary
 def probe(name: str, device: str) -> dict:
     """`obstacle` is why the device cannot be used, or None; `modes` names the modes with an obstacle of their own."""
     adapter = frameworks.load_adapter(name)
-    obstacle = adapter.available(device)
-    if obstacle is None:
-        wrong = canary.problem(adapter.canary(device))
-        why = wrong and (adapter.misfit(device) or "this build does not work on this device")
-        obstacle = f"{wrong}: {why}" if wrong else None
+    obstacle = adapter.obstacle(device) or canary.obstacle(adapter, device)
     modes = {}
     if obstacle is None:
         for mode in frameworks.describe(name).modes:
-            if device.split(":")[0] in mode.devices and (reason := adapter.mode_obstacle(mode.name, device)):
+            if device.split(":")[0] in mode.devices and (reason := adapter.obstacle(device, mode.name)):
                 modes[mode.name] = reason
     return {"versions": frameworks.versions(name), "obstacle": obstacle, "modes": modes}
 

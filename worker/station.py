@@ -32,13 +32,12 @@ class Station:
     def start(self, cell: Cell) -> None:
         """Import the framework, check the device, and configure the process, which every cell of a job shares."""
         self.adapter = frameworks.load_adapter(self.job.framework)
-        reason = self.adapter.available(cell.device)
+        reason = self.adapter.obstacle(cell.device)
         if reason:
             raise Unsupported(reason)
-        wrong = canary.problem(self.adapter.canary(cell.device))
+        wrong = canary.obstacle(self.adapter, cell.device)
         if wrong and not self.job.force:
-            why = self.adapter.misfit(cell.device) or f"this build does not work on {cell.device}"
-            raise Unsupported(f"{wrong}: {why.rstrip('.')}. Measure all the same with --force.")
+            raise Unsupported(f"{wrong}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
         if self.effective.threads not in (None, cell.threads):
             raise Unsupported(
@@ -72,6 +71,6 @@ class Station:
     def still_works(self, device: str) -> bool:
         """Whether the device, which did so at the start, still computes what it should."""
         try:
-            return canary.problem(self.adapter.canary(device)) is None
+            return canary.obstacle(self.adapter, device) is None
         except Exception:
             return False

@@ -106,7 +106,7 @@ def rates(record: Record) -> dict[str, float]:
     for eager is a read and a write for every multiplication.
     """
     seconds = record["latency_ms_median"] / 1e3
-    moved = record["unfused_bytes"] if record["mode"] == "eager" else record["bytes"]
+    moved = record["unfused_bytes"] if record.is_baseline else record["bytes"]
     return {
         "intensity": record["flops"] / record["bytes"],
         "tflops": record["flops"] / seconds / 1e12,

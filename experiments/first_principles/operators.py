@@ -5,6 +5,7 @@ from __future__ import annotations
 from experiments.evidence import Evidence
 from experiments.judge import above, below, between, untold
 from experiments.spec import Answer, Claim, Table
+from measurement.schema import is_baseline
 from measurement.statistics import Interval
 from reports import charts
 
@@ -15,7 +16,7 @@ PROFILE_SPREAD = 0.2
 
 def profile_of(evidence: Evidence, eager: bool) -> dict | None:
     """The profile of BERT in eager mode, or in the side's graph mode."""
-    found = [p for p in evidence.profiles if p["workload"].startswith("bert") and (p["mode"] == "eager") == eager]
+    found = [p for p in evidence.profiles if p["workload"].startswith("bert") and is_baseline(p) == eager]
     return found[0] if len(found) == 1 else None
 
 

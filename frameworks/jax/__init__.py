@@ -43,6 +43,7 @@ FRAMEWORK = Framework(
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
+    trained=("bert", "gpt", "mlp"),
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
     attention_kernel=lambda implementation, device_kind, dtype: (

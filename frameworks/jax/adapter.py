@@ -42,10 +42,9 @@ ENVIRONMENT = ("PJRT_NPROC", "NPROC", "XLA_FLAGS", "XLA_PYTHON_CLIENT_PREALLOCAT
 class Adapter(boundary.Adapter):
     def __init__(self):
         self._compilations = graphs.Compilations()
-        self._ballast: runtime.Ballast | None = None
         self._device: jax.Device | None = None
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
         problem = runtime.problem(device)
         return problem and f"jaxlib {jaxlib.__version__}: {problem}"
 
@@ -137,6 +136,16 @@ class Adapter(boundary.Adapter):
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
+    def meter(self, cell: Cell) -> Meter | None:
+        return Meter(self._device) if cell.device_kind == "gpu" else None
+
+
+class Meter(boundary.Meter):
+    """Memory of a GPU as its allocator counts it."""
+
+    def __init__(self, device: jax.Device):
+        self._device, self._ballast = device, None
+
     def allocated_bytes(self) -> int | None:
         statistics = runtime.memory(self._device)
         return statistics and statistics["bytes_in_use"]
@@ -145,7 +154,7 @@ class Adapter(boundary.Adapter):
         # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.
         self._ballast = runtime.ballast(self._device)
 
-    def peak_memory_bytes(self) -> int | None:
+    def peak_bytes(self) -> int | None:
         ballast, self._ballast = self._ballast, None
         return runtime.memory(self._device)["peak_bytes_in_use"] - ballast.bytes if ballast else None
 

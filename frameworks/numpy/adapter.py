@@ -18,7 +18,7 @@ from workloads.spec import Arrays, Workload
 class Adapter(adapter.Adapter):
     """NumPy: float32 on the CPU, synchronous."""
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else "NumPy runs on the CPU only."
 
     def canary(self, device: str) -> dict[str, Any]:

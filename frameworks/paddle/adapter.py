@@ -16,7 +16,8 @@ from paddle import nn
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, fatbin, graphs, models, training
+from frameworks.paddle import calls, eager_log, graphs, models, training
+from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads import bert, gpt
@@ -31,12 +32,6 @@ FLAGS = [
     "FLAGS_use_stride_kernel",  # eager's transposes are views, which the next operator copies, slowly on a CPU
 ]
 
-OTHER_BUILDS = (
-    "paddlepaddle-gpu on PyPI ends at 2.6.2; 3.x, with kernels for Hopper and newer, is on Paddle's own package index: "
-    "make setup FRAMEWORK=paddle DEVICE=gpu PADDLE_INDEX=https://www.paddlepaddle.org.cn/packages/stable/cu126/ "
-    "(cu129 for CUDA 12.9)"
-)
-
 
 class Adapter(adapter.Adapter):
     """Paddle on the CPU or on one GPU, releases 2.6 and 3.x. Inference runs under `no_grad`, eager and graphs alike.
@@ -45,9 +40,13 @@ class Adapter(adapter.Adapter):
     """
 
     def __init__(self) -> None:
-        self._device, self._peak_known = "cpu", True
+        self._device = "cpu"
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
+        if mode is not None:
+            if mode != "to_static-cinn" or paddle.is_compiled_with_cinn():
+                return None
+            return f"Paddle {paddle.__version__} here was built without CINN and would silently run plain to_static."
         if device == "cpu":
             return None
         if not paddle.is_compiled_with_cuda():
@@ -62,29 +61,15 @@ class Adapter(adapter.Adapter):
             return f"Paddle {paddle.__version__} was built for sm {built}; this GPU is sm {major}{minor}."
         return None
 
-    def mode_obstacle(self, mode: str, device: str) -> str | None:
-        if mode == "to_static-cinn" and not paddle.is_compiled_with_cinn():
-            return f"Paddle {paddle.__version__} here was built without CINN and would silently run plain to_static."
-        return None
-
     def canary(self, device: str) -> dict[str, np.ndarray]:
         paddle.set_device(device)
         left, right = paddle.to_tensor(canary.LEFT), paddle.to_tensor(canary.RIGHT)
         results = {"ones": paddle.ones([4, 4], "float32"), "sum": left + right, "matmul": paddle.matmul(left, right)}
         results["relu"] = nn.functional.relu(left)
-        return {name: tensor.numpy() for name, tensor in results.items()}
-
-    def misfit(self, device: str) -> str | None:
-        if device == "cpu":
-            return None
-        index, version = int(device.split(":")[1]), f"Paddle {paddle.__version__} (CUDA {paddle.version.cuda()})"
-        # The library of Paddle's own kernels; the one beside it, libphi, holds those of NVIDIA's libraries as well.
-        held = ", ".join(fatbin.architectures(paddle.base.libpaddle.__file__)) or "no GPU"
-        name, (major, minor) = (
-            paddle.device.cuda.get_device_name(index),
-            paddle.device.cuda.get_device_capability(index),
-        )
-        return f"{version} has kernels for {held}, and {device}, an {name}, is sm_{major}{minor}. {OTHER_BUILDS}"
+        arrays = {name: tensor.numpy() for name, tensor in results.items()}
+        if device != "cpu" and (wrong := canary.problem(arrays)):
+            raise Unsupported(f"{wrong}: {gpu.kernels_held(device)}")
+        return arrays
 
     def configure(self, cell: Cell) -> Effective:
         self._device, dtype, on_gpu = cell.device, DTYPES[cell.dtype], cell.device_kind == "gpu"
@@ -112,7 +97,7 @@ class Adapter(adapter.Adapter):
         )
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-        if reason := self.mode_obstacle(cell.mode, cell.device):
+        if reason := self.obstacle(cell.device, cell.mode):
             raise Unsupported(reason)
         if cell.pass_name == "training":
             return self._prepare_training(workload, cell, weights, inputs)
@@ -124,7 +109,8 @@ class Adapter(adapter.Adapter):
         names = OUTPUTS.get(workload.family, ("output",))
         if cell.mode == "inference":
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
-            return Step(calls.named(exported, names), tensors, lambda: exported.captured, program=exported.operators)
+            call = calls.named(exported, names)
+            return Step(call, tensors, lambda: exported.captured, program=exported.operators, load=exported.load)
         if cell.mode == "eager":
             call = calls.without_gradients(model)
             return Step(calls.named(call, names), tensors, program=partial(eager_log.listed, call, tensors[0], cell))
@@ -165,17 +151,8 @@ class Adapter(adapter.Adapter):
         if self._device != "cpu":
             paddle.device.cuda.empty_cache()
 
-    def allocated_bytes(self) -> int | None:
-        return None if self._device == "cpu" else paddle.device.cuda.memory_allocated()
-
-    def reset_peak(self) -> None:
-        if self._device != "cpu":
-            reset = getattr(paddle.device.cuda, "reset_max_memory_allocated", None)
-            self._peak_known = reset is not None and reset() is None  # 2.6 cannot reset it
-
-    def peak_memory_bytes(self) -> int | None:
-        known = self._device != "cpu" and self._peak_known
-        return paddle.device.cuda.max_memory_allocated() if known else None
+    def meter(self, cell: Cell) -> gpu.Meter | None:
+        return None if cell.device == "cpu" else gpu.Meter()
 
 
 def _require(cell: Cell) -> None:

@@ -46,18 +46,16 @@ def to_static(
 class Exported:
     """A model under `paddle.inference`, in Paddle's defaults: IR passes, and oneDNN on a CPU with AVX2.
 
-    The first call saves it (`paddle.jit.save`), loads it and lets the passes run: that is this mode's compilation.
+    Loading saves it (`paddle.jit.save`), opens it and lets the passes run: that is this mode's compilation.
     `enable_memory_optim` is left out: 3.3.1 raises on it.
     """
 
     def __init__(self, model: nn.Layer, cell: Cell, specification: list[paddle.static.InputSpec]) -> None:
         self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
         self._cell, self._predictor, self._program = cell, None, None
-        self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not called yet.")
+        self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not loaded yet.")
 
     def __call__(self, *inputs):
-        if self._predictor is None:
-            self._export()
         for handle, tensor in zip(self._inputs, inputs):  # noqa: B905 - timed
             handle.share_external_data(tensor)
         self._predictor.run()
@@ -69,7 +67,8 @@ class Exported:
         """Those of the program as it was exported: what passes make of it is what the mode is for."""
         return programs.of_graph(self._program, self._cell)
 
-    def _export(self) -> None:
+    def load(self) -> None:
+        """Make the predictor that calls run."""
         with tempfile.TemporaryDirectory(prefix="paddle-inference-") as folder:
             paddle.jit.save(self._model, f"{folder}/model")
             names = ("model.json", "model.pdmodel")  # Paddle 3's file, Paddle 2's

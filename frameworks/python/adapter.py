@@ -20,7 +20,7 @@ Values = list[float]
 class Adapter(adapter.Adapter):
     """The interpreter: double precision on one CPU, synchronous."""
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else "Python's numbers live on the CPU."
 
     def canary(self, device: str) -> dict[str, Any]:

@@ -48,6 +48,7 @@ FRAMEWORK = Framework(
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
+    trained=("bert", "gpt", "mlp"),
     environment=environment,
     dumps=hlo.DUMPS,
     # XLA's compiled code stays in the process; TensorFlow names no directory for it.

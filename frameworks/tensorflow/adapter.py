@@ -25,13 +25,13 @@ _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FL
 
 
 class Adapter(boundary.Adapter):
-    """TensorFlow on one device. Everything but `available` settles the device, which cannot change afterwards."""
+    """TensorFlow on one device. Everything but `obstacle` settles the device, which cannot change afterwards."""
 
     def __init__(self) -> None:
         self._device = self._name = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
         self._gpu: tf.config.PhysicalDevice | None = None
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if device == "cpu":
             return None
         if not tf.test.is_built_with_cuda():
@@ -131,15 +131,8 @@ class Adapter(boundary.Adapter):
         # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
         gc.collect()
 
-    def allocated_bytes(self) -> int | None:
-        return None if self._gpu is None else tf.config.experimental.get_memory_info("GPU:0")["current"]
-
-    def reset_peak(self) -> None:
-        if self._gpu is not None:
-            tf.config.experimental.reset_memory_stats("GPU:0")
-
-    def peak_memory_bytes(self) -> int | None:
-        return None if self._gpu is None else tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    def meter(self, cell: Cell) -> Meter | None:
+        return None if self._gpu is None else Meter()
 
     def _open(self, device: str, threads: int | None = None) -> None:
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
@@ -169,6 +162,19 @@ class Adapter(boundary.Adapter):
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
+
+
+class Meter(boundary.Meter):
+    """Memory of the one GPU that TensorFlow sees."""
+
+    def allocated_bytes(self) -> int:
+        return tf.config.experimental.get_memory_info("GPU:0")["current"]
+
+    def reset_peak(self) -> None:
+        tf.config.experimental.reset_memory_stats("GPU:0")
+
+    def peak_bytes(self) -> int:
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 
 def _variable_type(cell: Cell) -> tf.DType:

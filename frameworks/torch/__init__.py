@@ -35,6 +35,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-reduce-overhead",
             graph=True,
+            cuda_graphs=True,
             call='torch.compile(model, mode="reduce-overhead")',
             summary='torch.compile(mode="reduce-overhead"): Inductor\'s kernels inside CUDA graphs',
             devices=("gpu",),
@@ -43,6 +44,7 @@ FRAMEWORK = Framework(
         Mode(
             "inductor-max-autotune",
             graph=True,
+            cuda_graphs=True,
             call='torch.compile(model, mode="max-autotune")',
             fuses=True,
             summary='torch.compile(mode="max-autotune"): tuned kernels, on a GPU inside CUDA graphs',
@@ -73,6 +75,7 @@ FRAMEWORK = Framework(
         Mode(
             "cuda-graph",
             graph=True,
+            cuda_graphs=True,
             call="torch.cuda.CUDAGraph (torch.cuda.make_graphed_callables)",
             summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",
             devices=("gpu",),
@@ -80,6 +83,7 @@ FRAMEWORK = Framework(
         Mode(
             "cudagraphs",
             graph=True,
+            cuda_graphs=True,
             call='torch.compile(model, backend="cudagraphs")',
             summary='torch.compile(backend="cudagraphs"), for debugging: decomposed operators, weights copied a call',
             devices=("gpu",),
@@ -90,6 +94,7 @@ FRAMEWORK = Framework(
         "library": ("bert",),
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
+    trained=("bert", "gpt", "mlp"),
     environment=environment,
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,

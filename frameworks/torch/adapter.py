@@ -12,14 +12,13 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import cuda_graph, graphs, plain, program, training, whole_iteration
+from frameworks.torch import FRAMEWORK, cuda_graph, graphs, plain, program, training, whole_iteration
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-CUDA_GRAPH_MODES = (cuda_graph.MODE, "inductor-reduce-overhead", "cudagraphs")
 
 
 class Adapter(adapter.Adapter):
@@ -32,7 +31,7 @@ class Adapter(adapter.Adapter):
         self._device = torch.device("cpu")
         self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
 
     def canary(self, device: str) -> dict[str, np.ndarray]:
@@ -120,13 +119,6 @@ class Adapter(adapter.Adapter):
     def to_numpy(self, output: Any) -> Arrays:
         return {name: tensor.float().cpu().numpy() for name, tensor in output.items()}
 
-    def own_timer(self, call: Callable[[], object]) -> Callable[[int], float]:
-        from torch.utils.benchmark import Timer
-
-        # It takes one thread unless told.
-        timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
-        return lambda calls: timer.timeit(calls).median
-
     def release(self) -> None:
         self._models.clear()
         torch.compiler.reset()
@@ -134,23 +126,8 @@ class Adapter(adapter.Adapter):
         if self._device.type == "cuda":
             torch.cuda.empty_cache()
 
-    # Memory is what the allocator holds after giving back what nobody uses: a CUDA graph's own pool is in that alone.
-
-    def allocated_bytes(self) -> int | None:
-        return gpu.reserved_bytes(self._device)
-
-    def shared_bytes(self, cell: Cell) -> int:
-        model = self._models.get(cell.group_id)
-        return sum(tensor.nbytes for tensor in model.state_dict().values()) if model else 0
-
-    def reset_peak(self) -> None:
-        gpu.reset_peak(self._device)
-
-    def peak_memory_bytes(self) -> int | None:
-        return torch.cuda.max_memory_reserved(self._device) if self._device.type == "cuda" else None
-
-    def device_seconds(self, step: Step, calls: int) -> float | None:
-        return gpu.busy_seconds(step, calls, self._device)
+    def meter(self, cell: Cell) -> gpu.Meter | None:
+        return gpu.Meter(self._device, self._models.get(cell.group_id)) if self._device.type == "cuda" else None
 
     def _tensor(self, array: np.ndarray, dtype: str) -> torch.Tensor:
         """A copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""
@@ -183,7 +160,7 @@ def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> 
 def _refuse(cell: Cell, device: torch.device) -> None:
     """Raise `Unsupported` where the cell cannot be what it says."""
     if device.type == "cpu":
-        if cell.mode in CUDA_GRAPH_MODES:
+        if "cpu" not in FRAMEWORK.mode(cell.mode).devices:
             raise Unsupported(f"{cell.mode} is made of CUDA graphs, which need a GPU.")
         if cell.dtype == "tf32":
             raise Unsupported("TF32 is a format of GPUs.")

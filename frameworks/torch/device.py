@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from frameworks import obstacles
+from frameworks import adapter, obstacles
 
 
 def gpu_problem(index: int) -> str | None:
@@ -56,24 +56,37 @@ def _runs(architecture: str, capability: tuple[int, int]) -> bool:
     return built <= capability and (kind == "compute" or built[0] == capability[0])
 
 
-def reserved_bytes(device: torch.device) -> int | None:
-    """Bytes of the GPU that the allocator cannot give back; None on a CPU."""
-    if device.type != "cuda":
-        return None
-    torch.cuda.synchronize(device)
-    gc.collect()
-    torch.cuda.empty_cache()
-    return torch.cuda.memory_reserved(device)
+class Meter(adapter.Meter):
+    """Memory and time of a cell on `device`, a GPU; `model` is the one that its modes share, if it is built yet.
 
+    Memory is what the allocator holds after giving back what nobody uses: a CUDA graph's own pool is in that alone.
+    """
 
-def reset_peak(device: torch.device) -> None:
-    """Begin a new peak from what is needed now."""
-    if reserved_bytes(device) is not None:
-        torch.cuda.reset_peak_memory_stats(device)
+    def __init__(self, device: torch.device, model: torch.nn.Module | None):
+        self._device, self._model = device, model
+
+    def allocated_bytes(self) -> int:
+        torch.cuda.synchronize(self._device)
+        gc.collect()
+        torch.cuda.empty_cache()
+        return torch.cuda.memory_reserved(self._device)
+
+    def shared_bytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self._model.state_dict().values()) if self._model else 0
+
+    def reset_peak(self) -> None:
+        self.allocated_bytes()  # the new peak begins from what is needed now
+        torch.cuda.reset_peak_memory_stats(self._device)
+
+    def peak_bytes(self) -> int:
+        return torch.cuda.max_memory_reserved(self._device)
+
+    def device_seconds(self, step: Callable[[], Any], calls: int) -> float | None:
+        return busy_seconds(step, calls, self._device)
 
 
 def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> float | None:
-    """Seconds per call between events on the stream: kernels and the gaps between them, the host kept ahead.
+    """Seconds per call between events on the GPU's stream: kernels and the gaps between them, the host kept ahead.
 
     A kernel that only waits goes first and lasts longer than the host needs to submit the calls, so that the device
     never waits for the host. None on a CPU, or if the host could not be kept ahead: the stream's queue is bounded, and

@@ -16,6 +16,7 @@ import torch
 
 from frameworks.adapter import Capture, Unsupported
 from frameworks.program import Program
+from frameworks.torch import FRAMEWORK
 from frameworks.torch.program import CapturedGraph
 
 # Our graph modes: the backend each runs, and what torch.compile calls the mode.
@@ -28,14 +29,13 @@ BACKENDS = {
     "inductor-whole-iteration": ("inductor", "default"),
     "cudagraphs": ("cudagraphs", None),
 }
-WITH_CUDA_GRAPHS = ("inductor-reduce-overhead", "inductor-max-autotune", "cudagraphs")
 # Inductor's switches that a mode has besides those of torch.compile's mode.
 OPTIONS = {"inductor-freezing": {"freezing": True}}
 
 
 def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
-    """Whether torch.compile puts this mode's kernels into CUDA graphs; max-autotune's, too, on a GPU."""
-    return device.type == "cuda" and mode in WITH_CUDA_GRAPHS
+    """Whether the mode's kernels are in CUDA graphs on this device."""
+    return device.type == "cuda" and FRAMEWORK.mode(mode).cuda_graphs
 
 
 def internal(module: str, name: str) -> Any:
@@ -195,7 +195,7 @@ class CountingBackend:
             yield f"{self._notes['fuse_attention']} attentions were replaced by the fused operator"
         if self._frames and self._mode in OPTIONS:
             yield f"{self._constants} weights are constants of the graph"
-        if self._frames and "max-autotune" in self._mode:
+        if self._frames and "max-autotune" in (BACKENDS[self._mode][1] or ""):
             tuned = self._notes.get("select_algorithm_autotune", 0)
             # On the CPU Inductor tunes products with a constant weight, which none is here, and of two activations.
             yield f"{tuned} kinds of matrix product autotuned" if tuned else "no matrix product was autotuned"

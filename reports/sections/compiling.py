@@ -16,7 +16,8 @@ COLUMNS = (
     *(f"at {calls:,} calls" for calls in CALLS),
 )
 SENTENCES = (
-    "The first call of a graph mode compiles. The chart adds it to the calls after it: where a mode's line falls below "
+    "The first call of a graph mode compiles; in engines that compile ahead of time, loading the model does and is "
+    "counted with it. The chart adds it to the calls after it: where a mode's line falls below "
     "eager's, compiling has paid for itself.",
     "What a call saves is eager's median × (1 − 1/speedup). The range is the break-even at both ends of the speedup's "
     "interval, open where the graph may be no faster; “cannot be told” where the range holds that number of calls.",
@@ -59,7 +60,7 @@ def _panel(material: Material, key: str, verdict: Verdict, pairs: list[facts.Pai
 
 def _curves(material: Material, pairs: list[facts.Pair]) -> str:
     eager = list({id(pair.eager): pair.eager for pair in pairs}.values())
-    rows = [_curve(material, point, 0.0) for point in eager if point["first_call_s"] is not None]
+    rows = [_curve(material, point, 0.0) for point in eager if facts.first_s(point) is not None]
     rows += [_curve(material, pair.graph, pair.saving_s, pair.eager) for pair in pairs]
     return drawing.curves(rows, "number of calls", "seconds from the first call on")
 
@@ -71,7 +72,7 @@ def _curve(material: Material, point: Point, saving_s: float | None, eager: Poin
         each = eager["latency_ms_median"] / 1e3 - saving_s
     low, high = ENDS
     calls = [low * (high / low) ** (n / STEPS) for n in range(STEPS + 1)]
-    places = tuple((count, point["first_call_s"] + (count - 1) * each) for count in calls)
+    places = tuple((count, facts.first_s(point) + (count - 1) * each) for count in calls)
     return drawing.Curve(point.series, material.look(point), places, point.series)
 
 
@@ -80,8 +81,8 @@ def _row(pair: facts.Pair) -> Row:
     cells = (
         Shape.of(graph.record).text,
         graph.series,
-        number(pair.eager["first_call_s"]),
-        number(graph["first_call_s"]),
+        number(facts.first_s(pair.eager)),
+        number(facts.first_s(graph)),
         number(None if saving_s is None else saving_s * 1e3),
         Figure(f"{calls:,.0f}", calls) if calls is not None else _never(pair),
         _range(pair) if calls is not None else "",

@@ -100,7 +100,7 @@ def _default(advice: Advice) -> str:
 def pays(advice: Advice) -> str:
     """After how long compiling has paid for itself, at the slowest of the shapes; else what the first call takes."""
     if not advice.deployed:
-        first = [point["first_call_s"] for point in advice.chosen if point["first_call_s"] is not None]
+        first = [seconds for point in advice.chosen if (seconds := facts.first_s(point)) is not None]
         return f"its first call takes up to {text_of(max(first))} s" if first else ""
     known = [(pair.pays_after, pair) for pair in advice.pairs if pair.pays_after is not None]
     if not known or len(known) < len(advice.pairs):

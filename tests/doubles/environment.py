@@ -53,6 +53,8 @@ def step_of(framework, mode, name, implementation, pass_name, changes):
 
 def program_of(*cell):
     step = step_of(*cell)
+    if step.load:
+        step.load()
     step()
     return step.program()
 """

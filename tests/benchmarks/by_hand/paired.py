@@ -44,6 +44,8 @@ def main() -> None:
     for mode in modes:
         adapter.start_compiler(cell(mode=mode))
         step = adapter.prepare(workload, cell(mode=mode), weights, inputs)
+        if step.load:
+            step.load()
         ours = Contender(mode, step, adapter.synchronize, synchronize_each_call=device == "cpu")
         first_call(ours, clocks)
         with script.context():

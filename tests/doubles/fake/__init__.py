@@ -7,6 +7,7 @@ from frameworks.description import Framework, Mode, openmp_environment
 # name -> what is wrong with it
 MODES = {
     "graph": "nothing",
+    "ahead-of-time": "nothing; it is loaded before its first call, and raises where it is not",
     "prints": "rubbish on stdout and stderr",
     "wrong-weight": "a square weight is transposed",
     "constant": "every output is that of the first input",

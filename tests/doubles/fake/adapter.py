@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, delayed, program, recompiling
+from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, delayed, loading, program, recompiling
 
 from frameworks import adapter, canary
 from frameworks.adapter import Capture, Effective, Step, Unsupported
@@ -49,7 +49,7 @@ class Adapter(adapter.Adapter):
     def __init__(self) -> None:
         self._device_works = os.environ.get("FAKE_CANARY") != "broken"
 
-    def available(self, device: str) -> str | None:
+    def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None
 
     def canary(self, device: str) -> dict[str, Any]:
@@ -59,10 +59,11 @@ class Adapter(adapter.Adapter):
             "matmul": canary.LEFT @ canary.RIGHT,
             "relu": np.maximum(canary.LEFT, 0),
         }
-        return right if self._device_works else {name: np.zeros_like(value) for name, value in right.items()}
-
-    def misfit(self, device: str) -> str | None:
-        return "this fake has kernels for sm_1; a fake for this device is on another index"
+        results = right if self._device_works else {name: np.zeros_like(value) for name, value in right.items()}
+        if wrong := canary.problem(results):
+            why = "this fake has kernels for sm_1; a fake for this device is on another index"
+            raise Unsupported(f"{wrong}: {why}")
+        return results
 
     def configure(self, cell: Cell) -> Effective:
         found = sorted(path.name for path in CACHE.glob("*"))
@@ -105,6 +106,8 @@ class Adapter(adapter.Adapter):
         if cell.mode == "disguised":
             captured = Capture(whole=True, graphs=0, compilations=0)
             return Step(call, [self.place(cell, arrays) for arrays in inputs], lambda: captured)
+        if cell.mode == "ahead-of-time":
+            return loading(call, [self.place(cell, arrays) for arrays in inputs])
         whole = cell.mode != "silent-fallback"
         captured = Capture(
             whole, graphs=1 if whole else 2, graph_breaks=0 if whole else 1, compilations=1, loaded=loaded

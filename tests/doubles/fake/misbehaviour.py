@@ -78,6 +78,23 @@ def recompiling(call: Callable, inputs: list[tuple]) -> Step:
     return Step(after_some_samples(call, once_more), inputs, capture)
 
 
+def loading(call: Callable, inputs: list[tuple]) -> Step:
+    """A step that takes 50 ms to load, once, and cannot be called before."""
+    loads = 0
+
+    def load() -> None:
+        nonlocal loads
+        loads += 1
+        time.sleep(0.05)
+
+    def loaded(inputs: Arrays) -> Arrays:
+        if loads != 1:
+            raise RuntimeError(f"called after {loads} loads")
+        return call(inputs)
+
+    return Step(loaded, inputs, lambda: Capture(whole=True, graphs=1, compilations=1), load=load)
+
+
 def is_sampled() -> bool:
     """Whether this call belongs to a sample rather than to the warm-up."""
     return is_called_by("take_sample")

@@ -1,0 +1,37 @@
+"""ONNX Runtime, a deployment runtime, as the suite knows it without importing it."""
+
+from __future__ import annotations
+
+from frameworks.description import Framework, Mode, openmp_environment
+
+INFERENCE = ("inference",)
+
+FRAMEWORK = Framework(
+    name="onnxruntime",
+    title="ONNX Runtime",
+    colour="#0f8f83",
+    distributions=("onnxruntime", "onnx"),
+    modes=(
+        Mode(
+            "eager",
+            graph=False,
+            summary="ORT_DISABLE_ALL: node by node as the model is written, open batch and sequence axes",
+            devices=("cpu",),
+            passes=INFERENCE,
+        ),
+        Mode(
+            "optimized",
+            graph=True,
+            call="onnxruntime.InferenceSession(path)",
+            summary="ORT_ENABLE_ALL, users' default: constants folded, nodes fused, for the call's shape",
+            devices=("cpu",),
+            passes=INFERENCE,
+            # It fuses pairs (a sum into a norm, a bias into a GELU): most pointwise results still reach memory.
+            fuses=False,
+        ),
+    ),
+    default_graph=("optimized",),
+    models={"plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead")},
+    environment=lambda threads, device_kind: openmp_environment(threads),
+    swept=False,  # another kind of thing than the four: models come to it finished, and are only run
+)

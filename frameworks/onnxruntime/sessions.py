@@ -1,0 +1,156 @@
+"""Sessions of ONNX Runtime: a model's file, opened for a mode, and what its optimiser made of it."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+
+from frameworks.adapter import Capture
+from frameworks.onnxruntime import program
+from frameworks.onnxruntime.writer import Writer
+from frameworks.program import Program
+
+PROVIDER = "CPUExecutionProvider"
+BASELINE = "eager"
+LEVELS = {
+    BASELINE: onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "optimized": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+# Of a model that is written: weights apart, since its graph alone is read.
+APART = {
+    "session.optimized_model_external_initializers_file_name": "executed.weights",
+    "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
+}
+Value = onnxruntime.OrtValue
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class Model:
+    """A written graph with its inputs: name, type, and which axes a call may change."""
+
+    def __init__(self, graph: Writer, outputs: dict[str, str], inputs: dict[str, np.ndarray], free: Sequence[tuple]):
+        self._graph, self._outputs = graph, outputs
+        self._types = {name: array.dtype for name, array in inputs.items()}
+        self._free = tuple(free)
+        self.names = tuple(outputs)
+        self.inputs = tuple(inputs)
+
+    def file(self, shapes: Shapes, fixed: bool) -> bytes:
+        """The model for inputs of `shapes`, of which the free axes are open unless `fixed`."""
+        # Axes of one length that change together have one name: what is open is the length, not the axis.
+        axes = [
+            [f"axis_{axis}" if axis in free and not fixed else n for axis, n in enumerate(shape)]
+            for shape, free in zip(shapes, self._free, strict=True)
+        ]
+        types = zip(self._types.items(), axes, strict=True)
+        return self._graph.model({name: (kind, own) for (name, kind), own in types}, self._outputs)
+
+    def open(
+        self,
+        mode: str,
+        shapes: Shapes,
+        fixed: bool,
+        entries: Mapping[str, str] = MappingProxyType({}),
+        **settings: str | bool,
+    ) -> onnxruntime.InferenceSession:
+        """A session of this model, optimised as `mode` says; `settings` and `entries` are more of its options."""
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = LEVELS[mode]
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.use_per_session_threads = False  # the process's pool, whose size `configure` sets
+        options.log_severity_level = 3  # errors; less is told of every session whose optimised model is written
+        for name, value in settings.items():
+            setattr(options, name, value)
+        for name, value in entries.items():
+            options.add_session_config_entry(name, value)
+        self._graph.weights.give(options)
+        return onnxruntime.InferenceSession(self.file(shapes, fixed), options, providers=[PROVIDER])
+
+
+class Runner:
+    """A model in one mode: calling it takes an input set and returns its outputs by name.
+
+    A session of fixed shapes answers other shapes by having one opened for them, as a graph compiles again.
+    """
+
+    def __init__(self, model: Model, mode: str, fixed: bool, first: Sequence[Value]):
+        self._model, self._mode, self._fixed = model, mode, fixed
+        self._first = _shapes(first)
+        self._sessions: dict[Shapes, onnxruntime.InferenceSession] = {}
+
+    def load(self) -> None:
+        """Open the session of the first input set's shapes."""
+        self._use(self._first)
+
+    def __call__(self, *values: Value) -> dict[str, Value]:
+        feeds = dict(zip(self._model.inputs, values))  # noqa: B905 - timed
+        try:
+            found = self._session.run_with_ort_values(self._model.names, feeds)
+        except InvalidArgument:  # other shapes than the session's
+            self._use(_shapes(values))
+            found = self._session.run_with_ort_values(self._model.names, feeds)
+        return dict(zip(self._model.names, found))  # noqa: B905
+
+    def _use(self, shapes: Shapes) -> None:
+        if shapes not in self._sessions:
+            self._sessions[shapes] = self._model.open(self._mode, shapes, self._fixed)
+        self._session = self._sessions[shapes]
+
+    def profiled(self, prefix: Path) -> onnxruntime.InferenceSession:
+        """A session like the first one that profiles from its opening on, which is the only way that there is."""
+        settings = {"enable_profiling": True, "profile_file_prefix": str(prefix)}
+        return self._model.open(self._mode, self._first, self._fixed, **settings)
+
+    def called_in(self, session: onnxruntime.InferenceSession, values: Sequence[Value]) -> None:
+        """A call of `session` instead of the mode's own."""
+        session.run_with_ort_values(self._model.names, dict(zip(self._model.inputs, values, strict=True)))
+
+    @functools.cached_property
+    def executed(self) -> onnx.ModelProto:
+        """The model as this mode's sessions execute it, written by one that is opened for that alone."""
+        with tempfile.TemporaryDirectory(prefix="onnxruntime-") as folder:
+            path = Path(folder) / "executed.onnx"
+            self._model.open(self._mode, self._first, self._fixed, APART, optimized_model_filepath=str(path))
+            return onnx.load(path, load_external_data=False)
+
+    def operations(self) -> Program:
+        """The operators that the mode executes."""
+        return program.operations(self.executed)
+
+    def capture(self) -> Capture:
+        """Of an optimised mode: one graph, which the model is from the start, and what the optimiser made of it."""
+        backend = f"{PROVIDER}, {LEVELS[self._mode].name}"
+        if self._mode == BASELINE:
+            return Capture(whole=False, graphs=0, backend=backend)
+        opened = len(self._sessions)
+        return Capture(opened > 0, min(opened, 1), 0, opened, backend, self._detail if opened else "")
+
+    @functools.cached_property
+    def _detail(self) -> str:
+        """Which operators the optimiser took out of the model, and which it put in."""
+        written = Counter(
+            node.op_type for node in onnx.load_from_string(self._model.file(self._first, True)).graph.node
+        )
+        executed = Counter(node.op_type for node in self.executed.graph.node)
+        parts = [f"{-n} {name}" for name, n in _changes(written, executed) if n < 0]
+        made = [f"{n} {name}" for name, n in _changes(written, executed) if n > 0]
+        if not parts and not made:
+            return "the optimiser changed nothing"
+        return f"the optimiser took out {', '.join(parts) or 'nothing'} and put in {', '.join(made) or 'nothing'}"
+
+
+def _changes(written: Counter, executed: Counter) -> list[tuple[str, int]]:
+    return [(name, executed[name] - written[name]) for name in sorted({*written, *executed})]
+
+
+def _shapes(values: Sequence[Value]) -> Shapes:
+    return tuple(tuple(value.shape()) for value in values)

@@ -1,0 +1,15 @@
+"""`torch.utils.benchmark`, torch's own benchmark tool, which self-checks set beside the suite's loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch.utils.benchmark import Timer
+
+
+def timer(call: Callable[[], object]) -> Callable[[int], float]:
+    """What takes a number of calls and returns seconds per call, the median of its blocks."""
+    # It takes one thread unless told.
+    measured = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
+    return lambda calls: measured.timeit(calls).median

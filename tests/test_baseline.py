@@ -1,0 +1,94 @@
+"""The mode that speedups are relative to is told by its description, whatever its name."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from doubles.reported import record
+from test_house import PYTHON
+
+import frameworks
+from frameworks.description import Framework, Mode
+from harness.plan import baseline_of, estimated_seconds, modes_of, plan
+from harness.plan import profile_of as profile
+from harness.sweep import resolve
+from measurement import schema
+from reports import facts
+from reports.points import COLUMNS_READ, Points
+
+OTHERWISE = Framework(
+    name="torch",
+    title="Otherwise",
+    distributions=("otherwise",),
+    modes=(Mode("step by step", graph=False, summary=""), Mode("graph", graph=True, summary="")),
+    default_graph=("graph",),
+    models={"plain": ("mlp",)},
+)
+
+
+@pytest.fixture
+def otherwise(monkeypatch):
+    """A framework in the registry, in torch's place, whose baseline is called otherwise."""
+    monkeypatch.setattr(frameworks, "describe", lambda name: OTHERWISE)
+
+
+def test_words_and_plans_know_it(otherwise, cell):
+    assert modes_of("torch", ["eager"]) == ["step by step"]
+    assert modes_of("torch", ["eager", "graph"]) == ["step by step", "graph"]
+    assert baseline_of(cell(mode="graph")) == cell(mode="step by step")
+    sweep = resolve({"framework": "torch", "workload": "mlp"})
+    (graph,) = (cell for cell in plan(sweep).cells if cell.mode == "graph")
+    (bundle,) = plan(sweep, frozenset({graph.id})).bundles
+    assert bundle.groups[0].wanted == {baseline_of(graph).id}
+    (again,) = plan(sweep, frozenset({baseline_of(graph).id})).bundles
+    assert [cell.mode for cell in again.groups[0].cells] == ["step by step", "graph"]  # a ratio needs both
+    assert estimated_seconds(bundle, profile(sweep), "cold") < estimated_seconds(again, profile(sweep), "cold")
+
+
+def test_reports_know_it_by_its_column():
+    rows = [
+        record("beta", "graph", baseline=False),
+        record("beta", "step by step", baseline=True, first_call_s=0.5, speedup_vs_eager=1.0),
+    ]
+    read = [{name: row[name] for name in COLUMNS_READ} for row in rows]
+    (pair,) = facts.pairs(Points(read).measured)
+    assert (pair.eager["mode"], pair.graph["mode"]) == ("step by step", "graph")
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_baseline"),
+    [
+        ({"mode": "step by step", "baseline": True}, True),
+        ({"mode": "eager", "baseline": False}, False),
+        ({"mode": "eager"}, True),  # up to version 4
+        ({"mode": "graph", "baseline": None}, False),
+    ],
+)
+def test_older_records_are_told_by_name(columns, is_baseline):
+    assert schema.is_baseline(columns) is is_baseline
+
+
+@pytest.mark.parametrize("name", frameworks.NAMES)
+def test_every_framework_has_one(name):
+    assert len([mode for mode in frameworks.describe(name).modes if not mode.graph]) == 1
+
+
+def told_by_name(source: str) -> list[int]:
+    """Lines that compare something with the usual name of a baseline mode."""
+    comparisons = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Compare))
+    sides = ((node.lineno, side) for node in comparisons for side in (node.left, *node.comparators))
+    return [line for line, side in sides if isinstance(side, ast.Constant) and side.value == "eager"]
+
+
+def test_no_code_but_a_framework_s_own_goes_by_its_name():
+    parts = ("harness", "measurement", "reports", "worker")
+    files = [p for p in PYTHON if p.parts[0] in parts or p.parts[:-1] == ("frameworks",)]
+    assert {path for path in files if told_by_name((ROOT / path).read_text())} == {Path("measurement/schema.py")}
+
+
+def test_a_comparison_with_the_name_is_found():
+    assert told_by_name('x = 1\nif cell.mode != "eager":\n    pass') == [2]
+    assert told_by_name('words = {"eager": 1}') == []
