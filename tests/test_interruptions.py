@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from doubles.suite import SILENCE, TINY, Finished, processes_naming
+from doubles.suite import SILENCE, TINY, Finished, alive, processes_naming, wait_for
 
 from harness.outcomes import Kept
 from harness.runs import Run
@@ -198,21 +198,3 @@ def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     assert resumed.code == 0
     assert resumed.lines[:1] == kept
     assert resumed.complete()
-
-
-def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = 60) -> None:
-    """Return once `condition()` holds; fail when it does not in time, or when `process` has ended before."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert process is None or process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-
-
-def alive(process_id: int) -> bool:
-    """Whether a process exists and has not ended."""
-    try:
-        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,3 +135,21 @@ def processes_naming(text: str) -> list[int]:
         except OSError:  # it ended meanwhile
             continue
     return found
+
+
+def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = 60) -> None:
+    """Return once `condition()` holds; fail when it does not in time, or when `process` has ended before."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def alive(process_id: int) -> bool:
+    """Whether a process exists and has not ended."""
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
