@@ -198,3 +198,11 @@ def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     assert resumed.code == 0
     assert resumed.lines[:1] == kept
     assert resumed.complete()
+
+
+def test_a_start_without_standard_streams_measures(suite, tmp_path):
+    """As from cron and some schedulers: the first pipe would get a number that is then overwritten."""
+    out = tmp_path / "run"
+    words = suite.command(*TINY, "--framework", "numpy", "--out", str(out))
+    subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=suite.folder, check=True)
+    assert [record["status"] in MEASURED for record in Finished(0, "", out).records] == [True]

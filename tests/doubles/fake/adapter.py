@@ -1,5 +1,6 @@
 """The misbehaving modes behind the real boundary. `FAKE_IMPORT` and `FAKE_CANARY` break the whole framework instead,
-and `FAKE_THREADS` is how many threads it uses, whatever it is told.
+and `FAKE_THREADS` is how many threads it uses, whatever it is told. `FAKE_IMPORT=dies` kills each process; where it
+names a file, only the one that makes that file.
 
 Its GPU is the CPU. With `FAKE_MEETING`, a folder, a process goes on only once it has met another one there.
 """
@@ -27,6 +28,9 @@ if os.environ.get("FAKE_IMPORT") == "raises":
     raise ImportError("libfake.so.1: cannot open shared object file")
 if os.environ.get("FAKE_IMPORT") == "dies":
     os.kill(os.getpid(), signal.SIGSEGV)
+if (once := Path(os.environ.get("FAKE_IMPORT", ""))).is_absolute() and not once.exists():
+    once.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 CACHE = Path(os.environ["FAKE_CACHE_DIR"])
 MEETING_SECONDS = 60
