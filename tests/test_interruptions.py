@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from doubles.suite import SILENCE, TINY, Finished, alive, processes_naming, wait_for
+from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, processes_naming, wait_for
 
 from harness.outcomes import Kept
 from harness.runs import Run
@@ -81,7 +81,7 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     wait_for(notes.exists, process)
     worker, child = map(int, notes.read_text().split())
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 130, output
     assert "Traceback" not in output
@@ -113,7 +113,7 @@ def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign
     process = suite.begin(*words)
     wait_for((out / "samples.jsonl").exists, process)
     process.send_signal(sign)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert kept_batches(out)[:1] == [2]  # the larger batch goes first
     assert_no_launch_is_measured_twice(suite, out)
@@ -157,7 +157,7 @@ def test_a_signal_that_comes_twice_loses_nothing(suite, tmp_path):
     while process.poll() is None:
         process.send_signal(signal.SIGTERM)
         time.sleep(0.01)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert "Traceback" not in output
     assert kept_batches(out)[:1] == [2]

@@ -29,7 +29,8 @@ CODE = (
     "runner.py",
     "pyproject.toml",
 )
-SILENCE = "8"  # seconds; more than a worker needs to start on a busy machine
+SILENCE = "15"  # seconds; more than a worker needs to start on a busy machine
+PATIENCE = 200.0  # seconds until something is said to hang: less than pytest's own limit, so that it is told what did
 # The smallest cells there are.
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.1")
 
@@ -137,7 +138,7 @@ def processes_naming(text: str) -> list[int]:
     return found
 
 
-def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = 60) -> None:
+def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = PATIENCE) -> None:
     """Return once `condition()` holds; fail when it does not in time, or when `process` has ended before."""
     deadline = time.monotonic() + seconds
     while not condition():

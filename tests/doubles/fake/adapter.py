@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, loading, program, recompiling
+from frameworks.fake.mischief import MISCHIEF, mischievous
 
 from frameworks import adapter, canary
 from frameworks.adapter import Capture, Effective, Step, Unsupported
@@ -95,6 +96,8 @@ class Adapter(adapter.Adapter):
             call = after_some_samples(call, self.poison)
         elif cell.mode in MISBEHAVIOUR:
             call = MISBEHAVIOUR[cell.mode](call)
+        elif cell.mode in MISCHIEF:
+            call = mischievous(cell.mode)(call)
         listed = partial(program, cell.mode)
         if cell.mode == "eager":
             return Step(call, [self.place(cell, arrays) for arrays in inputs], program=listed)
