@@ -152,7 +152,7 @@ class Executor:
             if not left:
                 return
             shutil.rmtree(self.launcher.cache, ignore_errors=True)  # there may be half of a file of a process that died
-            if failure.status == "crash" and attempt.died_at_start and not tried_again:
+            if attempt.died_at_start and not tried_again:
                 tried_again = True  # whatever killed it need not be the framework's import
                 continue
             culprits = attempt.culprits(left)
