@@ -20,7 +20,7 @@ def misbehaves(trial: Trial, mode: str) -> None:
     if trial.lines() != before:
         trial.saw("resume changed", "a completed run")
         trial.complete(planned, allowed)
-    trial.run(str(trial.out), command="report")
+    trial.report()
     for path in [*trial.folder.glob("output-*"), trial.out / "report.md"]:
         if path.exists() and b"\x1b]0;" in path.read_bytes():
             trial.saw("escape sequence", "report.md" if path.parent == trial.out else "on the terminal")

@@ -44,7 +44,7 @@ def space(trial: Trial, size: str) -> None:
         trial.run(*WORDS, "--out", str(trial.out), codes=None)
         finished = [record["cell"] for record in trial.records()]
         if size.endswith("k") and os.statvfs(disk).f_bavail == 0:
-            trial.run(str(trial.out), command="report", codes=None)
+            trial.report(codes=None)
         subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
         trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]))
         if [record["cell"] for record in trial.records()][: len(finished)] != finished:
@@ -143,7 +143,7 @@ def environment(trial: Trial, what: str) -> None:
         kind, value = LIMITS[what]
         ended = trial.run(*WORDS, *out, codes=None, limit=(kind, (value, value)))
         if not trial.begun or len(list(trial.records())) < len(trial.planned()):  # then it must say so
-            if ended.code in (0, 1):
+            if ended.code in DONE:
                 trial.saw("exit code", f"{ended.code} though cells lack")
             return
     else:
@@ -195,7 +195,7 @@ def paths(trial: Trial, name: str) -> None:
             trial.saw("advice cannot be pasted", advice[0])
     trial.resume(*([] if trial.begun else [*WORDS, f"--out={trial.out}"]))
     trial.complete(trial.planned(), {})
-    trial.run(str(trial.out), command="report")
+    trial.report()
 
 
 def clock(trial: Trial, what: str) -> None:

@@ -129,7 +129,7 @@ def records(trial: Trial, how: str) -> None:
     path.write_bytes(RECORDS[how](trial, path.read_bytes()))
     trial.resume()
     trial.complete(planned, {}, in_records=False)
-    trial.run(str(trial.out), command="report")
+    trial.report()
 
 
 def plan(trial: Trial, how: str) -> None:
@@ -158,7 +158,7 @@ def leftovers(trial: Trial, name: str) -> None:
         (trial.out / name).write_bytes(trial.rng.randbytes(100))
     trial.resume()
     trial.complete(planned, {})
-    trial.run(str(trial.out), command="report")
+    trial.report()
 
 
 def materials(trial: Trial, what: str) -> None:

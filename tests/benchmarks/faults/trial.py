@@ -27,7 +27,8 @@ PATIENCE = 240.0
 TIMEOUT = 6.0  # seconds of silence that a worker is allowed
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--threads", "1", "--budget", "0.1")
 FAKE = (*TINY, "--framework", "fake", "--python", sys.executable, "--timeout", f"{TIMEOUT:g}")
-DONE = frozenset({0, 1, 3})  # all was measured, or not all of it
+WHOLE, INCOMPLETE = 0, 3  # all that can be measured was, or not all of it
+DONE = frozenset({WHOLE, INCOMPLETE})
 INTERRUPTED = frozenset({130, -signal.SIGINT})
 REFUSED = frozenset({2})
 LONGEST_REFUSAL = 600  # characters: a sentence, with a path in it
@@ -56,6 +57,7 @@ class Trial:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.out = self.folder / "run"
         self.outputs: dict[int, Path] = {}
+        self.last_code: int | None = None  # of the last command that ended
         self.longest_path = 0  # of names that a refusal has to say
 
     def saw(self, kind: str, what: str) -> None:
@@ -111,6 +113,7 @@ class Trial:
             process.wait()
         output = self.outputs[process.pid].read_bytes().decode(errors="replace")
         ended = Ended(process.returncode, output)
+        self.last_code = ended.code
         if "Traceback (most recent call last)" in output:
             self.saw("traceback", output.strip().splitlines()[-1])
         if codes is not None and ended.code not in codes:
@@ -128,6 +131,10 @@ class Trial:
         """Go on with the run; or begin it, where these words are given."""
         words = begin or ("--resume", str(self.out), "--python", self.python, "--timeout", f"{TIMEOUT:g}")
         return self.run(*words, codes=codes, **how)
+
+    def report(self, codes: frozenset[int] | None = frozenset({0})) -> Ended:
+        """Write the run's report."""
+        return self.run(str(self.out), command="report", codes=codes)
 
     def processes(self) -> dict[int, list[str]]:
         """All processes that this trial started, whoever their parent is now: their command lines."""
@@ -211,6 +218,9 @@ class Trial:
         rows = self.rows()
         self._exactly(planned, [row["cell"] for row in rows], "results.csv")
         unmeasured = [row for row in rows if row["status"] not in schema.MEASURED]
+        code = INCOMPLETE if any(row["status"] != "unsupported" for row in unmeasured) else WHOLE
+        if self.last_code in DONE and self.last_code != code:
+            self.saw("exit code", f"{self.last_code} with {len(unmeasured)} of {len(rows)} cells not measured")
         if allowed is None:
             for row in unmeasured[1:]:
                 self.saw("others hit", f"{row['cell']}: {row['status']}, {row['reason']}")
