@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from benchmarks.faults.trial import DONE, FAKE, INTERRUPTED, REFUSED, Trial
+from benchmarks.faults.trial import DONE, FAKE, INTERRUPTED, REFUSED, WHOLE, Trial
 
 WORDS = (*FAKE, "--mode", "eager,graph", "--batch", "1,2")
 ANYHOW = DONE | REFUSED
@@ -143,7 +143,7 @@ def environment(trial: Trial, what: str) -> None:
         kind, value = LIMITS[what]
         ended = trial.run(*WORDS, *out, codes=None, limit=(kind, (value, value)))
         if not trial.begun or len(list(trial.records())) < len(trial.planned()):  # then it must say so
-            if ended.code in DONE:
+            if ended.code == WHOLE:
                 trial.saw("exit code", f"{ended.code} though cells lack")
             return
     else:
