@@ -24,7 +24,7 @@ from measurement import schema
 
 # How long the slowest machine may take for a run of a few tiny cells; what does not end by then is said to hang.
 PATIENCE = 240.0
-TIMEOUT = 6.0  # seconds of silence that a worker is allowed
+TIMEOUT = 15.0  # seconds of silence that a worker is allowed: more than its start takes on a busy machine
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--threads", "1", "--budget", "0.1")
 FAKE = (*TINY, "--framework", "fake", "--python", sys.executable, "--timeout", f"{TIMEOUT:g}")
 WHOLE, INCOMPLETE = 0, 3  # all that can be measured was, or not all of it
