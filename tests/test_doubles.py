@@ -256,18 +256,6 @@ def test_a_framework_that_cannot_start_costs_its_own_cells(run, environment, sta
     assert broken.record("eager", "numpy")["status"] in MEASURED
 
 
-def test_a_worker_that_dies_while_it_imports_is_tried_once_more(run, tmp_path):
-    """As where the system ran out of memory for a moment; a framework that cannot be imported dies again."""
-    words = ("--framework", "fake", "--mode", "eager,graph")
-    once = run(*words, environment={"FAKE_IMPORT": str(tmp_path / "died")})
-    assert once.complete()
-    assert (tmp_path / "died").exists()
-    assert {record["status"] for record in once.records} <= set(MEASURED)
-    always = run(*words, environment={"FAKE_IMPORT": "dies"})
-    assert {record["status"] for record in always.records} == {"crash"}
-    assert len(list(always.folder.glob("launches/0*"))) == 2
-
-
 def test_a_family_that_is_promised_and_not_there_is_told_in_a_sentence(suite, tmp_path):
     out = tmp_path / "run"
     words = (

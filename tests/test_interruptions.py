@@ -206,3 +206,15 @@ def test_a_start_without_standard_streams_measures(suite, tmp_path):
     words = suite.command(*TINY, "--framework", "numpy", "--out", str(out))
     subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=suite.folder, check=True)
     assert [record["status"] in MEASURED for record in Finished(0, "", out).records] == [True]
+
+
+def test_a_worker_that_dies_while_it_imports_is_tried_once_more(run, tmp_path):
+    """As where the system ran out of memory for a moment; a framework that cannot be imported dies again."""
+    words = ("--framework", "fake", "--mode", "eager,graph")
+    once = run(*words, environment={"FAKE_IMPORT": str(tmp_path / "died")})
+    assert once.complete()
+    assert (tmp_path / "died").exists()
+    assert {record["status"] for record in once.records} <= set(MEASURED)
+    always = run(*words, environment={"FAKE_IMPORT": "dies"})
+    assert {record["status"] for record in always.records} == {"crash"}
+    assert len(list(always.folder.glob("launches/0*"))) == 2
