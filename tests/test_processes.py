@@ -19,6 +19,7 @@ import pytest
 from conftest import ROOT
 from doubles.suite import alive, processes_naming, wait_for
 
+from frameworks.channel import Channel
 from launchers import guard, local, messages
 
 # Long where nothing should have to wait for it: a test that did would fail by pytest's own limit.
@@ -143,6 +144,28 @@ def test_a_worker_ends_when_its_guard_is_killed(worker, tmp_path):
     waiting.join()
     assert "guards the worker was killed" in str(told[0])
     wait_for(lambda: not any(map(alive, (process, noted(tmp_path, "child")))))
+
+
+def test_a_worker_ends_when_its_guard_and_the_parent_are_killed(worker, tmp_path):
+    launch = worker("note('worker', os.getpid()); note('guard', os.getppid()); time.sleep(1000)")
+    parent = parent_of(launch)
+    process, above = noted(tmp_path, "worker"), noted(tmp_path, "guard")
+    os.kill(parent.pid, signal.SIGSTOP)  # so that it cannot clean up
+    os.kill(above, signal.SIGKILL)
+    parent.kill()
+    parent.wait()
+    wait_for(lambda: not alive(process))
+
+
+def test_half_a_line_on_the_pipe_spoils_itself_alone(tmp_path):
+    """And a child that is started gets no descriptor of the pipe, which it would keep open."""
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, True)
+    channel = Channel(f"/dev/fd/{writer}", str(tmp_path / "marker"))
+    assert not os.get_inheritable(writer)
+    os.write(writer, b'{"type": "ce')
+    channel.send("done")
+    assert messages.Messages(lambda line: None).feed(os.read(reader, 1 << 16)) == [{"type": "done"}]
 
 
 def test_a_stopped_worker_is_ended_when_its_time_is_up(worker, tmp_path):

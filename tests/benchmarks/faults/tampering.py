@@ -92,7 +92,6 @@ RECORDS = ANY | {
     "unknown status": in_a_record(status="wonderful"),
     "no framework": in_a_record(framework=None),
 }
-OF_ANOTHER_SUITE = ("schema 99", "unknown status")  # a later one, which alone knows what it wrote
 PLAN = ANY | {
     "no given": lambda trial, data: edited(data, given=None),
     "given is a list": lambda trial, data: edited(data, given=["a"]),
@@ -124,17 +123,22 @@ def finished_run(trial: Trial) -> list[str]:
 
 
 def records(trial: Trial, how: str) -> None:
-    """What can be read is kept, what cannot is measured again, and nothing else gets into the table."""
+    """What can be read is kept, what cannot is measured again, and nothing else gets into the table.
+
+    Or the run is refused, in a sentence that says which line to take out, and is left as it is.
+    """
     planned = finished_run(trial)
     path = trial.out / "records.jsonl"
     path.write_bytes(RECORDS[how](trial, path.read_bytes()))
-    if how in OF_ANOTHER_SUITE:
-        trial.resume(codes=REFUSED)
-        trial.report(codes=REFUSED)
-        return
-    trial.resume()
-    trial.complete(planned, {}, in_records=False)
-    trial.report()
+    before = trial.lines()
+    ended = trial.resume(codes=DONE | REFUSED)
+    if ended.code in REFUSED:
+        if trial.lines() != before:
+            trial.saw("records changed", "by a run that was refused")
+        trial.report(codes=frozenset({0}) | REFUSED)
+    else:
+        trial.complete(planned, {}, in_records=False)
+        trial.report()
 
 
 def plan(trial: Trial, how: str) -> None:
