@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from benchmarks.faults.trial import DONE, FAKE, INTERRUPTED, TIMEOUT, TINY, Trial
+from benchmarks.faults.trial import DONE, FAKE, INTERRUPTED, PATIENCE, TIMEOUT, TINY, Trial
 from conftest import ROOT
 
 TO_WORKERS = ("KILL", "SEGV", "ABRT", "STOP", "TERM")
@@ -77,8 +77,9 @@ def send(number: int, name: str) -> None:
 def real_words(trial: Trial, which: str) -> tuple[str, ...]:
     framework, modes = REAL[which]
     trial.python = str(ROOT / ".venvs" / f"{framework}-cpu" / "bin" / "python")
-    silence = str(TIMEOUT * 10)  # importing takes as long as it takes
-    return (*TINY, "--framework", framework, "--python", trial.python, "--timeout", silence, "--mode", modes)
+    trial.silence, trial.patience = 4 * TIMEOUT, 4 * PATIENCE  # importing and compiling take as long as they take
+    words = (*TINY, "--framework", framework, "--python", trial.python, "--timeout", f"{trial.silence:g}")
+    return (*words, "--mode", modes)
 
 
 def real(trial: Trial, what: str) -> None:
@@ -89,7 +90,7 @@ def real(trial: Trial, what: str) -> None:
 
 
 def pair(trial: Trial, which: str) -> None:
-    """Kill the runner at any instant and go on, again and again until the plan is completed: at most five times."""
+    """Kill the runner at any instant and go on, up to three times; then complete the plan."""
     words = (*real_words(trial, which), "--out", str(trial.out))
     for _ in range(trial.rng.randint(1, 3)):
         process = trial.begin(*again(trial, words))

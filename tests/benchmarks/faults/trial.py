@@ -51,6 +51,8 @@ class Trial:
     rng: random.Random
     violations: list[tuple[str, str]] = field(default_factory=list)
     python: str = sys.executable
+    silence: float = TIMEOUT
+    patience: float = PATIENCE
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -106,9 +108,9 @@ class Trial:
     ) -> Ended:
         """Wait for its end, and hold it to what is expected of every command."""
         try:
-            process.wait(patience)
+            process.wait(patience or self.patience)
         except subprocess.TimeoutExpired:
-            self.saw("does not end", f"still running after {patience:g} s")
+            self.saw("does not end", f"still running after {patience or self.patience:g} s")
             process.kill()
             process.wait()
         output = self.outputs[process.pid].read_bytes().decode(errors="replace")
@@ -129,7 +131,7 @@ class Trial:
 
     def resume(self, *begin: str, codes: frozenset[int] = DONE, **how) -> Ended:
         """Go on with the run; or begin it, where these words are given."""
-        words = begin or ("--resume", str(self.out), "--python", self.python, "--timeout", f"{TIMEOUT:g}")
+        words = begin or ("--resume", str(self.out), "--python", self.python, "--timeout", f"{self.silence:g}")
         return self.run(*words, codes=codes, **how)
 
     def report(self, codes: frozenset[int] | None = frozenset({0})) -> Ended:
@@ -166,7 +168,7 @@ class Trial:
 
     def until(self, condition: Callable[[], object], process: subprocess.Popen) -> bool:
         """Wait for a condition while the process goes on; whether it came."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self.patience
         while not condition():
             if process.poll() is not None or time.monotonic() > deadline:
                 return False
