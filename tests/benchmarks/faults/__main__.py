@@ -13,6 +13,7 @@ tried only where they are named. Those that mount a file system need root, and a
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -35,6 +36,7 @@ def main() -> int:
     top.add_argument("--jobs", type=int, default=2, help="so many side by side (default: 2)")
     top.add_argument("--out", type=Path, help="where runs with a violation are kept (default: a new folder)")
     asked = top.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # file systems are to be unmounted, and processes ended
     faults = campaign.chosen(asked.group.split(","), asked.count, asked.seed)
     faults = [fault for fault in faults if asked.only in fault.name]
     folder = asked.out or Path(tempfile.mkdtemp(prefix="faults-"))
