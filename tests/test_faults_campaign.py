@@ -88,7 +88,7 @@ def test_a_command_is_held_to_its_end(trial):
         return kinds(trial)
 
     assert ended("echo fine", 0) == set()
-    assert ended("echo 'Traceback (most recent call last):'", 1) == {"traceback"}
+    assert ended("echo 'Traceback (most recent call last):'", 0) == {"traceback"}
     assert ended("echo fine", 77) == {"exit code"}
     assert ended("true", 2) == {"no sentence"}
     assert ended("head -c 5000 /dev/zero | tr '\\0' x", 2) == {"no sentence"}
