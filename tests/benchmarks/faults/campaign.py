@@ -23,7 +23,7 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
 }
 REAL = ("real", "pairs")  # these take the environments of real frameworks, and only these are tried where named
 SIGNALS = ("worker", "runner")
-SHORT = SIGNALS  # what the tests try
+SHORT = (*SIGNALS, "modes", "records", "plan", "streams", "together")  # what the tests try
 
 
 @dataclass(frozen=True)
