@@ -93,7 +93,7 @@ def test_a_command_is_held_to_its_end(trial):
     assert ended("true", 2) == {"no sentence"}
     assert ended("head -c 5000 /dev/zero | tr '\\0' x", 2) == {"no sentence"}
     assert ended("sleep 1000", 0, patience=0.2) == {"does not end", "process left", "exit code"}
-    assert ended("setsid sleep 1000 &", 0) == {"process left"}
+    assert ended("(setsid sleep 1000 &)", 0) == {"process left"}
     assert trial.processes() == {}
 
 

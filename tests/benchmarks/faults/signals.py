@@ -77,7 +77,7 @@ def send(number: int, name: str) -> None:
 def real_words(trial: Trial, which: str) -> tuple[str, ...]:
     framework, modes = REAL[which]
     trial.python = str(ROOT / ".venvs" / f"{framework}-cpu" / "bin" / "python")
-    trial.silence, trial.patience = 4 * TIMEOUT, 4 * PATIENCE  # importing and compiling take as long as they take
+    trial.silence, trial.patience = 20 * TIMEOUT, 8 * PATIENCE  # importing and compiling take as long as they take
     words = (*TINY, "--framework", framework, "--python", trial.python, "--timeout", f"{trial.silence:g}")
     return (*words, "--mode", modes)
 
