@@ -19,8 +19,7 @@ import pytest
 from conftest import ROOT
 from doubles.suite import alive, processes_naming, wait_for
 
-from frameworks.channel import Channel
-from launchers import guard, local, messages
+from launchers import guard, local
 
 # Long where nothing should have to wait for it: a test that did would fail by pytest's own limit.
 LONG = 600.0
@@ -157,17 +156,6 @@ def test_a_worker_ends_when_its_guard_and_the_parent_are_killed(worker, tmp_path
     wait_for(lambda: not alive(process))
 
 
-def test_half_a_line_on_the_pipe_spoils_itself_alone(tmp_path):
-    """And a child that is started gets no descriptor of the pipe, which it would keep open."""
-    reader, writer = os.pipe()
-    os.set_inheritable(writer, True)
-    channel = Channel(f"/dev/fd/{writer}", str(tmp_path / "marker"))
-    assert not os.get_inheritable(writer)
-    os.write(writer, b'{"type": "ce')
-    channel.send("done")
-    assert messages.Messages(lambda line: None).feed(os.read(reader, 1 << 16)) == [{"type": "done"}]
-
-
 def test_a_stopped_worker_is_ended_when_its_time_is_up(worker, tmp_path):
     told = failure(worker("note('worker', os.getpid()); os.kill(os.getpid(), signal.SIGSTOP)", timeout_s=0.5))
     assert told.status == "timeout"
@@ -193,36 +181,6 @@ def test_each_message_counts_as_a_sign_of_life(worker):
 def test_a_line_without_end_is_an_error_and_no_memory_is_lost_on_it(worker):
     told = failure(worker(f"while True: pipe.write('x' * {1 << 20})"))
     assert (told.status, str(told)) == ("error", "The worker wrote a line of more than 8 MiB to its results pipe.")
-
-
-def test_memory_and_work_are_bounded(monkeypatch):
-    incoming, longest = messages.Messages(lambda line: None), 0
-    with pytest.raises(messages.TooLong, match="a line of more than 8 MiB"):
-        while True:
-            incoming.feed(b"x" * 4096)
-            longest = max(longest, len(incoming._pending))
-    assert longest <= messages.LINE_BYTES
-    with pytest.raises(messages.TooLong, match="a line of more than 8 MiB"):
-        messages.Messages(lambda line: None).feed(b"x" * messages.LINE_BYTES + b"x\n")
-    incoming, message = messages.Messages(lambda line: None), b'{"type": "' + b"x" * (1 << 20) + b'"}\n'
-    with pytest.raises(messages.TooLong, match="more than 256 MiB"):
-        while True:
-            assert len(incoming.feed(message)) == 1
-    with pytest.raises(messages.TooLong, match="more than 100000 lines that are no messages"):
-        messages.Messages(lambda line: None).feed(b"x\n" * (messages.STRAYS + 1))
-
-
-@pytest.mark.parametrize("size", [1, 7, 1 << 16])
-def test_messages_are_whole_however_the_bytes_come(size):
-    strays: list[bytes] = []
-    incoming = messages.Messages(strays.append)
-    text = (
-        b'\n{"type": "a"}\n' + b'{"type": "b' + b'\n{"type": "c", "text": "\xc3\xa9"}\n' + b"[1]\nnull\n" + b"[" * 9999
-    )
-    text += b'\n{"type": 1}\n\xff\n\n{"type": "d"}\n{"type":'
-    received = [one for start in range(0, len(text), size) for one in incoming.feed(text[start : start + size])]
-    assert [message["type"] for message in received] == ["a", "c", "d"]
-    assert strays == [b'{"type": "b', b"[1]", b"null", b"[" * 9999, b'{"type": 1}', b"\xff"]
 
 
 def test_what_is_no_message_is_told_in_the_log(worker, tmp_path):

@@ -45,6 +45,11 @@ class Channel:
 
     def phase(self, cell: Cell, phase: str) -> None:
         self.mark(cell.id)
+        while (
+            descriptor := os.open(os.devnull, os.O_RDWR)
+        ) <= 2:  # a framework closed it, and a file would get its number
+            pass
+        os.close(descriptor)
         print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
         self.send(Phase(cell.id, phase))
 
