@@ -36,6 +36,7 @@ def main() -> int:
     top.add_argument("--jobs", type=int, default=2, help="so many side by side (default: 2)")
     top.add_argument("--out", type=Path, help="where runs with a violation are kept (default: a new folder)")
     asked = top.parse_args()
+    sys.stdout.reconfigure(errors="backslashreplace")  # names and words are of every kind
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # file systems are to be unmounted, and processes ended
     faults = campaign.chosen(asked.group.split(","), asked.count, asked.seed)
     faults = [fault for fault in faults if asked.only in fault.name]
@@ -46,7 +47,7 @@ def main() -> int:
     def told(finding: campaign.Finding) -> None:
         fault = finding.fault
         words = f"skipped: {finding.skipped}" if finding.skipped else "; ".join(map(": ".join, finding.violations))
-        print(f"{fault.number + 1}/{len(faults)} {fault.group} {fault.name[:60]!r}: {words or 'held'}", flush=True)
+        print(f"{fault.number + 1}/{len(faults)} {fault.group} {fault.name[:60]!a}: {words or 'held'}", flush=True)
 
     findings = campaign.run(faults, suite, folder, asked.seed, asked.jobs, told)
     print(campaign.table(findings))
