@@ -276,6 +276,13 @@ def stop_politely() -> None:
         signal.signal(name, interrupt)
 
 
+def open_standard_streams() -> None:
+    """Open /dev/null in the place of closed ones, as some schedulers leave them: else a pipe gets such a number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
 def main(words: list[str] | None = None) -> int:
     """Run the command line; the exit code is 2 for what cannot be asked, 130 after Ctrl-C, SIGTERM or SIGHUP."""
     from harness.sweep import UsageError
@@ -294,5 +301,6 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    open_standard_streams()
     stop_politely()
     sys.exit(main())

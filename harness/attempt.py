@@ -89,6 +89,11 @@ class Attempt:
         whose = {"cell": report.cell, "launch": report.launch, "worker": report.worker}
         self.samples.append({**whose, "seconds_per_call": report.samples, "host_loop_s": report.host_loop_s})
 
+    @property
+    def died_at_start(self) -> bool:
+        """Whether the worker said nothing of any cell, nor that the framework was imported and configured."""
+        return not (self.hello or self.done)
+
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.
 

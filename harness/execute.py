@@ -158,6 +158,7 @@ class Executor:
         """One launch of `groups`, begun again without the culprit when a worker dies."""
         for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
             outcomes[cell.id].forget(number)  # half of a group, known from before an interruption
+        tried_again = False
         while groups:
             folder = self.run.new_launch()
             self.display.bundle(bundle, number)
@@ -173,6 +174,9 @@ class Executor:
             if not left:
                 return
             shutil.rmtree(self.launcher.cache, ignore_errors=True)  # there may be half of a file of a process that died
+            if attempt.died_at_start and not tried_again:
+                tried_again = True  # whatever killed it need not be the framework's import
+                continue
             culprits = attempt.culprits(left)
             for cell_id in culprits:
                 outcomes[cell_id].failure = failure

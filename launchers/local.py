@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
+
+from launchers.messages import Messages, TooLong
 
 ROOT = Path(__file__).resolve().parent.parent
+GUARD = ROOT / "launchers" / "guard.py"
 KILL_SECONDS = 5.0
+DAY = 86400.0  # longer than a selector can be told to wait at once
+NOTES = 20
 # Thread settings of the user's shell would contradict the sweep's. Other framework switches are kept and recorded.
 _DROPPED = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "GOMP_")
 
 
 class WorkerFailure(Exception):
-    """The worker did not finish; `status` is `timeout` or `crash`, the message one sentence."""
+    """The worker did not finish; `status` is `timeout`, `crash` or `error`, the message one sentence."""
 
     def __init__(self, status: str, reason: str):
         super().__init__(reason)
@@ -59,102 +70,139 @@ def run(launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
     """
     job_path = launch.folder / "job.json"
     job_path.write_text(json.dumps(job))
-    reader, writer = os.pipe()
-    with open(launch.log, "ab") as log, open(reader, "rb", buffering=0) as results:
-        process = _start(launch, job_path, writer, log)
+    with _guarded(launch, job_path) as (results, status):
+        yield from _messages(results, status, launch, stop)
+        _readable(status, KILL_SECONDS)  # it is on its way out, and the guard ends what it left running
+
+
+@contextlib.contextmanager
+def _guarded(launch: Launch, job_path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """A worker below its guard (`guard.py`): the pipes of its results, and of what the guard says of its end."""
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        results, kept = _pipe(ours, theirs)
+        status, told = _pipe(ours, theirs)
+        lifeline, alive = _pipe(theirs, ours)
+        guard = _start(launch, job_path, [end.fileno() for end in (lifeline, told, kept)])
+        theirs.close()
         try:
-            yield from _messages(process, results, launch.timeout_s, stop)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(KILL_SECONDS)  # it is on its way out; what it left running is stopped below
+            yield results, status
         finally:
-            _stop(process)
+            _stop(guard, alive, status)
 
 
-def _start(launch: Launch, job_path: Path, writer: int, log) -> subprocess.Popen:
-    command = [str(launch.interpreter), "-m", "worker", str(job_path), f"/dev/fd/{writer}"]
-    before = os.sched_getaffinity(0)
+def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[BinaryIO, BinaryIO]:
+    """Both ends of a pipe, to be closed with these stacks."""
+    ends = os.pipe()
+    return (
+        reader.enter_context(open(ends[0], "rb", buffering=0)),
+        writer.enter_context(open(ends[1], "wb", buffering=0)),
+    )
+
+
+def _start(launch: Launch, job_path: Path, descriptors: list[int]) -> subprocess.Popen:
+    *_, kept = numbers = [str(descriptor) for descriptor in descriptors]
+    worker = [str(launch.interpreter), "-m", "worker", str(job_path), f"/dev/fd/{kept}"]
+    cpus = ",".join(map(str, launch.cpus))
+    with open(launch.log, "ab") as log:
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-IS", str(GUARD), *numbers, str(launch.log), cpus, *worker],
+                cwd=ROOT,
+                env=launch.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=descriptors,
+                start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops the worker
+            )
+        except OSError as error:
+            raise WorkerFailure("crash", f"The worker could not be started: {error.strerror}.") from None
+
+
+def _stop(guard: subprocess.Popen, alive: BinaryIO, status: BinaryIO) -> None:
+    """End the worker and all that it started: politely, then not; after a second Ctrl-C at once."""
     try:
-        # A child inherits the affinity of the thread that starts it.
-        os.sched_setaffinity(0, launch.cpus)
-        return subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=launch.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            pass_fds=(writer,),
-            start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops the worker
-        )
+        if not _readable(status, 0):
+            with contextlib.suppress(BrokenPipeError):
+                alive.write(b"x")
+            _readable(status, KILL_SECONDS)
     finally:
-        os.sched_setaffinity(0, before)
-        os.close(writer)
+        alive.close()
+        _readable(status, 2 * KILL_SECONDS)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(guard.pid, signal.SIGKILL)  # where the guard itself was stopped or killed
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            guard.wait(KILL_SECONDS)
 
 
-def _messages(process: subprocess.Popen, results, timeout_s: float, stop: int | None) -> Iterator[dict]:
-    """Messages until `done`. The parent sleeps in the kernel between them."""
-    pending = b""
+def _readable(pipe: BinaryIO, seconds: float) -> bool:
+    """Wait until there is something to read, or the other end is closed; whether that came in time."""
+    return bool(select.select([pipe], [], [], seconds)[0])
+
+
+def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | None) -> Iterator[dict]:
+    """Messages until `done`. The parent sleeps in the kernel between them.
+
+    The time that the worker may take begins anew with each whole message, not with each byte.
+    """
+    incoming = Messages(partial(_note, launch.log, itertools.count()))
     with selectors.DefaultSelector() as selector:
-        selector.register(results, selectors.EVENT_READ)
-        if stop is not None:
-            selector.register(stop, selectors.EVENT_READ)
+        for source in (results, status, *([] if stop is None else [stop])):
+            selector.register(source, selectors.EVENT_READ)
+        deadline = time.monotonic() + launch.timeout_s
         while True:
-            ready = [key.fileobj for key, _ in selector.select(timeout_s)]
+            ready = [key.fileobj for key, _ in selector.select(min(max(0.0, deadline - time.monotonic()), DAY))]
             if stop in ready:
                 raise KeyboardInterrupt
-            if not ready:
-                raise WorkerFailure("timeout", f"The worker gave no sign of life for {timeout_s:g} s and was stopped.")
-            data = results.read(1 << 16)
-            if not data:
-                raise WorkerFailure("crash", _death(process))
-            *lines, pending = (pending + data).split(b"\n")
-            for line in lines:
-                message = _parse(line)
-                yield message
-                if message["type"] == "done":
-                    return
+            if results in ready:
+                for message in _received(results, status, incoming):
+                    yield message
+                    if message["type"] == "done":
+                        return
+                    deadline = time.monotonic() + launch.timeout_s
+            elif status in ready:  # and all that was written has been read: whoever holds the pipe writes no more
+                raise WorkerFailure("crash", _death(status))
+            elif time.monotonic() >= deadline:
+                reason = f"The worker gave no sign of life for {launch.timeout_s:g} s and was stopped."
+                raise WorkerFailure("timeout", reason)
 
 
-def _parse(line: bytes) -> dict:
-    with contextlib.suppress(ValueError):
-        message = json.loads(line)
-        if isinstance(message, dict) and isinstance(message.get("type"), str):
-            return message
-    raise WorkerFailure("crash", f"The worker wrote something that is no message on its results pipe: {line[:80]!r}.")
-
-
-def _death(process: subprocess.Popen) -> str:
+def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[dict]:
+    data = results.read(1 << 16)
+    if not data:
+        raise WorkerFailure("crash", _death(status))
     try:
-        code = process.wait(timeout=KILL_SECONDS)
-    except subprocess.TimeoutExpired:
+        return incoming.feed(data)
+    except TooLong as error:
+        raise WorkerFailure("error", str(error)) from None
+
+
+def _note(log: Path, count: Iterator[int], line: bytes) -> None:
+    """Tell in the worker's log what was no message, as long as it is not many."""
+    if next(count) < NOTES:
+        with open(log, "ab") as file:
+            file.write(f"--- no message on the results pipe: {line[:80]!r}\n".encode())
+
+
+def _death(status: BinaryIO) -> str:
+    """How the worker ended, as its guard tells."""
+    if not _readable(status, KILL_SECONDS):
         return "The worker closed its results pipe before it was done."
-    if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    word, _, rest = status.read(1 << 10).decode(errors="replace").partition("\n")[0].partition(" ")
+    if word == "signal":
+        name = signal.Signals(int(rest)).name if int(rest) in set(signal.Signals) else f"signal {rest}"
         hint = " (often the system running out of memory)" if name == "SIGKILL" else ""
         return f"The worker was killed by {name}{hint}."
-    return f"The worker exited with code {code} before it was done."
-
-
-def _stop(process: subprocess.Popen) -> None:
-    """End the worker's whole process group: politely, then not; after a second Ctrl-C at once."""
-    try:
-        if process.poll() is None:
-            _signal_group(process, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(KILL_SECONDS)
-    finally:
-        _signal_group(process, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(KILL_SECONDS)
-
-
-def _signal_group(process: subprocess.Popen, sign: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, sign)
+    if word == "failed":
+        return f"The worker could not be started: {rest}."
+    if word == "exit":
+        return f"The worker exited with code {rest} before it was done."
+    return "The process that guards the worker was killed, and the worker with it."
 
 
 def log_tail(path: Path, characters: int = 2000) -> str:
     """The end of a worker's output."""
-    with contextlib.suppress(OSError):
-        return path.read_bytes()[-characters:].decode(errors="replace").strip()
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - characters))
+        return file.read(characters).decode(errors="replace").strip()
     return ""

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from doubles.suite import SILENCE, TINY, Finished, processes_naming
+from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, processes_naming, wait_for
 
 from harness.outcomes import Kept
 from harness.runs import Run
@@ -81,7 +81,7 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     wait_for(notes.exists, process)
     worker, child = map(int, notes.read_text().split())
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 130, output
     assert "Traceback" not in output
@@ -113,7 +113,7 @@ def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign
     process = suite.begin(*words)
     wait_for((out / "samples.jsonl").exists, process)
     process.send_signal(sign)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert kept_batches(out)[:1] == [2]  # the larger batch goes first
     assert_no_launch_is_measured_twice(suite, out)
@@ -157,7 +157,7 @@ def test_a_signal_that_comes_twice_loses_nothing(suite, tmp_path):
     while process.poll() is None:
         process.send_signal(signal.SIGTERM)
         time.sleep(0.01)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert "Traceback" not in output
     assert kept_batches(out)[:1] == [2]
@@ -200,19 +200,21 @@ def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     assert resumed.complete()
 
 
-def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = 60) -> None:
-    """Return once `condition()` holds; fail when it does not in time, or when `process` has ended before."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert process is None or process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
+def test_a_start_without_standard_streams_measures(suite, tmp_path):
+    """As from cron and some schedulers: the first pipe would get a number that is then overwritten."""
+    out = tmp_path / "run"
+    words = suite.command(*TINY, "--framework", "numpy", "--out", str(out))
+    subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=suite.folder, check=True)
+    assert [record["status"] in MEASURED for record in Finished(0, "", out).records] == [True]
 
 
-def alive(process_id: int) -> bool:
-    """Whether a process exists and has not ended."""
-    try:
-        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
+def test_a_worker_that_dies_while_it_imports_is_tried_once_more(run, tmp_path):
+    """As where the system ran out of memory for a moment; a framework that cannot be imported dies again."""
+    words = ("--framework", "fake", "--mode", "eager,graph")
+    once = run(*words, environment={"FAKE_IMPORT": str(tmp_path / "died")})
+    assert once.complete()
+    assert (tmp_path / "died").exists()
+    assert {record["status"] for record in once.records} <= set(MEASURED)
+    always = run(*words, environment={"FAKE_IMPORT": "dies"})
+    assert {record["status"] for record in always.records} == {"crash"}
+    assert len(list(always.folder.glob("launches/0*"))) == 2

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from doubles.suite import TINY, Finished
-from test_interruptions import alive, wait_for
+from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, wait_for
 
 from harness import lanes, ledger, plan, sweep
 from harness.sweep import UsageError
@@ -226,7 +225,7 @@ def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, 
     wait_for(lambda: all(path.exists() for path in notes), process)
     workers = [int(number) for path in notes for number in path.read_text().split()]
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert "Traceback" not in output
     wait_for(lambda: not any(map(alive, workers)))
@@ -238,7 +237,7 @@ def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, 
     assert len(list(meeting.iterdir())) == 2  # no lane began a launch after Ctrl-C
     environment = {name: value for name, value in pretended.items() if name != "FAKE_NOTES"}
     again = suite.bench(
-        out, "--resume", str(out), "--python", sys.executable, "--timeout", "3", environment=environment
+        out, "--resume", str(out), "--python", sys.executable, "--timeout", SILENCE, environment=environment
     )
     assert again.code == 0, again.output
     assert again.lines[: len(kept)] == kept

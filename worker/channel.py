@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 from frameworks import obstacles
 from frameworks.adapter import Unsupported
@@ -28,6 +29,7 @@ class Channel:
 
     def __init__(self, results: str, marker: str):
         self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+        os.set_inheritable(int(Path(results).name), False)  # or a child that outlives this process would keep it open
         self.prefix = ""  # before every cell's name
         self._marker = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
@@ -35,13 +37,19 @@ class Channel:
         data = message.to_json()
         if data.get("cell"):
             data["cell"] = self.prefix + data["cell"]
-        self._pipe.write(json.dumps(data) + "\n")
+        # The line end before it closes what a framework may have written to the pipe, which then spoils itself alone.
+        self._pipe.write("\n" + json.dumps(data) + "\n")
 
     def mark(self, cell_id: str) -> None:
         os.pwrite(self._marker, (self.prefix + cell_id).encode().ljust(MARKER_BYTES), 0)
 
     def phase(self, cell: Cell, phase: str) -> None:
         self.mark(cell.id)
+        while (
+            descriptor := os.open(os.devnull, os.O_RDWR)
+        ) <= 2:  # a framework closed it, and a file would get its number
+            pass
+        os.close(descriptor)
         print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
         self.send(Phase(cell.id, phase))
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,8 @@ CODE = (
     "runner.py",
     "pyproject.toml",
 )
-SILENCE = "8"  # seconds; more than a worker needs to start on a busy machine
+SILENCE = "15"  # seconds; more than a worker needs to start on a busy machine
+PATIENCE = 200.0  # seconds until something is said to hang: less than pytest's own limit, so that it is told what did
 # The smallest cells there are.
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.1")
 
@@ -134,3 +136,21 @@ def processes_naming(text: str) -> list[int]:
         except OSError:  # it ended meanwhile
             continue
     return found
+
+
+def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = PATIENCE) -> None:
+    """Return once `condition()` holds; fail when it does not in time, or when `process` has ended before."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert process is None or process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def alive(process_id: int) -> bool:
+    """Whether a process exists and has not ended."""
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from frameworks.description import Framework, Mode, openmp_environment
 
 # name -> what is wrong with it
@@ -41,6 +43,11 @@ MODES = {
     "crash": "the process is killed while it is sampled",
     "hang": "it never returns from a sample",
 }
+
+if os.environ.get("FAKE_MISCHIEF"):
+    from frameworks.fake.mischief import MISCHIEF
+
+    MODES |= dict.fromkeys(MISCHIEF, "see mischief.py")
 
 FRAMEWORK = Framework(
     name="fake",

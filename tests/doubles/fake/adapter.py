@@ -1,6 +1,7 @@
 """The misbehaving modes behind the real boundary. `FAKE_IMPORT` and `FAKE_CANARY` break the whole framework instead,
 `FAKE_THREADS` is how many threads it uses, whatever it is told, and `FAKE_DELAY` by which share its calls are slowed
-down; those of one mode alone with `FAKE_DELAYED`, its name.
+down; those of one mode alone with `FAKE_DELAYED`, its name. `FAKE_IMPORT=dies` kills each process; where it names a
+file, only the one that makes that file.
 
 Its GPU is the CPU. With `FAKE_MEETING`, a folder, a process goes on only once it has met another one there.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, delayed, loading, program, recompiling
+from frameworks.fake.mischief import MISCHIEF, mischievous
 
 from frameworks import adapter, canary
 from frameworks.adapter import Capture, Effective, Step, Unsupported
@@ -28,6 +30,9 @@ if os.environ.get("FAKE_IMPORT") == "raises":
     raise ImportError("libfake.so.1: cannot open shared object file")
 if os.environ.get("FAKE_IMPORT") == "dies":
     os.kill(os.getpid(), signal.SIGSEGV)
+if (once := Path(os.environ.get("FAKE_IMPORT", ""))).is_absolute() and not once.exists():
+    once.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 CACHE = Path(os.environ["FAKE_CACHE_DIR"])
 MEETING_SECONDS = 60
@@ -92,6 +97,8 @@ class Adapter(adapter.Adapter):
             call = after_some_samples(call, self.poison)
         elif cell.mode in MISBEHAVIOUR:
             call = MISBEHAVIOUR[cell.mode](call)
+        elif cell.mode in MISCHIEF:
+            call = mischievous(cell.mode)(call)
         delay = float(os.environ.get("FAKE_DELAY", 0))
         if delay and os.environ.get("FAKE_DELAYED", cell.mode) == cell.mode:
             call = delayed(call, delay)

@@ -1,0 +1,56 @@
+"""Lines of JSON out of a pipe that a framework may write anything to: how much is taken in is bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+LINE_BYTES = 8 << 20  # many times what a report with all its samples, or a profile, takes
+TOTAL_BYTES = 256 << 20
+STRAYS = 100_000  # lines that are no messages
+
+
+class TooLong(Exception):
+    """More than a worker can have to say; the message is one sentence."""
+
+
+class Messages:
+    """Takes bytes as they come and gives whole messages. A line that is no message is given to `note` and left out.
+
+    So what a framework prints to the wrong descriptor costs no cell: a worker begins each message with a line end,
+    which closes whatever was written before it.
+    """
+
+    def __init__(self, note: Callable[[bytes], None]) -> None:
+        self._note = note
+        self._pending = bytearray()  # of the line that has no end yet
+        self._total = self._strays = 0
+
+    def feed(self, data: bytes) -> list[dict]:
+        """The messages that end in `data`. Raises TooLong."""
+        self._total += len(data)
+        if self._total > TOTAL_BYTES:
+            raise TooLong(f"The worker wrote more than {TOTAL_BYTES >> 20} MiB to its results pipe.")
+        lines = []
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            lines.append(bytes(self._pending + end))
+            self._pending.clear()
+        self._pending += rest
+        if max(len(self._pending), *map(len, lines), 0) > LINE_BYTES:
+            raise TooLong(f"The worker wrote a line of more than {LINE_BYTES >> 20} MiB to its results pipe.")
+        return [message for line in lines if line and (message := self._message(line))]
+
+    def _message(self, line: bytes) -> dict | None:
+        """What the line says; None where it is no message."""
+        try:
+            message = json.loads(line) if line.startswith(b"{") else None
+        except (ValueError, RecursionError):
+            message = None
+        if isinstance(message, dict) and isinstance(message.get("type"), str):
+            return message
+        self._strays += 1
+        if self._strays > STRAYS:
+            raise TooLong(f"The worker wrote more than {STRAYS} lines that are no messages to its results pipe.")
+        self._note(line)
+        return None
