@@ -13,14 +13,15 @@ OTHERS := TABLE FROM RUN A B MAX_SLOWDOWN REPEATS LOAD
 # These say how environments are made, and may come from the environment as well.
 SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
+# Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead. Before it is
+# unexported, which would define it as empty.
+BOOTSTRAP_PYTHON ?= python3
 # Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
 unexport $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS)
 # A misspelt variable would be ignored, and something else measured than was asked for.
 KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
 GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
-# Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
-BOOTSTRAP_PYTHON ?= python3
 quoted = '$(subst ','\'',$(value $(1)))'
 NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
            print(f"did you mean {near[0]}?" if near else "`make` lists them")

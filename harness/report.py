@@ -17,9 +17,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import modes, recordfile, runs, sweep
+from harness import belonging, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
-from measurement import schema
+from measurement import durable, schema
 from reports import compare as comparing
 from reports import explanation, published, select, terminal
 from reports.content import times
@@ -121,7 +121,7 @@ def compare(arguments: argparse.Namespace) -> int:
     show(comparison, names, threshold, console)
     path = Path(arguments.out) if arguments.out else b.home / "comparison.md"
     try:
-        path.write_text(comparing.page(comparison, *names, threshold))
+        durable.replace(path, comparing.page(comparison, *names, threshold).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     console.print(f"Written: {path}", highlight=False, soft_wrap=True)
@@ -166,8 +166,8 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
 
     `only` are the columns to keep of the records.
     """
-    names = [name for word in words for name in word.split(",") if name] or ["newest"]
-    found: Source | None = None
+    parts = ([word] if Path(word).exists() else word.split(",") for word in words)  # a name may hold a comma
+    names, found = [name for part in parts for name in part if name] or ["newest"], None
     for name in dict.fromkeys(names):
         for place in (below := places(name)):
             found = found or Source(place if place.is_dir() else place.parent)
@@ -211,7 +211,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     names: dict[str, None] = {}
     for path in files:
         try:
-            loaded = _load(path, only) if place.is_dir() else recordfile.load(path, only)
+            loaded = belonging.of_run(_load(path, only), place) if place.is_dir() else recordfile.load(path, only)
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
         except OSError as error:
