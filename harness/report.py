@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import belonging, modes, recordfile, runs, sweep
+from harness import begun, belonging, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import durable, schema
 from reports import compare as comparing
@@ -181,7 +181,7 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
 def places(name: str) -> list[Path]:
     """The folders or the file that a name stands for. Raises UsageError."""
     if name == "newest":
-        folders = [path for path in sorted(runs.RUNS.glob("*")) if path.is_dir() and within(path)]
+        folders = begun.in_order(path for path in runs.RUNS.glob("*") if path.is_dir() and within(path))
         if not folders:
             raise UsageError(f"There is no run under {runs.RUNS.relative_to(runs.ROOT)} yet; `make bench` makes one.")
         measured = [path for path in folders if any((p / n).exists() for p in within(path) for n in (RECORDS, TABLE))]

@@ -119,7 +119,7 @@ def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict
     for shape, records in shapes.items():
         first = fastest(records)
         ordered = sorted(records, key=lambda record: columns.index((record["framework"], record["mode"])))
-        rows[shape] = [[*(Text(plain(r[key])) for key in ("framework", "mode")), *marks.figures(r, r in first)] for r in ordered]
+        rows[shape] = [
             [Text(plain(r["framework"])), Text(plain(r["mode"])), *marks.figures(r, r in first)] for r in ordered
         ]
     widths = list(map(len, _HEADS))
