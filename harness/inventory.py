@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
