@@ -34,7 +34,7 @@ def alone(path: Path) -> Iterator[None]:
         os.write(descriptor, json.dumps(word).encode())
         yield
     finally:
-        with contextlib.suppress(OSError):
+        if _is_at(descriptor, path):  # else the folder was cleared, and another process may hold a new one
             path.unlink()
         os.close(descriptor)
 

@@ -134,3 +134,13 @@ def test_the_lock_s_file_may_be_removed_while_another_waits_to_open_it(tmp_path)
     path.unlink()
     assert not locks._is_at(stale.fileno(), path)
     stale.close()
+
+
+def test_who_lets_go_removes_no_other_s_lock(tmp_path):
+    """A folder that was cleared and begun in again has a lock of another process."""
+    path = tmp_path / "lock"
+    with locks.alone(path):
+        path.unlink()
+        other = path.open("w")
+    assert path.exists() and locks._is_at(other.fileno(), path)
+    other.close()
