@@ -111,6 +111,8 @@ def ensure(framework: str, device: str, *, python: str | None = None, report=pri
     `python` names an interpreter to use instead, which is only checked. Raises SetupError. Safe to call from several
     processes at once.
     """
+    if Path(sys.prefix).resolve() == (VENVS / "runner").resolve():
+        use(VENVS / "runner", report)  # this process runs in it, and may import more
     if python is not None:
         return _users_interpreter(python)
     wanted = recipe(framework, device)

@@ -144,3 +144,16 @@ def test_who_lets_go_removes_no_other_s_lock(tmp_path):
         other = path.open("w")
     assert path.exists() and locks._is_at(other.fileno(), path)
     other.close()
+
+
+def test_the_runner_s_own_environment_is_in_use_while_it_measures(tmp_path, monkeypatch):
+    """It imports more as it goes on, and NumPy's workers run in it."""
+    for module in (uv, environments):
+        monkeypatch.setattr(module, "VENVS", tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "runner"))
+    environments.ensure("numpy", "cpu")
+    code = "import fcntl, sys\nfcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    command = [sys.executable, "-c", code, tmp_path / ".runner.lock"]
+    assert b"BlockingIOError" in subprocess.run(command, capture_output=True).stderr
+    locks.release(tmp_path / ".runner.lock")
+    assert subprocess.run(command, capture_output=True).returncode == 0
