@@ -196,3 +196,9 @@ def test_every_text_of_a_record_reaches_the_page_as_a_text(tmp_path):
     assert runner.main(["report", str(folder)]) == 0
     assert "<script>alert" not in (folder / "report.html").read_text()
     assert json.loads((folder / "records.jsonl").read_text().splitlines()[-1])["reason"] == script
+
+
+def test_make_s_own_settings_keep_their_defaults():
+    """`unexport` defines what is not defined yet, as empty: no Python would be there to make environments with."""
+    done = subprocess.run(["make", "-n", "lock"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "'python3' -m harness.environments lock" in done.stdout
