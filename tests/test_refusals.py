@@ -88,7 +88,7 @@ def test_a_report_is_replaced_whole_or_not_at_all(tmp_path):
     """A limit on the size of files, which the page exceeds and the Markdown does not."""
     folder = write_run(tmp_path / "run", small_set())
     (folder / "report.html").write_text("the last one")
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # noqa: E731
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))  # noqa: E731
     done = subprocess.run([*COMMAND, "report", folder], capture_output=True, text=True, preexec_fn=limit)
     assert done.returncode == 2
     assert one_sentence(done.stderr, "report.html: File too large", "ulimit")
