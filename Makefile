@@ -9,35 +9,40 @@ DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
 PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a-z-' '\nA-Z_'))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
          PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
-OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN
+OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
+# These say how environments are made, and may come from the environment as well.
+SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
-unexport $(FLAGS) $(OTHERS) $(SWITCHES)
+# Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead. Before it is
+# unexported, which would define it as empty.
+BOOTSTRAP_PYTHON ?= python3
+# Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
+unexport $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS)
 # A misspelt variable would be ignored, and something else measured than was asked for.
-KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE REPEATS LOAD SHELL
+KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
 GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
-# Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead.
-BOOTSTRAP_PYTHON ?= python3
+quoted = '$(subst ','\'',$(value $(1)))'
 NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
            print(f"did you mean {near[0]}?" if near else "`make` lists them")
 $(if $(UNKNOWN),$(error There is no variable $(UNKNOWN); \
-    $(shell $(BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$(shell echo '$(firstword $(UNKNOWN))' | tr a-z A-Z)' $(KNOWN) || echo '`make` lists them')))
+    $(shell $(call quoted,BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$(shell echo '$(firstword $(UNKNOWN))' | tr a-z A-Z)' $(KNOWN) || echo '`make` lists them')))
 
 RUNNER := .venvs/runner/bin/python
-
+settings = $(foreach v,WHEELHOUSE PADDLE_INDEX PADDLE_VERSION,$(if $(value $(v)),$(v)=$(call quoted,$(v))))
 lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
 given = $(and $(findstring command line,$(origin $(1))),$(value $(1)))
 space := $(subst x, ,x)
 comma := ,
 frameworks = $(strip $(filter-out all,$(subst $(comma), ,$(call given,FRAMEWORK))))
-quoted = '$(subst ','\'',$(value $(1)))'
+escaped = '$(subst ','\'',$(1))'
 named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
 
 # What is no target is answered with the nearest one.
 .DEFAULT:
-	@echo "There is no target $@; $$($(BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$@' $(TARGETS))" >&2; exit 2
+	@echo "There is no target $@; $$($(call quoted,BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$@' $(TARGETS))" >&2; exit 2
 
 define HELP
 First: make bench FRAMEWORK=torch WORKLOAD=mlp sets up, measures, prints a table: two minutes
@@ -52,7 +57,7 @@ Measure
 Read
   make report [RUN=newest] [FRAMEWORK=jax]     table, report.md, report.html; ACROSS=1: all machines
   make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
-  make ab A=<python> B=<python>                 two environments in turn; VERSIONS=torch==2.12,torch==2.13
+  make ab A=<python> B=<python>                two environments; VERSIONS=jax==0.10,jax==0.11
   make history RUN=<run>,<run>,<run>            a line per cell over many runs, and where it stepped
   make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
   make site [OUT=site]                         the published runs as pages for a static host
@@ -68,7 +73,7 @@ What is measured; lists are BATCH=1,2,4, ranges SEQ=32..512 (doubling) or SEQ=32
   FRAMEWORK=torch,paddle,tensorflow,jax  WORKLOAD=bert-base,mlp,…  IMPL=library|plain
   PASS=inference|training  MODE=eager,graph|all|<mode>  DEVICE=cpu|gpu|gpu:1|gpu:all
   DTYPE=fp32|bf16|fp16|tf32  THREADS=1,2
-  of each workload by `make list`: BATCH SEQ MASK=none|full|padded ATTENTION=fused|explicit WIDTH …
+  by `make list`: BATCH SEQ MASK=none|full|padded ATTENTION=fused|explicit WIDTH …
   SHAPES=static|dynamic  UNSEEN_SEQ=N  WEIGHTS=FOLDER  SEED=0  POLICY=users  FILTER=text
 How
   PROFILE=quick|standard|rigorous  BUDGET=SECONDS  TIMEOUT=900  COMPILE_CACHE=cold|warm  ISOLATE=1
@@ -85,49 +90,49 @@ help:
 	@:
 
 setup: $(RUNNER)
-	@$(RUNNER) runner.py setup $(call flags,FRAMEWORK DEVICE)
+	@$(settings) $(RUNNER) runner.py setup $(call flags,FRAMEWORK DEVICE)
 
 wheelhouse: $(RUNNER)
-	@$(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
+	@$(settings) $(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
 
 bench: $(RUNNER)
-	@$(RUNNER) runner.py bench $(call flags,$(FLAGS),$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS),$(filter-out ACROSS,$(SWITCHES)))
 
 explain: $(RUNNER)
-	@$(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
+	@$(settings) $(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
 
 reproduce: $(RUNNER)
-	@$(RUNNER) runner.py reproduce $(call flags,TABLE DEVICE OUT RESUME FROM FRAMEWORK MODE THREADS PROFILE BUDGET TIMEOUT \
+	@$(settings) $(RUNNER) runner.py reproduce $(call flags,TABLE DEVICE OUT RESUME FROM FRAMEWORK MODE THREADS PROFILE BUDGET TIMEOUT \
 	    PYTHON COMPILE_CACHE,DRY_RUN FORCE ISOLATE)
 
 report: $(RUNNER)
-	@$(RUNNER) runner.py report $(call named,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE PASS DTYPE DEVICE FILTER OUT,ACROSS)
+	@$(settings) $(RUNNER) runner.py report $(call named,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE PASS DTYPE DEVICE FILTER OUT,ACROSS)
 
 compare: $(RUNNER)
-	@$(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
+	@$(settings) $(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
 
 ab: $(RUNNER)
-	@$(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
 
 history: $(RUNNER)
-	@$(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)
+	@$(settings) $(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)
 
 gather: $(RUNNER)
-	@$(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
+	@$(settings) $(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
 
 site: $(RUNNER)
-	@$(RUNNER) runner.py site $(call flags,OUT)
+	@$(settings) $(RUNNER) runner.py site $(call flags,OUT)
 
 selfcheck: $(RUNNER)
-	@$(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
+	@$(settings) $(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
 
 list: $(RUNNER)
-	@$(RUNNER) runner.py list $(call flags,FRAMEWORK WORKLOAD PYTHON)
+	@$(settings) $(RUNNER) runner.py list $(call flags,FRAMEWORK WORKLOAD PYTHON)
 
 # With FRAMEWORK only its environment is made, and only tests that are about it run.
 test: $(RUNNER)
-	@$(BOOTSTRAP_PYTHON) -m harness.environments setup $(frameworks) --device cpu
-	$(RUNNER) -m pytest $(if $(frameworks),-k '$(subst $(space), or ,$(frameworks))')
+	@$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments setup $(foreach f,$(frameworks),$(call escaped,$(f))) --device cpu
+	$(RUNNER) -m pytest $(if $(frameworks),-k $(call escaped,$(subst $(space), or ,$(frameworks))))
 
 lint: $(RUNNER)
 	.venvs/runner/bin/ruff check .
@@ -136,19 +141,19 @@ lint: $(RUNNER)
 
 lock:
 	$(check_python)
-	@$(BOOTSTRAP_PYTHON) -m harness.environments lock $(frameworks) $(if $(UPGRADE),--upgrade)
+	@$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments lock $(foreach f,$(frameworks),$(call escaped,$(f))) $(if $(value UPGRADE),--upgrade)
 
 # The interpreter is a link to one older than this checkout: the stamp carries the time.
 $(RUNNER): .venvs/runner/.stamp
 .venvs/runner/.stamp: requirements.txt requirements-uv.txt
 	$(check_python)
-	@$(BOOTSTRAP_PYTHON) -m harness.environments runner && touch $@
+	@$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments runner && touch $@
 
 define check_python
-@$(BOOTSTRAP_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo \
-  'setup: $(BOOTSTRAP_PYTHON) is not Python 3.11 or newer; name one: make BOOTSTRAP_PYTHON=/path/to/python3.11' >&2; exit 2; }
-@$(BOOTSTRAP_PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo \
-  'setup: $(BOOTSTRAP_PYTHON) has no venv module; on Debian and Ubuntu: apt install python3-venv' >&2; exit 2; }
+@$(call quoted,BOOTSTRAP_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo \
+  'setup: '$(call quoted,BOOTSTRAP_PYTHON)' is not Python 3.11 or newer; name one: make BOOTSTRAP_PYTHON=/path/to/python3.11' >&2; exit 2; }
+@$(call quoted,BOOTSTRAP_PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo \
+  'setup: '$(call quoted,BOOTSTRAP_PYTHON)' has no venv module; on Debian and Ubuntu: apt install python3-venv' >&2; exit 2; }
 endef
 
 clean:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
-
-INTERRUPTED = 130
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -276,31 +273,46 @@ def stop_politely() -> None:
         signal.signal(name, interrupt)
 
 
-def open_standard_streams() -> None:
-    """Open /dev/null in the place of closed ones, as some schedulers leave them: else a pipe gets such a number."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
-
-
 def main(words: list[str] | None = None) -> int:
-    """Run the command line; the exit code is 2 for what cannot be asked, 130 after Ctrl-C, SIGTERM or SIGHUP."""
-    from harness.sweep import UsageError
+    """Run the command line; returns the exit code (docs/storage.md). What cannot be done is one sentence."""
+    from harness import refusals
 
+    refusals.prepare_streams()
     try:
         arguments = parser().parse_args(words)
-        return arguments.run(arguments)
-    except UsageError as error:
-        print(f"runner.py: {error}", file=sys.stderr)
-        return 2
+        code = arguments.run(arguments)
+        sys.stdout.flush()  # what the system refuses of it is told here, not after the last line
+        return code
+    except refusals.UsageError as error:
+        return refused(str(error))
     except KeyboardInterrupt:  # before there was a run to keep
-        return INTERRUPTED
+        return refusals.INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        refusals.silence(sys.stdout)
+        return refusals.FINDING
+    except OSError as error:
+        return refused(refusals.sentence(error))
+
+
+def refused(sentence: str) -> int:
+    """Say why nothing goes on; the exit code."""
+    from harness.refusals import REFUSED, silence
+    from measurement.text import plain
+
+    try:
+        print(f"runner.py: {plain(sentence)}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # a full disk, also for what is still to be written
+        silence(sys.stdout)
+    return REFUSED
 
 
 if __name__ == "__main__":
-    open_standard_streams()
     stop_politely()
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:  # while modules were loaded
+        sys.exit(130)

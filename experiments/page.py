@@ -7,9 +7,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column
 from rich.table import Table as Grid
+from rich.text import Text
 
 from experiments.evidence import Evidence
 from experiments.spec import Experiment, Sweep, Table, Verdict
+from measurement import durable
 from reports import charts
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
@@ -21,9 +23,10 @@ def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folde
     for name, chart in experiment.charts(evidence, experiment.published()).items():
         if chart is not None:
             pictures.append(folder / f"{experiment.name}-{name}.svg")
-            pictures[-1].write_text(charts.svg(chart))
+            durable.replace(pictures[-1], charts.svg(chart).encode())
     page = folder / "table.md"
-    page.write_text(markdown(experiment, sweeps, evidence, [path.name for path in pictures]))
+    text = markdown(experiment, sweeps, evidence, [path.name for path in pictures])
+    durable.replace(page, text.encode("utf-8", "backslashreplace"))
     return [page, *pictures]
 
 
@@ -72,5 +75,5 @@ def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
     for claim in experiment.claims:
         for index, (side, answer) in enumerate(experiment.answers(claim, evidence).items()):
             sentence = "" if index else claim.sentence
-            answers.add_row(sentence, side, f"[{STYLES[answer.verdict]}]{answer.verdict}[/]", answer.numbers)
+            answers.add_row(sentence, side, Text(str(answer.verdict), style=STYLES[answer.verdict]), answer.numbers)
     console.print(answers)

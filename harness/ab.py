@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,13 +18,12 @@ from harness.execute import Executor
 from harness.outcomes import Context
 from harness.progress import Bar, duration
 from harness.recorder import Recorder
-from harness.sweep import UsageError
+from harness.refusals import INTERRUPTED, UsageError
 from harness.uv import SetupError
 from reports import terminal
 from reports.compare import Side
 
 BEGUN = "ab.json"
-INTERRUPTED = 130
 _LETTERS = "ab"
 OWN = "the suite's own environment"
 
@@ -46,32 +46,33 @@ def ab(arguments: argparse.Namespace) -> int:
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)
     begun = opened(arguments) if arguments.resume is not None else asked_for(arguments)
-    campaigns = [campaign_of(begun, side, arguments.timeout, console) for side in range(2)]
-    if arguments.dry_run:
-        campaigns[0].show()
-        total = duration(sum(estimates(campaigns).values()))
-        console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
-        return 0
-    for one, word in zip(campaigns, begun.words, strict=True):
-        prepare(one, word)
-    begun = begun if begun.folder else begin(begun, arguments.out)
-    console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
-    sides = [start(one, begun.run_folder(letter)) for one, letter in zip(campaigns, _LETTERS, strict=True)]
-    try:
-        measure(campaigns, sides, console)
-    except KeyboardInterrupt:
-        return stopped(begun, campaigns, sides, console)
-    for run, _ in sides:
-        run.compress_samples()
-    return tell(begun, [run for run, _ in sides], limit, console)
+    with contextlib.ExitStack() as held:
+        campaigns = [campaign_of(begun, side, arguments.timeout, console, held) for side in range(2)]
+        if arguments.dry_run:
+            campaigns[0].show()
+            total = duration(sum(estimates(campaigns).values()))
+            console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
+            return 0
+        for one, word in zip(campaigns, begun.words, strict=True):
+            prepare(one, word)
+        begun = begun if begun.folder else begin(begun, arguments.out)
+        console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
+        sides = [start(one, begun.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
+        try:
+            measure(campaigns, sides, console)
+        except KeyboardInterrupt:
+            return stopped(begun, campaigns, sides, console)
+        for run, _ in sides:
+            run.compress_samples()
+        return tell(begun, [run for run, _ in sides], limit, console)
 
 
-def campaign_of(begun: Begun, side: int, timeout: float, console: Console) -> Campaign:
+def campaign_of(begun: Begun, side: int, timeout: float, console: Console, held: contextlib.ExitStack) -> Campaign:
     """One side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
     word, folder = begun.words[side], begun.folder and begun.run_folder(_LETTERS[side])
     python = None if word is None or versions.is_version(word) else word
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
-    one = Campaign.of(Request(begun.given, resume=resumed, python=python, timeout=timeout), console)
+    one = Campaign.of(Request(begun.given, resume=resumed, python=python, timeout=timeout), console, held)
     if one.sweep.gpus:
         raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
     return one
@@ -96,10 +97,11 @@ def prepare(one: Campaign, word: str | None) -> None:
         raise UsageError(f"{word}: {error}") from None
 
 
-def start(one: Campaign, folder: Path) -> tuple[runs.Run, Context]:
-    """One side's run in its folder, with what is known beforehand, and what its records repeat."""
+def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
+    """One side's run, held by this process, with what is known beforehand, and what its records repeat."""
     one.request = replace(one.request, out=str(folder))
-    return one.begin()
+    run = one.resumed or held.enter_context(runs.Run.begin(str(folder)))
+    return run, one.begin(run)
 
 
 def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:

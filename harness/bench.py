@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 from pathlib import Path
-
-from rich.console import Console
 
 from harness import environments, modes, recordfile, runs, sweep, yardsticks
 from harness.campaign import Campaign, Request
@@ -14,26 +13,26 @@ from harness.execute import Executor
 from harness.outcomes import Context
 from harness.progress import Bar
 from harness.recorder import Recorder
+from harness.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
+from measurement.schema import MEASURED
 from reports import terminal, verdict, write
 from reports.points import Points
-
-INTERRUPTED = 130
 
 
 def bench(request: Request) -> int:
     """Measure a sweep, or go on with one; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
-    campaign = Campaign.of(request, console)
-    if request.dry_run:
-        return campaign.show()
-    if campaign.resumed is None:
-        runs.check_free(request.out)
-    campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
-    run, context = campaign.begin()
-    console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
-    if why := unfit_to_publish(run.folder, context.git_revision):
-        console.print(why, style="yellow", highlight=False, soft_wrap=True)
-    return measure(campaign, run, context)
+    with contextlib.ExitStack() as held:
+        campaign = Campaign.of(request, console, held)
+        if request.dry_run:
+            return campaign.show()
+        run = campaign.resumed or held.enter_context(runs.Run.begin(request.out))
+        campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
+        context = campaign.begin(run)
+        console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
+        if why := unfit_to_publish(run.folder, context.git_revision):
+            console.print(why, style="yellow", highlight=False, soft_wrap=True)
+        return measure(campaign, run, context)
 
 
 def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
@@ -56,19 +55,35 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
             executor.execute(campaign.plan, campaign.finished)
     except KeyboardInterrupt:
         run.write_csv()
-        done = len(run.records())
-        console.print(f"Stopped. {done} of {len(cells)} cells are kept in {run.folder}.", soft_wrap=True)
-        again = campaign.request.again or f"make bench RESUME={name_of(run)}"
-        console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
+        kept = f"{len(run.records())} of {len(cells)} cells are kept in {run.folder}."
+        console.print(f"Stopped. {kept}", highlight=False, soft_wrap=True)
+        console.print(f"Go on with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read along has seen enough
+        raise
+    except OSError as error:
+        kept = f"{len(run.records())} of {len(cells)} cells are kept in {run.folder}"
+        raise UsageError(f"{sentence(error)} {kept}; go on with: {going_on(run, campaign)}") from error
     run.compress_samples()
-    terminal.summary(run.records(), console)
-    write.answer(verdict.of(Points(run.records()), modes.words()), console)
+    records = run.records()
+    terminal.summary(records, console)
+    write.answer(verdict.of(Points(records), modes.words()), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if not campaign.request.again:
         console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
-    return 0
+    return exit_code([record["status"] for record in records])
+
+
+def going_on(run: runs.Run, campaign: Campaign) -> str:
+    """The command that goes on with a run, as it can be pasted."""
+    return campaign.request.again or f"make bench RESUME={name_of(run)}"
+
+
+def exit_code(statuses: list[str]) -> int:
+    """Whether all that can be measured was: what a framework does not support keeps nothing else from having been."""
+    measured = [status for status in statuses if status in MEASURED]
+    return DONE if measured and set(statuses) <= {*MEASURED, "unsupported"} else INCOMPLETE
 
 
 def name_of(run: runs.Run) -> str:
@@ -84,7 +99,7 @@ def next_steps(run: runs.Run) -> str:
 
 def set_up(arguments: argparse.Namespace) -> int:
     """Make the environments of the frameworks named; the exit code is 1 if one could not be made."""
-    console = Console()
+    console = terminal.PlainConsole()
     names = sweep.resolve({"framework": arguments.framework}).axes["framework"]
     device = sweep.choose(arguments.device, ("cpu", "gpu"), "device")
     failed = False

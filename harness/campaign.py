@@ -6,6 +6,7 @@ What `bench`, `explain`, `reproduce` and `selfcheck` have in common; each takes 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Iterable
@@ -16,14 +17,15 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import environments, plan, runs, sweep
+from harness import begun, environments, plan, runs, sweep
 from harness.launcher import Launcher
 from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Context, Failure
 from harness.plan import Group, Plan
 from harness.progress import duration
-from harness.sweep import Sweep, UsageError
+from harness.refusals import UsageError
+from harness.sweep import Sweep
 from measurement import machine
 from measurement.profiles import Profile
 
@@ -66,17 +68,22 @@ class Campaign:
     interpreters: dict[tuple[str, str], Path | Failure] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, request: Request, console: Console) -> Campaign:
-        """Resolve and plan what is asked for, or what a run lacks. Raises UsageError."""
-        if request.timeout <= 0:
-            raise UsageError(f"TIMEOUT is a number of seconds above 0, not {request.timeout:g}.")
+    def of(cls, request: Request, console: Console, held: contextlib.ExitStack | None = None) -> Campaign:
+        """Resolve and plan what is asked for, or what a run lacks, which is `held` from then on. Raises UsageError."""
+        sweep.check_timeout(request.timeout)
         resumed = runs.Run.open(request.resume) if request.resume is not None else None
+        if resumed and held and not request.dry_run:
+            held.enter_context(resumed.held())
         given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
         resolved = sweep.resolve(given)
         if resolved.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
             given = given | {"threads": resolved.axes["threads"]}
+        for remark in resumed.judged() if resumed else ():
+            console.print(remark, style="yellow", highlight=False, soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()
         campaign = cls(request, console, given, resolved, plan.plan(resolved, finished), python, resumed, finished)
+        if resumed:
+            check_cells(resumed, campaign.plan)
         if resolved.unseen_seq is not None and campaign.groups and not campaign.unseen:
             raise UsageError(f"UNSEEN_SEQ means nothing to {', '.join(resolved.axes['workload'])}.")
         return campaign
@@ -146,37 +153,54 @@ class Campaign:
             **known,
         )
 
-    def begin(self) -> tuple[runs.Run, Context]:
-        """The run's folder, with what is known beforehand written into it, and what every record repeats."""
-        run = self.resumed or runs.Run.create(self.request.out)
+    def begin(self, run: runs.Run) -> Context:
+        """Write what is known beforehand into the run's folder; what every record repeats is returned."""
         facts = machine.facts()
         variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
-            begun = {"given": self.given, "command": sys.argv, "started_at": runs.utc_now(), "cells": cells}
-            run.write(runs.PLAN, begun)
+            asked = {"given": self.given, "python": self.python, "command": sys.argv}
+            run.begin_with({**asked, "started_at": runs.utc_now(), "cells": cells})
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         revision = runs.git_revision()
-        return run, self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)
+        return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)
 
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
     """The flags and the interpreter that a resumed run was begun with. Raises UsageError if any was changed."""
-    given = run.read(runs.PLAN)["given"]
+    given = run.plan["given"]
     begun_as = sweep.resolve(given)
     changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
-    return given, hold_to(run.read("machine.json"), changed, run.id, request.python)
+    # Runs of before have the interpreter in machine.json.
+    content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
+    return given, hold_to(content, changed, run.id, request.python)
 
 
-def hold_to(begun: dict, changed: list[str], name: str, python: str | None) -> str | None:
-    """The interpreter of what was begun. Raises UsageError where flags, or PYTHON, ask for something else."""
-    before = begun.get("python", python)
+def hold_to(content: dict, changed: list[str], name: str, python: str | None) -> str | None:
+    """The interpreter of what was begun. Raises UsageError where flags, or PYTHON, ask for something else.
+
+    A folder from elsewhere names no program to run: its interpreter has to be given again.
+    """
+    before = content.get("python", python)
     if python not in (None, before):
         changed = [*changed, "python"]
     if changed:
         words = ", ".join(flag.upper().replace("-", "_") for flag in changed)
         raise UsageError(f"{name} was begun with other values: leave out {words}, or begin another run.")
+    if before is not None and python is None and not begun.is_ours(content):
+        word = sweep.make_word("PYTHON", str(before))
+        raise UsageError(f"{name} was not begun in this checkout and names a program to run; if you trust it: {word}.")
     return before
+
+
+def check_cells(run: runs.Run, planned: Plan) -> None:
+    """Raise UsageError where a run's flags mean other cells here and now than when it was begun."""
+    then, now = set(run.plan.get("cells", [])), {cell.id for cell in planned.cells}
+    if then and then != now:
+        raise UsageError(
+            f"{run.id} was begun with other cells than its flags mean here ({min(then ^ now)}, for one): by another "
+            "version of the suite, or on a machine with other CPUs or GPUs; begin another run."
+        )
 
 
 def asked_for(arguments: argparse.Namespace) -> dict:

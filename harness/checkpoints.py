@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import safetensors
 
+from harness.refusals import UsageError, read_text
+
 _INDEX = "model.safetensors.index.json"
 _TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
 
 
-class CheckpointError(Exception):
+class CheckpointError(UsageError):
     """The checkpoint cannot be used; the message is one clear sentence."""
 
 
@@ -55,9 +57,11 @@ def open_checkpoint(source: str) -> Checkpoint:
         if path.is_absolute() or source.startswith((".", "~")):
             raise CheckpointError(f"There is no checkpoint at {source}.")
         path = _download(source)
-    files = (path,) if path.is_file() else _files(path)
+    files = _files(path) if path.is_dir() else (path,)
     digest = hashlib.sha256()
     for file in files:
+        if file.exists() and not file.is_file():  # which may never end
+            raise CheckpointError(f"The checkpoint {file} cannot be read: it is a device, a pipe or a folder.")
         try:
             with open(file, "rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
@@ -69,10 +73,14 @@ def open_checkpoint(source: str) -> Checkpoint:
 def _files(folder: Path) -> tuple[Path, ...]:
     index = folder / _INDEX
     if index.exists():
+        text = read_text(index, "The index")
         try:
-            shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            shards = sorted(set(json.loads(text)["weight_map"].values()))
+            outside = [shard for shard in shards if Path(shard).name != shard]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CheckpointError(f"The index {index} cannot be read; it should map tensors to files.") from None
+        if outside:
+            raise CheckpointError(f"The index {index} names {outside[0]!r}, which is no file beside it.")
         return tuple(folder / shard for shard in shards)
     files = tuple(sorted(folder.glob("*.safetensors")))
     if not files:

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from harness import changes, pairs, report, runs
-from harness.sweep import UsageError
+from harness.refusals import FINDING, INCOMPLETE, UsageError
+from measurement import durable
 from reports import compare as comparing
 from reports import select, terminal
 
-UNDECIDED = 3  # the exit code where nothing could be said of any cell
 COLOURS = {
     comparing.SLOWER: "red",
     comparing.FASTER: "green",
@@ -71,7 +71,7 @@ def told(comparison: comparing.Comparison, path: str | Path, console: Console) -
     """Print a comparison and write it; returns the exit code. Raises UsageError where it cannot be written."""
     show(comparison, console)
     try:
-        Path(path).write_text(comparing.page(comparison), encoding="utf-8")
+        durable.replace(Path(path), comparing.page(comparison).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     console.print(f"Written: {path}", highlight=False, soft_wrap=True)
@@ -81,8 +81,8 @@ def told(comparison: comparing.Comparison, path: str | Path, console: Console) -
 def code(comparison: comparing.Comparison) -> int:
     """The exit code: 1 where something became slower or broke, 3 where nothing could be decided, else 0."""
     if comparison.over:
-        return 1
-    return 0 if comparison.decided else UNDECIDED
+        return FINDING
+    return 0 if comparison.decided else INCOMPLETE
 
 
 def share(text: str) -> float:

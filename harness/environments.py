@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import offline
-from harness.uv import ROOT, VENVS, SetupError, environment, exclusive, run, uv
+from harness.uv import ROOT, VENVS, SetupError, environment, exclusive, run, use, uv
 
 __all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "runner", "runner_recipe"]
 
@@ -111,6 +111,8 @@ def ensure(framework: str, device: str, *, python: str | None = None, report=pri
     `python` names an interpreter to use instead, which is only checked. Raises SetupError. Safe to call from several
     processes at once.
     """
+    if Path(sys.prefix).resolve() == (VENVS / "runner").resolve():
+        use(VENVS / "runner", report)  # this process runs in it, and may import more
     if python is not None:
         return _users_interpreter(python)
     wanted = recipe(framework, device)
@@ -156,23 +158,27 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report=p
 
 
 def _environment(recipe: Recipe, report) -> Path:
-    """Make an environment unless its stamp says that this was done; returns its interpreter."""
+    """Make an environment unless its stamp says that this was done; returns its interpreter.
+
+    No other process changes the environment before this one ends: all launches of a run have the same packages.
+    """
     home, wanted = recipe.home, recipe.wanted
     interpreter, stamp = home / "bin" / "python", home / ".stamp"
 
     def ready() -> bool:
         return interpreter.exists() and stamp.is_file() and stamp.read_text() == wanted
 
-    if ready():
-        return interpreter
-    with exclusive(home, report):
-        if ready():  # made by another process meanwhile
+    while True:
+        if home.exists():
+            use(home, report)
+        if ready():
             return interpreter
-        started = time.monotonic()
-        _install(recipe, interpreter, report)
-        stamp.write_text(wanted)
-        report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
-    return interpreter
+        with exclusive(home, report):
+            if not ready():  # else made by another process meanwhile
+                started = time.monotonic()
+                _install(recipe, interpreter, report)
+                stamp.write_text(wanted)
+                report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
 
 
 def _install(recipe: Recipe, interpreter: Path, report) -> None:

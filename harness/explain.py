@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -12,20 +13,20 @@ from rich.console import Console
 
 import frameworks
 import workloads
-from harness import plan, recordfile, runs
+from harness import begun, plan, recordfile, runs
 from harness.campaign import Campaign, Request
 from harness.costs import cost_of
 from harness.launcher import Launcher
 from harness.outcomes import Failure
 from harness.plan import Bundle
+from harness.refusals import DONE, INCOMPLETE, INTERRUPTED
 from launchers import local
-from measurement import kernels, protocol
+from measurement import durable, kernels, protocol
 from measurement.cells import Cell
 from measurement.protocol import DUMPS, EXPLAIN, Explained, Failed, ProtocolError
 from reports import causes, explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
-INTERRUPTED = 130
 
 
 def explain(request: Request) -> int:
@@ -37,11 +38,16 @@ def explain(request: Request) -> int:
     campaign = Campaign.of(replace(request, flags=flags, resume=None), console)  # what is profiled already, `take` sees
     if request.dry_run:
         return campaign.show()
-    folder = folder_for(request)
+    with contextlib.ExitStack() as held:
+        return carry_out(campaign, run_for(request, held), console)
+
+
+def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
+    """Prepare and profile; the exit code."""
     campaign.prepare()
-    run = runs.Run(folder)
-    (folder / "launches").mkdir(parents=True, exist_ok=True)
-    run.write(FILE, {"given": request.flags, "command": sys.argv, "started_at": runs.utc_now()})
+    folder, request = run.folder, campaign.request
+    asked = {"given": request.flags, "python": request.python, "command": sys.argv, "started_at": runs.utc_now()}
+    begun.write(folder / FILE, {**asked, "number": runs.next_number(folder)})
     launcher = campaign.launcher(run)
     try:
         take(campaign.plan, launcher, console)
@@ -51,13 +57,15 @@ def explain(request: Request) -> int:
             campaign.make(group for bundle in controls.bundles for group in bundle.groups)
         take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
-        console.print(f"Stopped. What is profiled is kept in {folder}.", soft_wrap=True)
+        console.print(f"Stopped. What is profiled is kept in {folder}.", highlight=False, soft_wrap=True)
         return INTERRUPTED
     entries = entries_in(folder)
     explanation.show(entries, console)
-    (folder / "explanation.md").write_text(explanation.markdown(entries))
+    durable.replace(folder / "explanation.md", explanation.markdown(entries).encode("utf-8", "backslashreplace"))
     console.print(f"Written: {folder / 'explanation.md'}", highlight=False, soft_wrap=True)
-    return 0
+    ended = [entry["status"] for entry in entries if not entry.get("control")]
+    done = "explained" in ended and set(ended) <= {"explained", "unsupported"}
+    return DONE if done else INCOMPLETE
 
 
 def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool = False) -> None:
@@ -102,14 +110,13 @@ def varied(identity: dict, mode: str) -> Cell | None:
     return Cell.from_json(own | {"parameters": parameters, "mode": mode})
 
 
-def folder_for(request: Request) -> Path:
-    """Where the profiles go: OUT, or a new folder. Raises UsageError for one that holds a run already."""
-    if request.out is None:
-        return runs.new_folder(runs.RUNS)
-    folder = Path(request.out).absolute()
-    if not request.resume:
-        runs.check_free(request.out)
-    return folder
+def run_for(request: Request, held: contextlib.ExitStack) -> runs.Run:
+    """Where the profiles go, held: OUT, or a new folder. Raises UsageError for one that holds a run already."""
+    if not request.resume or request.out is None:
+        return held.enter_context(runs.Run.begin(request.out))
+    run = runs.Run(Path(request.out).absolute())
+    held.enter_context(run.held())
+    return run
 
 
 def entries_in(folder: Path) -> list[dict]:

@@ -2,10 +2,14 @@
 
 Every worker reads the same files, so every framework gets the same numbers whatever its NumPy. `ensure` is called by
 the parent and only starts processes; run as `python -m harness.materials`, this module does the work.
+
+What is kept lies beside its digest. A run reads it through and compares once, before anything is measured, and makes
+anew what does not fit; before each launch it then looks whether a file was written to since, which costs no reading.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -13,21 +17,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from harness import locks
+from harness.refusals import UsageError, sentence
+from measurement import durable
 
 if TYPE_CHECKING:
     from harness.plan import Group
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "materials"
+LOCK = ".lock"
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
 ORACLE_FLOPS = 2e12
 
 
-class MaterialsError(Exception):
+class MaterialsError(UsageError):
     """The weights cannot be had; the message is one clear sentence."""
 
 
@@ -40,15 +49,19 @@ class Materials:
     reference: Path | None
     weights_name: str
 
+    @property
+    def kept(self) -> list[Path]:
+        """What lies in the cache."""
+        return [path for path in (self.weights, self.inputs, self.reference) if path]
 
-def ensure(workload: str, pass_name: str, parameters: dict, dtype: str, source: str | None, seed: int) -> Materials:
-    """The materials of one workload at these parameters, made where they are not in the cache yet.
 
-    The reference is float64, on weights and inputs as `dtype` holds them. `source` is a checkpoint (folder or hub
-    name), or None for seeded weights. Raises MaterialsError.
+def ensure(request: dict, seals: dict[str, str]) -> Materials:
+    """The materials of a request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
+
+    The reference is float64, on weights and inputs as the storage dtype holds them. `seals` are those of files that
+    this run has compared with their digests; others are added. Raises MaterialsError.
     """
-    request = {"workload": workload, "pass": pass_name, "parameters": parameters, "source": source, "seed": seed}
-    request["storage"] = storage(dtype, pass_name)
+    workload, request = request["workload"], {**request, "seals": seals}
     done = subprocess.run(
         [sys.executable, "-m", "harness.materials"],
         input=json.dumps(request), capture_output=True, text=True, cwd=ROOT,
@@ -61,6 +74,7 @@ def ensure(workload: str, pass_name: str, parameters: dict, dtype: str, source: 
     if done.returncode:
         raise MaterialsError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no weights were made")
     made = json.loads(done.stdout.splitlines()[-1])
+    seals |= made["seals"]
     return Materials(
         weights=Path(made["weights"]),
         inputs=Path(made["inputs"]),
@@ -74,7 +88,8 @@ class Store:
 
     def __init__(self, source: str | None, seed: int):
         self._source, self._seed = source, seed
-        self._made: dict[tuple, Materials] = {}
+        self._made: dict[tuple, tuple[dict, Materials]] = {}
+        self._seals: dict[str, str] = {}  # by path, of what was compared with its digest
 
     def prepare(self, groups: Iterable[Group], report: Callable[[str], None], seeded: bool = False) -> None:
         """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError."""
@@ -82,12 +97,18 @@ class Store:
         for number, (key, group) in enumerate(wanted.items(), start=1):
             workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
-            source = None if seeded else self._source
-            dtype = group.cells[0].dtype
-            self._made[key] = ensure(workload, pass_name, group.parameters, dtype, source, self._seed)
+            request = {"workload": workload, "pass": pass_name, "parameters": group.parameters, "seed": self._seed}
+            request["source"] = None if seeded else self._source
+            request["storage"] = storage(group.cells[0].dtype, pass_name)
+            self._made[key] = request, ensure(request, self._seals)
 
     def __call__(self, group: Group) -> Materials:
-        return self._made[self._key(group)]
+        """The materials of a group that was prepared for; what was changed or removed since is made anew."""
+        request, made = self._made[self._key(group)]
+        if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
+            made = ensure(request, self._seals)
+            self._made[self._key(group)] = request, made
+        return made
 
     @staticmethod
     def _key(group: Group) -> tuple:
@@ -122,23 +143,26 @@ def _make(request: dict) -> dict:
     name, load = _weights_source(workload, wanted, request["source"], request["seed"])
     tensors = sorted(workload.weight_shapes(wanted))  # passes share their weights unless one has more of them
     weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, tensors, wanted, name)}"
-    if not weights.exists():
+    cache = Cache(request["seals"])
+    if not cache.holds(weights):
         with _temporary() as folder:
+            made = folder / weights.name
+            made.mkdir()
             for tensor, value in load().items():
-                np.save(folder / f"{tensor}.npy", value)
-            _publish(folder, weights)
+                np.save(made / f"{tensor}.npy", value)
+            cache.publish(made)
 
     oracle = workload.oracle_parameters(parameters)
     key = _digest(_code_digest(), workload.name, request["pass"], oracle, request["seed"])
     inputs = CACHE / f"{workload.name}-inputs-{key}.npz"
     sets = [workload.inputs(parameters, request["seed"] + 1 + index) for index in range(workload.input_sets)]
-    _save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
+    cache.save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
     held = request["storage"]
     reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
     if workload.cost(parameters, "fp32").flops * workload.parity_calls > ORACLE_FLOPS:
         reference = None
-    elif not reference.exists():
+    elif not cache.holds(reference):
         loaded = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
         calls = [
             {name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]
@@ -147,8 +171,14 @@ def _make(request: dict) -> dict:
         for index, values in enumerate(workload.references(parameters, loaded, calls)):
             values = without_padding(values, calls[index].get(workload.padding))
             outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
-        _save(reference, outputs)
-    return {"weights": weights, "inputs": inputs, "reference": reference, "weights_name": name}
+        cache.save(reference, outputs)
+    return {
+        "weights": weights,
+        "inputs": inputs,
+        "reference": reference,
+        "weights_name": name,
+        "seals": cache.seals,
+    }
 
 
 def _weights_source(workload, parameters: dict, source: str | None, seed: int):
@@ -161,44 +191,73 @@ def _weights_source(workload, parameters: dict, source: str | None, seed: int):
     return checkpoint.name, lambda: workload.from_checkpoint(checkpoint.tensors, parameters, seed)
 
 
-class _temporary:
-    """A folder beside the cache's entries that is gone afterwards unless it was published."""
-
-    def __enter__(self) -> Path:
-        CACHE.mkdir(parents=True, exist_ok=True)
-        self.folder = Path(tempfile.mkdtemp(dir=CACHE, prefix=".new-"))
-        return self.folder
-
-    def __exit__(self, *_) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _publish(made: Path, target: Path) -> None:
-    """Move into place at once; a concurrent run that was first has made the same."""
-    try:
-        os.rename(made, target)
-    except OSError:
-        if not target.exists():
-            raise
+@contextlib.contextmanager
+def _temporary() -> Iterator[Path]:
+    """A folder beside the cache's entries, gone afterwards; held, so that what a killed process left can be told."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        with locks.exclusive(CACHE / LOCK):
+            for left in filter(locks.is_free, CACHE.glob(".new-*")):
+                shutil.rmtree(left, ignore_errors=True)
+            folder = Path(tempfile.mkdtemp(dir=CACHE, prefix=".new-"))
+            held.enter_context(locks.hold_folder(folder))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _save(path: Path, arrays: dict) -> None:
-    import numpy as np
+class Cache:
+    """Entries with their digests. `seals` are by path those of entries that were compared with theirs."""
 
-    if path.exists():
-        return
-    with _temporary() as folder:
-        np.savez(folder / "arrays.npz", **arrays)
-        _publish(folder / "arrays.npz", path)
+    def __init__(self, seals: dict[str, str]):
+        self.seals = dict(seals)
+
+    def holds(self, entry: Path) -> bool:
+        """Whether there is an entry that is what was written; read through once a run, and again once changed."""
+        now = durable.seal(entry)
+        if now is None or self.seals.get(str(entry)) == now:
+            return now is not None
+        if durable.fits(entry):
+            self.seals[str(entry)] = now
+            return True
+        return False
+
+    def publish(self, made: Path) -> None:
+        """Move a finished entry, with its digest, to its place, at once; one that a concurrent run made stays."""
+        entry = CACHE / made.name
+        digest = durable.beside(made)
+        digest.write_text(durable.told(made))
+        durable.sync(made)
+        durable.sync(digest)
+        with locks.exclusive(CACHE / LOCK):
+            if not self.holds(entry):
+                if entry.is_dir():
+                    os.rename(entry, made.parent / "damaged")
+                if made.is_file():
+                    os.replace(digest, durable.beside(entry))
+                os.rename(made, entry)
+                self.seals[str(entry)] = durable.seal(entry)
+
+    def save(self, entry: Path, arrays: dict) -> None:
+        """Make an entry of arrays, unless there is one."""
+        import numpy as np
+
+        if self.holds(entry):
+            return
+        with _temporary() as folder:
+            np.savez(folder / entry.name, **arrays)
+            self.publish(folder / entry.name)
 
 
 def main() -> int:
-    from harness.checkpoints import CheckpointError
-
     try:
         made = _make(json.loads(sys.stdin.read()))
-    except CheckpointError as error:
+    except UsageError as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"Weights and reference outputs cannot be kept. {sentence(error)}", file=sys.stderr)
         return 1
     print(json.dumps(made, default=str))
     return 0

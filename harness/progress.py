@@ -16,6 +16,7 @@ import frameworks
 from harness.labels import Labels, shortened
 from harness.plan import Bundle
 from measurement.cells import Cell
+from measurement.text import plain
 from reports import marks
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
@@ -92,7 +93,7 @@ class Bar:
         seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
         launch = f" · process {self._launch + 1}" if self._launch else ""
         doing = f"{doing}{seconds}{launch}"
-        names = Text(names)
+        names = Text(plain(names))
         names.truncate(max(room - cell_len(doing) - 3, 0), overflow="ellipsis")
         return " · ".join(filter(None, (names.plain, doing)))[: max(room, 0)]
 

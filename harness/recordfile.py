@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
-import os
+import math
+import re
 import sys
-import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from measurement import schema
+from measurement import durable, schema
 
 SCHEMA_SUFFIX = ".schema.json"
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -21,9 +22,13 @@ RESULTS = Path(__file__).resolve().parent.parent / "results"
 PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
 # Without these a row says nothing of what was measured.
 _ESSENTIAL = ("framework", "mode", "workload", "status")
-_ALWAYS = ("schema_version", "status")
+_ALWAYS = ("schema_version", "status", "cell")
 # What columns of a later version mean for the records of an earlier one: there was nothing else then.
 _BEFORE = {1: {"shapes": "static"}}
+# What a spreadsheet would take for a formula (OWASP, "CSV Injection"): an apostrophe before it says that it is text. A
+# text that begins with apostrophes and then one of these gets one as well, so that reading takes the same away again.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_TYPES = {"str": {str}, "int": {int}, "float": {float, int}, "bool": {bool}}
 _WORDS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -72,7 +77,7 @@ def json_object(line: bytes) -> dict | None:
     """The JSON object of a line; None where it holds none, or a torn one."""
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
 
@@ -109,7 +114,7 @@ def line_count(path: Path) -> int:
 def _check(found: Loaded, path: Path) -> None:
     """Raise Unreadable where this suite cannot know what the records mean."""
     for version in found.columns["schema_version"]:
-        if not isinstance(version, int) or version < 1:
+        if type(version) is not int or version < 1:
             raise Unreadable(f"{path} holds a row without a schema_version: these are no records of this suite.")
         if version > schema.SCHEMA_VERSION:
             raise Unreadable(
@@ -119,6 +124,8 @@ def _check(found: Loaded, path: Path) -> None:
     for status in found.columns["status"]:
         if status not in schema.STATUSES:
             raise Unreadable(f"{path} holds the status {status!r}, which no version of the suite writes.")
+    if path.suffix != ".csv" and None in found.columns["cell"]:
+        raise Unreadable(f"{path} holds a line without 'cell', which every record has; remove that line.")
 
 
 def _name(path: Path) -> str:
@@ -126,14 +133,27 @@ def _name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
+def _check_kinds(found: Loaded, path: Path) -> None:
+    """Raise Unreadable where a value of a JSONL file is not of its column's kind."""
+    kinds = {column.name: column.kind for column in schema.COLUMNS}
+    for name, column in found.columns.items():
+        fitting = set(map(type, column)) <= _TYPES[kinds[name]] | {type(None)}
+        if fitting and (kinds[name] != "float" or all(map(math.isfinite, filter(None, column)))):
+            continue
+        fits = _TYPES[kinds[name]] | {type(None)}
+        wrong = next(v for v in column if type(v) not in fits or (type(v) is float and not math.isfinite(v)))
+        raise Unreadable(f"{path} holds {wrong!r:.60} as {name}, which is no {kinds[name]}; remove that line.")
+
+
 def _from_jsonl(found: Loaded, path: Path) -> None:
     torn: list[int] = []
     for row in json_lines(path, torn):
-        missing = [name for name in _ESSENTIAL if name not in row]
+        missing = [name for name in _ESSENTIAL if row.get(name) is None]
         if missing:
             raise Unreadable(f"{path} holds a line without {missing[0]!r}: these are no records of this suite.")
         for name, column in found.columns.items():
             column.append(row.get(name))
+    _check_kinds(found, path)
     if torn:
         lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
         found.remarks.append(
@@ -190,7 +210,7 @@ def _opened(path: Path) -> Iterator[tuple]:
 class _Values(dict):
     """The value of each text of a column, made once: most columns say the same again and again."""
 
-    def __init__(self, kind: str, separator: str):
+    def __init__(self, kind: str, separator: str = ","):
         super().__init__({"": None})
         self._how = kind, separator
 
@@ -201,9 +221,6 @@ class _Values(dict):
 
 def _values(texts: list[str], kind: str, separator: str) -> list:
     """The values of a column's texts."""
-    if kind == "str":
-        same: dict[str, str | None] = {"": None}
-        return list(map(same.setdefault, texts, texts))
     if kind != "float":
         return list(map(_Values(kind, separator).__getitem__, texts))
     if separator == ";":
@@ -227,7 +244,7 @@ def _misfit(path: Path, known: dict[int, tuple[str, str]]) -> str:
 
 def _value(text: str, kind: str, separator: str):
     if kind == "str":
-        return text
+        return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
     if kind == "bool":
         return _WORDS[text.strip().lower()]
     if separator == ";":  # a spreadsheet that separates by semicolons writes a decimal comma
@@ -245,16 +262,14 @@ def _value(text: str, kind: str, separator: str):
 
 def write_csv(records: Iterable[dict], path: Path) -> None:
     """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, schema.NAMES)
+    writer.writeheader()
+    writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
     # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
-    how = dict(mode="w", encoding="utf-8", errors="backslashreplace", newline="")
-    with tempfile.NamedTemporaryFile(**how, dir=path.parent, suffix=".csv", delete=False) as file:
-        writer = csv.DictWriter(file, schema.NAMES)
-        writer.writeheader()
-        writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+    durable.replace(path, table.getvalue().encode("utf-8", "backslashreplace"))
     if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
-        beside.write_text(schema.table_schema_text(), encoding="utf-8")
+        durable.replace(beside, schema.table_schema_text().encode())
 
 
 def schema_path(table: Path) -> Path:
@@ -271,4 +286,6 @@ def is_published(path: Path) -> bool:
 def _cell_text(value) -> str:
     if value is None:
         return ""
+    if isinstance(value, str):
+        return f"'{value}" if _FORMULA.match(value) else value
     return str(value).lower() if isinstance(value, bool) else str(value)

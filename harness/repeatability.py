@@ -20,9 +20,10 @@ from harness.execute import Executor
 from harness.progress import Bar
 from harness.recorder import Recorder
 from harness.sweep import UsageError
-from measurement import machine
+from measurement import durable, machine
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
+from reports import terminal
 
 OVERLAP = 0.9  # of two runs' intervals are to overlap
 ONLY_TOLD = ("quick",)  # too short for a promise
@@ -96,7 +97,7 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
 
 def repeat(arguments) -> int:
     """Run the check and print what it found; the exit code is 1 where runs disagree."""
-    console = Console()
+    console = terminal.PlainConsole()
     if arguments.repeats < 2:
         raise UsageError("To compare whole runs takes two at least: REPEATS=20, or leave out WORKLOAD.")
     names = ("framework", "workload", "impl", "mode", "seq", "device", "threads", "budget")
@@ -118,7 +119,7 @@ def repeat(arguments) -> int:
     if arguments.out:
         told = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
         told |= {"agreement": [asdict(one) for one in found], "runs": kept}
-        Path(arguments.out).write_text(json.dumps(told, indent=1) + "\n")
+        durable.replace(Path(arguments.out), (json.dumps(told, indent=1) + "\n").encode())
     return int(not found or any(map(_disagree, found)))
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from harness import modes, recordfile, runs, sweep
+from harness import begun, belonging, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import explanation, published, select, terminal
@@ -125,8 +125,8 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
 
     `only` are the columns to keep of the records.
     """
-    names = [name for word in words for name in word.split(",") if name] or ["newest"]
-    found: Source | None = None
+    parts = ([word] if Path(word).exists() else word.split(",") for word in words)  # a name may hold a comma
+    names, found = [name for part in parts for name in part if name] or ["newest"], None
     for name in dict.fromkeys(names):
         for place in (below := places(name)):
             found = found or Source(place if place.is_dir() else place.parent)
@@ -140,7 +140,7 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
 def places(name: str) -> list[Path]:
     """The folders or the file that a name stands for. Raises UsageError."""
     if name == "newest":
-        folders = [path for path in sorted(runs.RUNS.glob("*")) if path.is_dir() and within(path)]
+        folders = begun.in_order(path for path in runs.RUNS.glob("*") if path.is_dir() and within(path))
         if not folders:
             raise UsageError(f"There is no run under {runs.RUNS.relative_to(runs.ROOT)} yet; `make bench` makes one.")
         measured = [path for path in folders if any((p / n).exists() for p in within(path) for n in (RECORDS, TABLE))]
@@ -170,7 +170,7 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     names: dict[str, None] = {}
     for path in files:
         try:
-            loaded = _load(path, only) if place.is_dir() else recordfile.load(path, only)
+            loaded = belonging.of_run(_load(path, only), place) if place.is_dir() else recordfile.load(path, only)
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
         except OSError as error:

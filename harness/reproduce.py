@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,11 @@ from rich.table import Table as Grid
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.spec import Experiment, Sweep
+from harness import begun as files
 from harness import bench, campaign, explain, plan, recordfile, runs, sweep
 from harness.campaign import Request
 from harness.progress import duration
-from harness.sweep import UsageError
+from harness.refusals import INTERRUPTED, UsageError
 from reports import explanation, terminal
 
 FILE = runs.REPRODUCTION
@@ -37,16 +38,18 @@ def reproduce(arguments: argparse.Namespace) -> int:
         raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
     experiment = experiments.get(sweep.choose(asked["table"], experiments.names(), "table"))
     chosen = chosen_sweeps(experiment, asked)
+    codes: list[int] = []
     if arguments.from_run is None:
         check(chosen)
         folder = folder or new_folder(arguments, asked)
-        for part in chosen:
-            code = measure(part, folder, python, arguments, console)
-            if code:
-                return code
+        with contextlib.nullcontext() if folder is None else runs.Run(folder).held():
+            for part in chosen:
+                codes.append(measure(part, folder, python, arguments, console))
+                if codes[-1] == INTERRUPTED:
+                    return INTERRUPTED
     if not arguments.dry_run:
         report(experiment, chosen, folder, console)
-    return 0
+    return max(codes, default=0)
 
 
 def show_all(console: Console) -> int:
@@ -96,7 +99,7 @@ def given_by(arguments: argparse.Namespace) -> dict:
 
 def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
     """What an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
-    begun = json.loads((folder / FILE).read_text())
+    begun = files.read(folder / FILE)
     words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
     known = {**begun["flags"], "table": begun["table"], "device": begun["device"]}
     changed = [name for name, value in words.items() if value is not None and value != known.get(name)]
@@ -139,14 +142,15 @@ def new_folder(arguments: argparse.Namespace, asked: dict) -> Path | None:
     runs.check_free(arguments.out)
     folder = Path(arguments.out) if arguments.out else runs.new_folder(runs.RUNS)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_text(json.dumps(asked | {"started_at": runs.utc_now()}, indent=2) + "\n")
+    number = runs.next_number(folder.resolve())
+    files.write(folder / FILE, asked | {"started_at": runs.utc_now(), "number": number})
     return folder.resolve()
 
 
 def open_folder(name: str) -> Path:
     """The folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
     if name in ("", "newest"):
-        found = sorted(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
+        found = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
         if not found:
             raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
         return found[-1]
@@ -161,7 +165,7 @@ def measure(
 ) -> int:
     """Run one sweep with bench's own command, or go on with it; the exit code."""
     out = folder / part.name if folder else None
-    console.print(f"[bold]{part.name}[/bold]: {part.path.relative_to(runs.ROOT)}", highlight=False)
+    console.print(f"{part.name}: {part.path.relative_to(runs.ROOT)}", style="bold", highlight=False)
     if part.about.get("scaled_down"):
         console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
     exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))
@@ -172,7 +176,7 @@ def measure(
         python=python,
         timeout=arguments.timeout,
         dry_run=arguments.dry_run,
-        again=f"make reproduce RESUME={folder}",
+        again=f"make reproduce {sweep.make_word('RESUME', str(folder))}",
     )
     return (explain.explain if part.profiles else bench.bench)(request)
 
@@ -191,7 +195,8 @@ def report(experiment: Experiment, chosen: list[Sweep], folder: Path, console: C
 
     evidence = evidence_in(chosen, folder)
     if not evidence.device_kinds:
-        raise UsageError(f"{folder} holds no records of {experiment.name} yet; RESUME={folder} goes on with it.")
+        word = sweep.make_word("RESUME", str(folder))
+        raise UsageError(f"{folder} holds no records of {experiment.name} yet; {word} goes on with it.")
     written = page.write(experiment, chosen, evidence, folder)
     page.show(experiment, evidence, console)
     for path in written:

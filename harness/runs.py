@@ -9,13 +9,15 @@ import itertools
 import json
 import os
 import subprocess
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
-from harness import recordfile, rooflines
-from harness.sweep import UsageError
-from measurement import schema
+from harness import begun, belonging, locks, recordfile, rooflines
+from harness.begun import EXPLANATION, PLAN, REPRODUCTION
+from harness.refusals import UsageError, naming, read_text
+from harness.sweep import make_word
+from measurement import durable, schema
 from measurement.cells import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,9 +25,8 @@ RUNS = ROOT / "results" / "runs"
 VERSIONS = "versions.json"  # every package installed beside each framework
 SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
 EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
-# What `bench`, `reproduce` and `explain` write first of all.
-PLAN, REPRODUCTION, EXPLANATION = "plan.json", "reproduction.json", "explanation.json"
-_BEGUN = (PLAN, REPRODUCTION, "records.jsonl")
+LOCK = "launches/lock"
+_BEGUN = (PLAN, REPRODUCTION, EXPLANATION, "records.jsonl")
 
 
 class Run:
@@ -49,17 +50,50 @@ class Run:
         try:
             folder = folder if out else new_folder(folder)
             (folder / "launches").mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                pass
         except OSError as error:
             raise UsageError(f"OUT={folder} cannot be written: {error.strerror}.") from None
         return cls(folder.resolve())
 
     @classmethod
+    @contextlib.contextmanager
+    def begin(cls, out: str | None) -> Iterator[Run]:
+        """A new run, held until it is done. What was made of it goes again where it ends before it has a plan."""
+        existing = out is not None and Path(out).exists()
+        run = cls.create(out)
+        with run.held():
+            try:
+                check_free(out)  # another process may have had it and be done
+                yield run
+            finally:
+                if not any((run.folder / name).exists() for name in _BEGUN):
+                    run._remove(existing)
+
+    def _remove(self, existing: bool) -> None:
+        """Remove a folder that nothing was written into, unless it was there before."""
+        with contextlib.suppress(OSError):
+            (self.folder / LOCK).unlink()
+            (self.folder / "launches").rmdir()
+            if not existing:
+                self.folder.rmdir()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the only process that adds to this run, until it ends. Raises UsageError where another one does."""
+        with contextlib.ExitStack() as stack:
+            try:
+                (self.folder / "launches").mkdir(exist_ok=True)
+                stack.enter_context(locks.alone(self.folder / LOCK))
+            except locks.Busy as holder:
+                raise UsageError(f"{self.folder} is being measured by {holder}; wait for it, or stop it.") from None
+            except OSError as error:
+                raise UsageError(f"{self.folder} cannot be written: {error.strerror}.") from None
+            yield
+
+    @classmethod
     def open(cls, folder: str | None) -> Run:
         """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
         if folder in (None, "", "newest"):
-            found = sorted(path.parent for path in RUNS.glob(f"*/{PLAN}"))
+            found = begun.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
             if not found:
                 raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
             return cls(found[-1])
@@ -74,9 +108,26 @@ class Run:
         _replace(self.folder / name, json.dumps(content, indent=2, default=str) + "\n")
 
     def read(self, name: str) -> dict:
-        """Read a JSON file of the run; an empty dictionary where it is missing."""
+        """Read a JSON file of the run; an empty dictionary where it is missing. Raises UsageError for a torn one."""
         path = self.folder / name
-        return json.loads(path.read_text()) if path.exists() else {}
+        if not path.exists():
+            return {}
+        try:
+            content = json.loads(read_text(path, "The file"))
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise UsageError(f"{path} is torn or was changed: it is no JSON object; remove it, then go on.")
+        return content
+
+    def begin_with(self, content: dict) -> None:
+        """Write the plan, once and before anything else is measured or made."""
+        begun.write(self.folder / PLAN, {**content, "number": next_number(self.folder)})
+
+    @cached_property
+    def plan(self) -> dict:
+        """What the run was begun with. Raises UsageError where that is torn, or not as it was written."""
+        return begun.read(self.folder / PLAN)
 
     def note_versions(self, cell: Cell, installed: dict[str, str]) -> None:
         """Keep what is installed beside the framework of a worker's cell, once for each environment."""
@@ -87,7 +138,8 @@ class Run:
     def new_launch(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         launches = self.folder / "launches"
-        number = 1 + max((int(path.name) for path in launches.glob("[0-9]*")), default=0)
+        names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
+        number = 1 + max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
         folder = launches / f"{number:04d}"
         (folder / "outputs").mkdir(parents=True)
         return folder
@@ -128,12 +180,22 @@ class Run:
         self._reports_path.unlink(missing_ok=True)
 
     def records(self) -> list[dict]:
-        """All records, in the order in which they were written."""
-        return list(recordfile.json_lines(self.records_path))
+        """The run's records, in the order in which they were written: the first of each cell, none of another plan."""
+        found = list(recordfile.json_lines(self.records_path))
+        return [found[index] for index in belonging.places_of(self.folder, [row.get("cell") for row in found])[0]]
 
     def finished(self) -> frozenset[str]:
         """The names of the cells that have a record."""
         return frozenset(record["cell"] for record in self.records())
+
+    def judged(self) -> list[str]:
+        """Judge the records as a report does; what is odd, in sentences. Raises UsageError."""
+        if not self.records_path.exists():
+            return []
+        try:
+            return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
+        except recordfile.Unreadable as error:
+            raise UsageError(str(error)) from None
 
     def write_csv(self) -> None:
         """Complete the records with what they say together, in their own file too, and make the CSV anew from them."""
@@ -145,11 +207,11 @@ class Run:
 
     def _replace_records(self, records: list[dict]) -> None:
         """Put records in the place of those in the file, at once; unchanged and torn lines stay as they are."""
-        content, left = self.records_path.read_bytes(), iter(records)
+        content, left = self.records_path.read_bytes(), {record["cell"]: record for record in records}
         lines = []
         for line in content.splitlines():
             before = recordfile.json_object(line)
-            after = before and next(left)
+            after = left.pop(before.get("cell"), before) if before else before
             lines.append(line if before == after else json.dumps(after).encode())
         _replace(self.records_path, b"\n".join(lines) + b"\n" * content.endswith(b"\n"))
 
@@ -161,10 +223,18 @@ def check_free(out: str | None) -> None:
     if (Path(out) / EXPLANATION).exists():  # which cannot be gone on with
         raise UsageError(f"OUT={out} already holds profiles of `make explain`; name another folder.")
     if any((Path(out) / name).exists() for name in _BEGUN):
-        raise UsageError(f"OUT={out} already holds a run; name another folder, or go on with it: RESUME={out}.")
+        raise UsageError(
+            f"OUT={out} already holds a run; name another folder, or go on with it: {make_word('RESUME', out)}."
+        )
     existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise UsageError(f"OUT={out} cannot be written: {existing} is not a folder that you may write to.")
+
+
+def next_number(folder: Path) -> int:
+    """One more than any run in results/runs has, for one that is begun there; 1 elsewhere, where none is the newest."""
+    beside = RUNS.glob("*/") if folder.parent == RUNS.resolve() else ()
+    return 1 + max(map(begun.number_of, beside), default=0)
 
 
 def new_folder(parent: Path) -> Path:
@@ -179,24 +249,17 @@ def new_folder(parent: Path) -> Path:
 
 def write_compressed(path: Path, entries: Iterable[dict]) -> None:
     """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
-    temporary = path.with_suffix(path.suffix + ".new")
     lines = "".join(json.dumps(entry) + "\n" for entry in entries)
-    temporary.write_bytes(gzip.compress(lines.encode(), mtime=0))
-    os.replace(temporary, path)
+    durable.replace(path, gzip.compress(lines.encode(), mtime=0))
 
 
 def _replace(path: Path, content: str | bytes) -> None:
-    temporary = path.with_suffix(path.suffix + ".new")
-    with open(temporary, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())  # else a machine that stops can leave the new name with nothing in it
-    os.replace(temporary, path)
+    durable.replace(path, content.encode() if isinstance(content, str) else content)
 
 
 def append_line(path: Path, entry: dict, durable: bool = False) -> None:
     """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone."""
-    with open(path, "ab+") as file:
+    with naming(path), open(path, "ab+") as file:
         if file.tell() and _last_byte(file) != b"\n":
             file.write(b"\n")
         file.write(json.dumps(entry, default=str).encode() + b"\n")

@@ -22,6 +22,7 @@ from statistics import median
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import frameworks
 from harness import assemble, environments, fitness, plan, repeatability, runs, sweep
@@ -32,7 +33,7 @@ from harness.outcomes import Outcome
 from harness.plan import Bundle, Group
 from harness.progress import Bar
 from harness.recorder import Recorder
-from measurement import machine
+from measurement import durable, machine
 from measurement.protocol import Control
 from reports import terminal
 
@@ -164,7 +165,7 @@ def selfcheck(arguments) -> int:
         kept = {"machine": machine.facts(), "asked": asked}
         kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
         kept["trusted"] = fitness.trusted(trials)
-        Path(arguments.out).write_text(json.dumps(kept, indent=1) + "\n")
+        durable.replace(Path(arguments.out), (json.dumps(kept, indent=1) + "\n").encode())
     return int(not all(check.holds for check in checks))
 
 
@@ -172,7 +173,8 @@ def show(checks: list[Check], trials: list[Trial], repeats: int, console: Consol
     """Print a line a check, the verdict, and which differences can be trusted."""
     table = Table("", "check", "found", "holds")
     for check in checks:
-        table.add_row(check.framework, check.question, check.found, "yes" if check.holds else "[red]no[/red]")
+        holds = "yes" if check.holds else Text("no", style="red")
+        table.add_row(check.framework, check.question, check.found, holds)
     console.print(table)
     console.print(fitness.verdict(checks, repeats), highlight=False)
     console.print(fitness.trusted(trials), style="bold", highlight=False)

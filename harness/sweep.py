@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ from pathlib import Path
 import frameworks
 import workloads
 from frameworks import policies
-from harness.words import UsageError, canonical, choose, numbers, whole_number
+from harness.refusals import UsageError, read_text
+from harness.words import canonical, choose, numbers, whole_number
 from measurement.machine import cpu_shares, gpus, usable_cpus, visible_gpus
 from measurement.profiles import PROFILES
 
@@ -32,6 +34,11 @@ class Axis:
     help: str
     default: str
     parse: Callable[[str], object]
+
+
+def make_word(variable: str, value: str) -> str:
+    """`VARIABLE=value` as it can be pasted into a shell after `make`; the Makefile expands nothing in a value."""
+    return f"{variable}={shlex.quote(value)}"
 
 
 def _threads(value: int | str) -> int:
@@ -123,13 +130,15 @@ OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "col
 OPTIONS |= {"force": False, "budget": None, "unseen-seq": None, "policy": None}
 
 
+MOST_OF_A_SWEEP = 1 << 20  # bytes of a sweep file
+
+
 def from_file(path: str) -> dict:
     """The flags a TOML sweep file sets; a list or a single value per flag. Raises UsageError."""
+    text = read_text(path, "The sweep file", MOST_OF_A_SWEEP)
     try:
-        content = tomllib.loads(Path(path).read_text())
-    except OSError as error:
-        raise UsageError(f"The sweep file {path} cannot be read: {error.strerror}.") from None
-    except tomllib.TOMLDecodeError as error:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
     known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS)
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
@@ -191,6 +200,15 @@ def _budget(given: str | float | None) -> float | None:
     return value
 
 
+MOST_SECONDS = 1e6  # twelve days: the kernel waits no longer than 24 at once
+
+
+def check_timeout(value: float) -> None:
+    """Raise UsageError for a TIMEOUT that is no time to wait."""
+    if not 0 < value <= MOST_SECONDS:  # nor NaN
+        raise UsageError(f"TIMEOUT is a number of seconds above 0 and up to {MOST_SECONDS:,.0f}, not {value:g}.")
+
+
 def _policies(given) -> dict[str, str]:
     try:
         return policies.parse(",".join(words(given)) if given else None)
@@ -240,6 +258,9 @@ def resolve(given: dict) -> Sweep:
     for flag in parameter_flags():
         if given.get(flag) is not None:
             parameters[flag] = [value for word in words(given[flag]) for value in numbers(flag, word)]
+    for name in OPTIONS.keys() - {"policy"}:
+        if isinstance(given.get(name), list | dict):
+            raise UsageError(f"{name.upper().replace('-', '_')} is one value, not {given[name]!r}.")
     options = {name: given.get(name) if given.get(name) is not None else value for name, value in OPTIONS.items()}
     seed = whole_number(str(options["seed"]))
     if not isinstance(seed, int) or seed < 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -14,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness import offline
+from harness import locks, offline
 
 ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".venvs"
@@ -88,8 +87,8 @@ def environment() -> dict[str, str]:
     settings = {
         name: separator.join(values[key].split()) for key, (name, separator) in PIP_TO_UV.items() if values[key]
     }
-    if "UV_INDEX" in settings:  # pip takes the best match of all indexes; a lock's hashes say which files are meant
-        settings["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    # uv takes each package from the first index that has it. pip would take the best match of all indexes: whoever
+    # serves a version on any of them could have it installed where a lock has no hash.
     return {**settings, **os.environ}
 
 
@@ -112,15 +111,16 @@ def run(command: list[str], env: dict[str, str], failed: str, stdin: str | None 
 
 @contextlib.contextmanager
 def exclusive(home: Path, report=print) -> Iterator[None]:
-    """Hold `home` against other processes that would make it too; the kernel lets go when this process dies."""
+    """Hold `home` against processes that make it or measure in it; the kernel lets go when this process dies."""
     VENVS.mkdir(exist_ok=True)
-    with open(VENVS / f".{home.name}.lock", "w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            report(f"{home.name}: another process is making it, waiting …")
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    waiting = f"{home.name}: another process is making it or measures in it, waiting until it is done …"
+    with locks.exclusive(VENVS / f".{home.name}.lock", lambda: report(waiting)):
         yield
+
+
+def use(home: Path, report=print) -> None:
+    """Keep others from changing `home` until this process ends."""
+    locks.share(VENVS / f".{home.name}.lock", lambda: report(f"{home.name}: another process is making it, waiting …"))
 
 
 def _holds(file: Path, text: str) -> bool:

@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from harness.refusals import UsageError
+
 MOST_VALUES = 256  # of one range: more is a slip of the hand
 # By flag: what others call a value, and what it is called here. `compile` is what torch's users say for the graph mode.
 ALIASES = {
@@ -19,10 +21,6 @@ ALIASES = {
 }
 _RANGE = re.compile(r"(\d+)\.\.(\d+)(?:\.\.(\d+))?")
 _ALMOST_A_RANGE = re.compile(r"(\d+)(?:-|:|\.\.\.)(\d+)(?:[:.]+\d+)?")
-
-
-class UsageError(Exception):
-    """What was asked for makes no sense; the message is one sentence with the way out. The exit code is 2."""
 
 
 def canonical(flag: str, word: str) -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from measurement.schema import MEASURED, is_baseline
+from measurement.text import plain
 from reports import facts, marks
 from reports.points import natural
 
@@ -28,13 +29,26 @@ _HEADS = ("framework", "mode", "ms", "speedup", "interval")
 _BUSY = ("other_load", "steal", "preempted", "frequency", "host_slowed", "throttled")
 
 
+class PlainConsole(Console):
+    """A console that takes every text as it is: no markup, no emoji codes, nothing that a terminal would obey.
+
+    Texts come from frameworks, paths and files; what is to be styled is a `rich.text.Text`.
+    """
+
+    def __init__(self, **how):
+        super().__init__(markup=False, emoji=False, highlight=False, **how)
+
+    def render_str(self, text: str, **how) -> Text:
+        return super().render_str(plain(text), **how)
+
+
 def console() -> Console:
     """A console as wide as the terminal; as COLUMNS, or as the usual table, where the output goes to a file."""
-    found = Console()
+    found = PlainConsole()
     if found.is_terminal:
         return found
     given = os.environ.get("COLUMNS", "")
-    return Console(width=int(given) if given.isdigit() and int(given) else _FILE_WIDTH)
+    return PlainConsole(width=int(given) if given.isdigit() and int(given) else _FILE_WIDTH)
 
 
 def summary(records: list[dict], console: Console, told: Collection[str] = ()) -> None:
@@ -105,7 +119,9 @@ def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict
     for shape, records in shapes.items():
         first = fastest(records)
         ordered = sorted(records, key=lambda record: columns.index((record["framework"], record["mode"])))
-        rows[shape] = [[Text(r["framework"]), Text(r["mode"]), *marks.figures(r, r in first)] for r in ordered]
+        rows[shape] = [
+            [Text(plain(r["framework"])), Text(plain(r["mode"])), *marks.figures(r, r in first)] for r in ordered
+        ]
     widths = list(map(len, _HEADS))
     for cells in itertools.chain(*rows.values()):
         for index, text in enumerate(cells):
@@ -114,7 +130,7 @@ def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict
     widths[1] = max(8, min(widths[1], console.width - sum(widths) + widths[1] - 2 * len(widths)))
     console.print(_grid([[Text(head, style="bold") for head in _HEADS]], widths))
     for shape, cells in rows.items():
-        console.print(Text(f"\n{shape_text(shape, ', ')}", style="bold"))
+        console.print(Text("\n" + plain(shape_text(shape, ", ")), style="bold"))
         console.print(_grid(cells, widths))
 
 

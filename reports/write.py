@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from measurement import durable
 from reports import brief, markdown, page, verdict
 from reports.content import Section, times
 from reports.material import Material
@@ -26,7 +27,7 @@ def terminal(material: Material, records: list[dict], console: Console) -> None:
     machines = machine_names(records)
     for machine, name in machines.items():
         if len(machines) > 1:
-            console.print(f"\n[bold]{name}[/bold]", highlight=False)
+            console.print(f"\n{name}", style="bold", highlight=False)
         own = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
         summary(own, console, material.remarks)
 
@@ -63,5 +64,5 @@ def files(folder: Path, heading: str, material: Material, built: list[Section]) 
         PAGE: page.html(title, material, built, heading),
     }
     for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+        durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))
     return [folder / name for name in texts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from safetensors.numpy import save_file
 
 import workloads
 from harness.checkpoints import CheckpointError, open_checkpoint
+from harness.refusals import UsageError
 
 MLP, SMALL = workloads.get("mlp"), {"width": 4, "depth": 1}
 
@@ -125,3 +127,37 @@ def test_a_hub_name_without_the_hub(monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     assert "out of reach" in refusal("no-such-owner/no-such-model")
     assert "neither a folder nor the name of a model" in refusal("what is this//model")
+
+
+INDEXES = {
+    "../../etc/passwd": "is no file beside it",
+    "/etc/passwd": "is no file beside it",
+    "..": "is a device, a pipe or a folder",
+    "pipe": "is a device, a pipe or a folder",
+    "zero": "is a device, a pipe or a folder",
+    3: "should map tensors to files",
+}
+
+
+@pytest.mark.parametrize("shard", INDEXES)
+def test_an_index_names_files_beside_it_and_nothing_else(tmp_path, shard):
+    os.mkfifo(tmp_path / "pipe")  # which is waited for
+    (tmp_path / "zero").symlink_to("/dev/zero")  # which never ends
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": shard}}))
+    with pytest.raises(CheckpointError, match=INDEXES[shard]):
+        open_checkpoint(str(tmp_path))
+
+
+def test_a_pipe_or_a_deep_index_is_a_sentence(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CheckpointError, match="is a device, a pipe or a folder"):
+        open_checkpoint(str(tmp_path / "pipe"))
+    index = tmp_path / "model.safetensors.index.json"
+    for content, why in (("[" * 100_000, "should map"), ("[]", "should map"), (b"\xff", "no UTF-8")):
+        index.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(UsageError, match=why):
+            open_checkpoint(str(tmp_path))
+    index.unlink()
+    os.mkfifo(index)
+    with pytest.raises(UsageError, match="a device, a pipe or a folder"):
+        open_checkpoint(str(tmp_path))

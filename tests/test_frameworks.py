@@ -194,7 +194,7 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "Store", Tampered)
-        assert command.bench(arguments) == 0
+        assert command.bench(arguments) == 3
     (record,) = (json.loads(line) for line in (tmp_path / "run/records.jsonl").read_text().splitlines())
     assert record["status"] == "mismatch"
     assert record["parity_max_abs_err"] > 0.1

@@ -195,7 +195,7 @@ def test_workers_run_side_by_side_on_cpus_and_a_gpu_of_their_own(suite, pretende
     """Each of the first two workers waits for the other; one at a time, they would wait in vain."""
     modes = ("--mode", "eager,graph,crash,unsupported", "--batch", "1,2,3,4", "--threads", "")
     done = suite.bench(tmp_path / "run", *WORDS, *modes, "--out", str(tmp_path / "run"), environment=pretended)
-    assert done.code == 0, done.output
+    assert done.code == 3, done.output  # one mode crashes
     assert done.complete()
     shares: dict[str, set[int]] = {}
     for record in done.records:
@@ -239,7 +239,7 @@ def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, 
     again = suite.bench(
         out, "--resume", str(out), "--python", sys.executable, "--timeout", SILENCE, environment=environment
     )
-    assert again.code == 0, again.output
+    assert again.code == 3, again.output  # some modes hang
     assert again.lines[: len(kept)] == kept
     assert again.complete()
     assert {record["status"] for record in again.records if record["mode"] == "hang"} == {"timeout"}

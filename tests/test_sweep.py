@@ -107,11 +107,11 @@ def test_make_hands_on_every_flag_of_bench():
 @pytest.mark.parametrize(
     ("words", "commands"),
     [
-        (["lock", "FRAMEWORK=jax,torch", "UPGRADE=1"], ["harness.environments lock jax torch --upgrade"]),
+        (["lock", "FRAMEWORK=jax,torch", "UPGRADE=1"], ["harness.environments lock 'jax' 'torch' --upgrade"]),
         (["lock"], ["harness.environments lock"]),
         (
             ["test", "FRAMEWORK=jax,torch"],
-            ["harness.environments setup jax torch --device cpu", "pytest -k 'jax or torch'"],
+            ["harness.environments setup 'jax' 'torch' --device cpu", "pytest -k 'jax or torch'"],
         ),
         (["test", "FRAMEWORK=all"], ["harness.environments setup --device cpu", "pytest"]),
     ],

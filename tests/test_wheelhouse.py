@@ -247,3 +247,11 @@ def test_locks_of_this_checkout_split_into_hashed_and_unhashed():
     hashed, unhashed = wheelhouse.split(environments.recipe("torch", "cpu").requirements)
     assert len(unhashed) == 1 and unhashed[0].startswith("torch==")
     assert all("==" in line and "--hash=" in line for line in hashed.splitlines())
+
+
+def test_no_package_is_the_best_match_of_several_indexes(monkeypatch):
+    """Whoever serves the version on any of them could have it installed where the lock has no hash."""
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://example.org/another")
+    settings = uv.environment()
+    assert settings["UV_INDEX"] == "https://example.org/another"
+    assert settings.get("UV_INDEX_STRATEGY", "first-index") == "first-index"

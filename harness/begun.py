@@ -1,0 +1,101 @@
+"""What a run, a reproduction or a set of profiles was begun with: written first and at once, believed only if it fits.
+
+`digest` tells whether a file is what was written, `seal` whether this checkout wrote it: a key that never leaves the
+checkout's cache made it. A folder from elsewhere may be read and gone on with, but names no program to be run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.refusals import UsageError, read_text
+from measurement import durable
+
+ROOT = Path(__file__).resolve().parent.parent
+KEY = ROOT / ".cache" / "key"
+# What `bench`, `reproduce` and `explain` write first of all.
+FILES = PLAN, REPRODUCTION, EXPLANATION = "plan.json", "reproduction.json", "explanation.json"
+# What decides what is measured.
+_DECIDING = ("given", "table", "device", "flags", "cells", "python")
+_KINDS = {"given": dict, "flags": dict, "cells": list, "python": (str, type(None)), "number": int}
+
+
+def write(path: Path, content: dict) -> None:
+    """Write the file with its digest and seal."""
+    digest = _digest(content)
+    content = {**content, "digest": digest, "seal": _seal(digest)}
+    durable.replace(path, (json.dumps(content, indent=2, default=str) + "\n").encode())
+
+
+def read(path: Path) -> dict:
+    """What is in the file. Raises UsageError where it is torn, or not as it was written.
+
+    Files of before this was told have no digest and are taken as they are, but for the interpreter.
+    """
+    content = _parsed(path)
+    for name, kind in _KINDS.items():
+        if name in content and not isinstance(content[name], kind):
+            raise UsageError(f"{path} was changed ({name} holds {str(content[name])[:60]!r}); begin another run.")
+    if "digest" in content and content["digest"] != _digest(content):
+        raise UsageError(f"{path} was changed after the run was begun; put it back, or begin another run.")
+    if "given" not in content and "table" not in content:
+        raise UsageError(f"{path} does not say what the run was begun with; begin another one.")
+    return content
+
+
+def is_ours(content: dict) -> bool:
+    """Whether this checkout wrote what `read` returned."""
+    seal = content.get("seal")
+    return isinstance(seal, str) and seal == _seal(content.get("digest", ""), make=False)
+
+
+def number_of(folder: Path) -> int:
+    """The place of a folder in the order in which runs were begun, which no clock has to be right for; 0 if unknown."""
+    for name in FILES:
+        with contextlib.suppress(UsageError):
+            number = _parsed(folder / name).get("number", 0)
+            return number if isinstance(number, int) else 0
+    return 0
+
+
+def in_order(folders: Iterable[Path]) -> list[Path]:
+    """Folders in the order in which they were begun, those without a number by name before the others."""
+    return sorted(folders, key=lambda folder: (number_of(folder), folder.name))
+
+
+def _parsed(path: Path) -> dict:
+    text = read_text(path, "The file")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} is torn or was changed: it is no JSON object; begin another run.")
+    return content
+
+
+def _digest(content: dict) -> str:
+    deciding = {name: content[name] for name in _DECIDING if name in content}
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _seal(digest: str, make: bool = True) -> str | None:
+    """The digest under the checkout's key; None where there is no key and none can be made."""
+    try:
+        if make and not KEY.exists():
+            KEY.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                descriptor = os.open(KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                os.write(descriptor, secrets.token_bytes(32))
+                os.close(descriptor)
+        key = KEY.read_bytes()
+    except OSError:
+        return None
+    return hmac.new(key, str(digest).encode(), "sha256").hexdigest() if key else None

@@ -1,0 +1,130 @@
+"""Locks that the kernel holds for a process and lets go of when it ends, however it ends. Standard library only.
+
+`flock` on a file: a lock is of an open file, so workers, which inherit none of these, hold none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+_BUSY = (errno.EWOULDBLOCK, errno.EACCES)
+_shared: dict[Path, int] = {}  # lock file -> descriptor: what this process uses until it ends
+
+
+class Busy(Exception):
+    """Another process holds the lock; the message says which, as far as it left word."""
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Hold `path`, which is gone afterwards, and leave word in it. Raises Busy at once where another process has it."""
+    descriptor = _claimed(path)
+    try:
+        since = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        word = {"process": os.getpid(), "host": socket.gethostname(), "since": since}
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, json.dumps(word).encode())
+        yield
+    finally:
+        if _is_at(descriptor, path):  # else the folder was cleared, and another process may hold a new one
+            path.unlink()
+        os.close(descriptor)
+
+
+def _claimed(path: Path) -> int:
+    """A descriptor of the file at `path`, locked."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(descriptor, path):
+                return descriptor
+        except OSError as error:
+            word = os.read(descriptor, 1000)
+            os.close(descriptor)
+            if error.errno in _BUSY:
+                raise Busy(_holder(word)) from None
+            error.filename = str(path)
+            raise
+        os.close(descriptor)  # it was removed by the one who held it
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether the open file is still the one of that name."""
+    with contextlib.suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    return False
+
+
+def _holder(word: bytes) -> str:
+    """`process 12 since …`, from the word that a holder left."""
+    try:
+        held = json.loads(word)
+        elsewhere = "" if held["host"] == socket.gethostname() else f" on {held['host']}"
+        return f"process {held['process']}{elsewhere} since {held['since']}"
+    except (ValueError, TypeError, KeyError):  # it has not written it yet
+        return "another process"
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, waiting=lambda: None) -> Iterator[None]:
+    """Hold `path` against all others; calls `waiting` where that takes a while. This process's own use of it ends."""
+    release(path)
+    with open(path, "ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def share(path: Path, waiting=lambda: None) -> None:
+    """Hold `path` until this process ends, beside others that do, against `exclusive`.
+
+    Where it cannot be opened, nobody can change what it guards from here either.
+    """
+    if path in _shared:
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        waiting()
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    _shared[path] = descriptor
+
+
+def release(path: Path) -> None:
+    """Use it no longer."""
+    if (descriptor := _shared.pop(path, None)) is not None:
+        os.close(descriptor)
+
+
+def is_free(folder: Path) -> bool:
+    """Whether nobody holds this folder by `hold_folder`."""
+    with contextlib.suppress(OSError), hold_folder(folder):
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Hold a folder. Raises OSError where another process has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,92 @@
+"""What cannot be done, in one sentence, and the exit codes. Standard library only: needed before anything else."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# What the runner's commands answer; docs/storage.md has them as a table.
+DONE, FINDING, REFUSED, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
+# More than any sweep file or checkpoint's index has; what is longer is something else, or never ends.
+MOST_TEXT = 1 << 26
+_WAYS_OUT = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room within your quota",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+    errno.EACCES: "choose a place that you may write to, or mend its permissions",
+    errno.EPERM: "choose a place that you may write to, or mend its permissions",
+    errno.EROFS: "choose a place that can be written to",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+}
+
+
+class UsageError(Exception):
+    """What was asked for makes no sense or cannot be had; the message is one sentence with the way out."""
+
+
+def sentence(error: OSError) -> str:
+    """What the operating system refused, and the way out where one is known."""
+    name = getattr(error, "filename", None)
+    where = f"{os.fsdecode(name)}: " if isinstance(name, str | bytes) else "Output: " if name is None else ""
+    why = error.strerror or str(error) or type(error).__name__
+    way_out = _WAYS_OUT.get(error.errno)
+    return f"{where}{why}; {way_out}, then go on." if way_out else f"{where}{why}."
+
+
+@contextlib.contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Let what the system refuses inside name the file: refused writes do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
+    """The text of a file that a user wrote or named. Raises UsageError, also for a pipe or a file without end."""
+    try:
+        # A pipe that nobody writes to would be waited for.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{what} {path} cannot be read: it is no file but a device, a pipe or a folder.")
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise UsageError(f"{what} {path} cannot be read: {error.strerror}.") from None
+    if len(content) > limit:
+        raise UsageError(f"{what} {path} cannot be read: it has more than {limit >> 20} MiB.")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what} {path} cannot be read: byte {error.start} is no UTF-8; save it as UTF-8.") from None
+
+
+def prepare_streams() -> None:
+    """Make descriptors 0 to 2 something, and let every text be written whatever the terminal's encoding.
+
+    Where a start-up left one of them closed (cron, `<&-`), the next pipe would get its number, and a worker's output
+    would go into its results.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):  # a test's
+            stream.reconfigure(errors="backslashreplace")
+
+
+def silence(stream) -> None:
+    """Let what is still to be written to a stream that takes nothing more go nowhere, also at the very end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

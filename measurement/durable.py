@@ -1,0 +1,79 @@
+"""Files that appear whole or not at all, and kept files whose digest tells whether they are what was written.
+
+A digest lies beside its file, in the format of `sha256sum`: `name.sha256`, or `sha256sums` within a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+SUMS = "sha256sums"
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file at once and whole: what was there stays until the new content is on disk."""
+    temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # else a machine that stops can leave the new name with nothing in it
+        os.replace(temporary, path)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(path), None  # a refused write names nothing
+        raise
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sums(folder: Path) -> str:
+    """The digests of a folder's files, a line each."""
+    files = sorted(path for path in folder.iterdir() if path.name != SUMS)
+    return "".join(f"{sha256(path)}  {path.name}\n" for path in files)
+
+
+def beside(path: Path) -> Path:
+    """Where the digest of a file, or of a folder's files, lies."""
+    return path / SUMS if path.is_dir() else path.with_name(path.name + ".sha256")
+
+
+def told(path: Path) -> str:
+    """What the digest of a file, or of a folder's files, should be written as."""
+    return sums(path) if path.is_dir() else f"{sha256(path)}  {path.name}\n"
+
+
+def fits(path: Path) -> bool:
+    """Whether a file, or a folder's files, are what their digest says; False too where one of them is missing."""
+    try:
+        return beside(path).read_text() == told(path)
+    except (OSError, ValueError):
+        return False
+
+
+def sync(path: Path) -> None:
+    """Return once a file's content, or that of a folder's files, is on disk."""
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def seal(path: Path) -> str | None:
+    """Changes whenever a file, or a folder's files, are written to, and costs no reading; None where it is missing."""
+    try:
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        states = [(file.name, os.stat(file)) for file in files]
+    except OSError:
+        return None
+    known = [(name, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for name, s in states]
+    return hashlib.sha256(repr(known).encode()).hexdigest()

@@ -1,0 +1,212 @@
+"""What the operating system refuses is one sentence and an exit code, in every command; nothing is left half-written.
+
+The refusals are real: a small disk, a disk that takes no writing, a limit on files, a full device, closed descriptors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from doubles.reported import small_set, write_run
+from doubles.suite import TINY, Finished
+
+import runner
+from harness import refusals
+from harness.bench import exit_code
+
+CELLS = (
+    "--framework",
+    "numpy",
+    "--mode",
+    "eager",
+    "--workload",
+    "mlp",
+    "--width",
+    "8",
+    "--depth",
+    "1",
+    "--threads",
+    "1",
+)
+NUMPY = (*TINY, "--framework", "numpy", "--mode", "eager")
+COMMAND = [sys.executable, str(ROOT / "runner.py")]
+
+
+@contextlib.contextmanager
+def disk(folder: Path, options: str) -> Iterator[Path]:
+    """A file system of its own; who may not mount one skips the test."""
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode:
+        pytest.skip("mounting a file system takes root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def one_sentence(output: str, *words: str) -> bool:
+    """Whether the last line is a refusal with these words, and no traceback is above it."""
+    assert "Traceback" not in output, output
+    last = output.splitlines()[-1]
+    return last.startswith("runner.py: ") and all(word in last for word in words)
+
+
+def test_a_full_disk_loses_nothing_and_says_how_to_go_on(suite, tmp_path):
+    with disk(tmp_path / "disk", "size=32k") as place:
+        full = suite.bench(place / "run", *NUMPY, "--out", str(place / "run"))
+        assert full.code == 2
+        assert one_sentence(full.output, "No space left on device", f"go on with: make bench RESUME={place}/run")
+        assert not list(place.rglob("*.tmp"))
+        subprocess.run(["mount", "-o", "remount,size=4m", place], check=True)
+        again = suite.bench(place / "run", "--resume", str(place / "run"))
+        assert again.code == 0, again.output
+        assert again.complete()
+
+
+def test_a_disk_that_takes_no_writing(suite, tmp_path):
+    with disk(tmp_path / "disk", "size=1m") as place:
+        folder = write_run(place / "run", small_set())
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        for words in (["report", folder], ["gather", folder, "--out", place / "all.csv"], ["compare", folder, folder]):
+            done = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, text=True)
+            assert done.returncode == 2
+            assert one_sentence(done.stderr, "Read-only file system")
+        refused = suite.bench(place / "new", *NUMPY, "--out", str(place / "new"))
+        assert refused.code == 2
+        assert one_sentence(refused.output, "cannot be written")
+
+
+def test_a_report_is_replaced_whole_or_not_at_all(tmp_path):
+    """A limit on the size of files, which the page exceeds and the Markdown does not."""
+    folder = write_run(tmp_path / "run", small_set())
+    (folder / "report.html").write_text("the last one")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))  # noqa: E731
+    done = subprocess.run([*COMMAND, "report", folder], capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 2
+    assert one_sentence(done.stderr, "report.html: File too large", "ulimit")
+    assert (folder / "report.html").read_text() == "the last one"
+    assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("words", [["list"], ["report", "RUN"], ["compare", "RUN", "RUN"], ["bench", "--dry-run"]])
+def test_output_that_nothing_can_be_written_to(tmp_path, words):
+    folder = write_run(tmp_path / "run", small_set())
+    words = [str(folder) if word == "RUN" else word for word in words]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and one_sentence(done.stderr, "No space left on device")
+
+
+def test_a_start_without_input_and_output_measures(suite, tmp_path):
+    """As from cron: the results pipe had the number of the worker's output."""
+    out = tmp_path / "run"
+    command = '"$@" <&- >&- 2>&-'
+    words = ["bash", "-c", command, "-", sys.executable, "runner.py", "bench", *NUMPY, "--out", str(out)]
+    assert subprocess.run(words, cwd=suite.folder).returncode == 0
+    assert Finished(0, "", out).complete()
+    assert [record["reason"] for record in Finished(0, "", out).records] == [None]
+
+
+@pytest.mark.parametrize("command", ["bench", "explain"])
+@pytest.mark.parametrize("seconds", ["nan", "inf", "0", "-1", "1e10"])
+def test_a_timeout_is_a_time_to_wait(command, seconds, capsys):
+    assert runner.main([command, *CELLS, f"--timeout={seconds}"]) == 2
+    assert "TIMEOUT is a number of seconds above 0 and up to 1,000,000" in capsys.readouterr().err
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+SWEEPS = {
+    "latin": (lambda path: path.write_bytes(b'framework = "\xe9"'), "no UTF-8"),
+    "deep": (lambda path: path.write_text("batch = " + "[" * 100_000), "is not TOML"),
+    "long number": (lambda path: path.write_text("batch = " + "1" * 5000), "is not TOML"),
+    "a list as filter": (lambda path: path.write_text('filter = ["a"]'), "FILTER is one value"),
+    "a table as weights": (lambda path: path.write_text("[weights]\na = 1"), "WEIGHTS is one value"),
+    "endless": (lambda path: path.symlink_to("/dev/zero"), "a device, a pipe or a folder"),
+    "pipe": (pipe, "a device, a pipe or a folder"),
+    "large": (lambda path: path.write_bytes(b"#" * (1 << 21)), "more than 1 MiB"),
+    "missing": (lambda path: None, "No such file"),
+}
+
+
+@pytest.mark.parametrize("kind", SWEEPS)
+def test_a_sweep_file_that_is_none(kind, tmp_path, capsys):
+    make, words = SWEEPS[kind]
+    make(tmp_path / "sweep.toml")
+    assert runner.main(["bench", "--dry-run", "--sweep", str(tmp_path / "sweep.toml")]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+LONG = "x" * 300
+
+
+TOO_LONG = [
+    ["bench", *CELLS, "--out", LONG],
+    ["bench", "--resume", LONG],
+    ["bench", "--dry-run", "--sweep", LONG],
+    ["explain", *CELLS, "--out", LONG],
+    ["reproduce", "--from", LONG],
+    ["report", LONG],
+    ["compare", LONG, LONG],
+    ["gather", LONG],
+    ["gather", "RUN", "--out", f"{LONG}.csv"],
+]
+
+
+@pytest.mark.parametrize("words", TOO_LONG, ids=lambda words: " ".join(words)[:24])
+def test_a_name_that_is_too_long(words, tmp_path, capsys, monkeypatch):
+    folder = write_run(tmp_path / "run", small_set())
+    monkeypatch.chdir(tmp_path)
+    assert runner.main([str(folder) if word == "RUN" else word for word in words]) == 2
+    error = capsys.readouterr().err
+    assert "File name too long" in error and error.count("\n") == 1
+
+
+def test_a_signal_while_the_runner_starts_is_no_traceback(tmp_path):
+    """At many instants of its own processor time, whatever else the machine does."""
+    code = (
+        "import os, runpy, signal, sys\n"
+        "signal.signal(signal.SIGVTALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))\n"
+        "signal.setitimer(signal.ITIMER_VIRTUAL, float(sys.argv[1]))\n"
+        "sys.argv = ['runner.py', 'bench', '--dry-run']\n"
+        "runpy.run_path('runner.py', run_name='__main__')\n"
+    )
+    codes = set()
+    for number in range(14):
+        command = [sys.executable, "-c", code, str(0.03 + 0.03 * number)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert "Traceback" not in done.stderr, done.stderr
+        codes.add(done.returncode)
+    assert codes <= {0, 130} and 130 in codes
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        (["ok", "noisy", "disturbed"], 0),
+        (["ok", "unsupported"], 0),
+        (["unsupported"], 3),
+        ([], 3),
+        *((["ok", bad], 3) for bad in ("crash", "timeout", "oom", "error", "mismatch")),
+    ],
+)
+def test_the_exit_code_says_whether_all_was_measured(statuses, code):
+    assert exit_code(statuses) == code
+
+
+def test_a_refused_write_names_its_file(tmp_path):
+    with pytest.raises(OSError) as refused, refusals.naming(tmp_path / "full"), open("/dev/full", "w") as file:
+        file.write("x")
+    assert refusals.sentence(refused.value) == f"{tmp_path}/full: No space left on device; make room there, then go on."

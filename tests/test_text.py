@@ -1,0 +1,204 @@
+"""Texts of frameworks, paths and records stay texts: on the screen, in Markdown, in CSV, in what is to be typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from conftest import ROOT
+from doubles.reported import small_set, write_run
+from doubles.suite import TINY
+
+from harness import recordfile
+from harness.runs import Run
+from harness.sweep import make_word
+from measurement.text import plain
+from reports import terminal
+
+# What rich would take for markup, or a terminal for a command, and what no encoding takes.
+NASTY = [
+    "[/job:localhost/replica:0] no such device",
+    "[enforce fail at alloc_cpu.cpp:117] out of memory",
+    "[bold]loud[/bold] :smile:",
+    "\x1b]0;title\x07\x1b[2J\x1b[31mred",
+    "in \udce4.so: no such file",
+    "\u202egnp.exe",
+    "line\rcarriage",
+]
+
+
+def shown(text: str) -> str:
+    """The text as a console that writes UTF-8 strictly shows it, on one line."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
+    console = terminal.PlainConsole(file=output, width=500, force_terminal=True, color_system=None)
+    console.print(text)
+    output.flush()
+    return output.buffer.getvalue().decode()
+
+
+@pytest.mark.parametrize("text", NASTY, ids=ascii)
+def test_a_console_obeys_no_text(text):
+    found = shown(text)
+    assert found == plain(text) + "\n"
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202a-\u202e\ud800-\udfff]", found)
+    for word in re.findall(r"[\[/:\w]{4,}", text):
+        assert word in found
+
+
+@pytest.mark.parametrize("text", NASTY, ids=ascii)
+def test_a_reason_is_shown_as_it_is_by_bench_s_summary_and_by_report(text, record, tmp_path, capsys):
+    """It costs no run: a tag that closes nothing raised after everything had been measured."""
+    import runner
+
+    failed = [record(status="error", reason=text, latency_ms_median=None, mode=text, parameters=f"width={text}")]
+    terminal.summary([record(), *failed], terminal.console())
+    capsys.readouterr()
+    folder = write_run(tmp_path / "run", [*small_set(), *(small_set()[0] | one for one in failed)])
+    assert runner.main(["report", str(folder)]) == 0
+    found = capsys.readouterr().out
+    assert "\x1b" not in found and plain(text).split()[0][:30] in found
+    assert (folder / "report.html").exists()
+
+
+def test_a_table_s_heading_and_cells_are_texts(tmp_path, capsys):
+    import runner
+
+    first, second = (write_run(tmp_path / name, small_set()) for name in ("a[red]x", "b[/red]y"))
+    assert runner.main(["compare", str(first), str(second)]) in (0, 1)
+    assert "b[/red]y" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_strict_output_takes_every_text(suite, tmp_path):
+    """A name that is no UTF-8 under a strict encoding, and signs that ASCII lacks."""
+    script = "import sys; from harness.refusals import prepare_streams; prepare_streams(); print('\\udce4 \\u00d7')"
+    for encoding in ("utf-8:strict", "ascii:strict"):
+        how = dict(cwd=ROOT, capture_output=True, env={"PYTHONIOENCODING": encoding})
+        done = subprocess.run([sys.executable, "-c", script], **how)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(b"\\udce4 ")
+
+
+def test_markup_in_the_name_of_the_run_s_folder(suite, tmp_path):
+    out = tmp_path / "c[/red]d [bold]$(touch PWNED)"
+    done = suite.bench(out, *TINY, "--framework", "numpy", "--mode", "eager", "--out", str(out))
+    assert done.code == 0, done.output
+    assert f"Run {out}" in done.output and f"CSV: {out}/results.csv" in done.output
+
+
+MARKDOWN = "<img src=x onerror=alert(1)> ![a](http://x/y) [b](javascript:c)\n\n# heading | bar"
+
+
+def test_markdown_holds_no_tag_link_or_heading_of_a_record_s(tmp_path, capsys):
+    import runner
+
+    odd = small_set()[0] | {"status": "error", "reason": MARKDOWN, "mode": "x" + MARKDOWN, "latency_ms_median": None}
+    folder = write_run(tmp_path / "run", [*small_set(), odd])
+    assert runner.main(["report", str(folder)]) == 0
+    text = (folder / "report.md").read_text()
+    assert "onerror" in text
+    assert "<img" not in text and "](http" not in text and "](javascript" not in text
+    assert "\n# heading" not in text
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'quoted'", "plain", "'"]
+
+
+@pytest.mark.parametrize("text", FORMULAS, ids=ascii)
+def test_no_cell_of_a_table_is_a_formula_and_each_reads_back(text, record, tmp_path):
+    run = Run.create(str(tmp_path / "run"))
+    run.append_record(record(status="error", reason=text, latency_ms_median=-1.5))
+    run.write_csv()
+    with open(run.csv_path, newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["reason"][0] not in "=+-@\t\r"
+    assert row["latency_ms_median"] == "-1.5"  # a number stays one
+    (read,) = recordfile.load(run.csv_path).records
+    assert read["reason"] == text
+    assert recordfile.load(run.csv_path, ("reason",)).columns["reason"] == [text]
+    assert pd.read_csv(run.csv_path)["reason"][0].lstrip("'").startswith(text.lstrip("'")[:1])
+
+
+NAMES = [
+    "a b",
+    "it's",
+    'qu"ote',
+    "$(touch PWNED)",
+    "`touch PWNED`",
+    "a\nb",
+    "tab\tx",
+    "semi;colon",
+    "$HOME",
+    "$$",
+    "-x",
+]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_what_is_told_to_be_typed_can_be_pasted(name, tmp_path):
+    """Through a real shell and the real Makefile's own way of handing a value on."""
+    rules = (ROOT / "Makefile").read_text().splitlines()
+    own = [line for line in rules if re.match(r"(given|quoted) =", line)]
+    target = "show:\n\t@printf %s $(if $(call given,RESUME),$(call quoted,RESUME)) > $(CURDIR)/value\n"
+    (tmp_path / "Makefile").write_text("SHELL := /bin/bash\nunexport RESUME\n" + "\n".join(own) + "\n" + target)
+    done = subprocess.run(["bash", "-c", f"make show {make_word('RESUME', name)}"], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0 or "\n" in name, done.stderr
+    assert not (tmp_path / "PWNED").exists()
+    if "\n" not in name:  # a recipe's line ends there: refused, not run
+        assert (tmp_path / "value").read_text() == name
+    assert shlex.split(make_word("RESUME", name)) == [f"RESUME={name}"]
+
+
+SHELL = "$(shell touch PWNED)"
+VARIABLES = ["REPEATS", "LOAD", "WHEELHOUSE", "PADDLE_INDEX", "PADDLE_VERSION", "BOOTSTRAP_PYTHON", "UPGRADE", "OUT"]
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("target", ["bench", "selfcheck", "lock", "test"])
+def test_no_variable_of_make_s_is_expanded(variable, target, tmp_path):
+    """Every value is a text: what looks like a call of make's, or of the shell's, is not made."""
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
+    runner = tmp_path / ".venvs/runner/bin/python"
+    runner.parent.mkdir(parents=True)
+    runner.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > given\nenv >> given\n')
+    runner.chmod(0o755)
+    for name in ("requirements.txt", "requirements-uv.txt", ".venvs/runner/.stamp"):
+        (tmp_path / name).touch()
+    for value in (SHELL, "'; touch PWNED; '", "`touch PWNED`"):
+        words = [f"{variable}={value}"] + ([] if variable == "BOOTSTRAP_PYTHON" else ["BOOTSTRAP_PYTHON=true"])
+        subprocess.run(["make", target, *words], cwd=tmp_path, capture_output=True)
+        assert not (tmp_path / "PWNED").exists()
+
+
+def test_a_comma_in_a_folder_s_name_is_no_separator(tmp_path, capsys):
+    import runner
+
+    folder = write_run(tmp_path / "a,b", small_set())
+    assert runner.main(["report", str(folder)]) == 0
+    other = write_run(tmp_path / "c", small_set())
+    assert runner.main(["report", f"{other},{folder}"]) == 2  # which of them is meant cannot be told
+    assert runner.main(["report", str(other), str(folder)]) == 0
+    capsys.readouterr()
+
+
+def test_every_text_of_a_record_reaches_the_page_as_a_text(tmp_path):
+    import runner
+
+    script = "</script><script>alert(1)</script>"
+    odd = small_set()[0] | {"status": "error", "reason": script, "mode": script, "latency_ms_median": None}
+    folder = write_run(tmp_path / "run", [*small_set(), odd])
+    assert runner.main(["report", str(folder)]) == 0
+    assert "<script>alert" not in (folder / "report.html").read_text()
+    assert json.loads((folder / "records.jsonl").read_text().splitlines()[-1])["reason"] == script
+
+
+def test_make_s_own_settings_keep_their_defaults():
+    """`unexport` defines what is not defined yet, as empty: no Python would be there to make environments with."""
+    done = subprocess.run(["make", "-n", "lock"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "'python3' -m harness.environments lock" in done.stdout
