@@ -17,6 +17,7 @@ def trials(asked):
         tensors = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
         model = plain.build(workload, {**parameters, "attention": attention}, tensors)
         model.eval()
+        torch.compiler.reset()  # the other model's code, whose guards would be looked through
         with torch.inference_mode():
             compiled = torch.compile(model, fullgraph=True, dynamic=False)
         with tempfile.TemporaryDirectory() as folder, torch.no_grad():
