@@ -100,48 +100,6 @@ def wheelhouse(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
-def add_axes(command: argparse.ArgumentParser) -> None:
-    """Flags for every axis of a sweep and every parameter of a workload, which come from where those are defined."""
-    from harness import sweep
-
-    for axis in sweep.AXES.values():
-        default = f" (default: {axis.default})" if axis.default else ""
-        command.add_argument(f"--{axis.flag}", metavar="A,B", help=axis.help + default)
-    for flag, text in sweep.parameter_flags().items():
-        command.add_argument(f"--{flag}", metavar="A,B", help=text)
-    command.add_argument(
-        "--policy",
-        metavar="NAME=CHOICE",
-        help="settings as users have them: users, or frameworks/policies.py's choices",
-    )
-    command.add_argument("--sweep", metavar="FILE", help="a TOML file with any of these flags; flags given here win")
-    command.add_argument("--preset", metavar="NAME", help="a sweep file of the suite's own; `list` has their names")
-    command.add_argument(
-        "--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it as a wildcard"
-    )
-    command.add_argument("--force", action="store_true", default=None, help="measure even where the canary fails")
-    command.add_argument(
-        "--weights", metavar="FOLDER|HUB-NAME", help="a safetensors checkpoint instead of seeded weights"
-    )
-    command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
-    command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
-    command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
-    command.add_argument(
-        "--out", metavar="FOLDER", help="where the run's files go (default: a new folder in results/runs)"
-    )
-
-
-def add_profile(command: argparse.ArgumentParser) -> None:
-    """Flags for how long and in what order is measured."""
-    command.add_argument("--profile", help="quick (default), standard or rigorous")
-    command.add_argument("--budget", metavar="SECONDS", help="seconds of sampling per cell, instead of the profile's")
-    command.add_argument("--seed", help="seed of weights, inputs and the order of measuring (default: 0)")
-    command.add_argument("--compile-cache", help="cold (default): private and empty per run; warm: a second start")
-    command.add_argument("--unseen-seq", metavar="N", help="also time the first call at sequence length N once warm")
-    command.add_argument("--isolate", action="store_true", default=None, help="every shape in processes of its own")
-    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
-
-
 def add_readers(commands) -> None:
     """The commands that read what was measured."""
     what = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"
@@ -185,17 +143,19 @@ def add_readers(commands) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line's parser."""
+    from harness import flags
+
     top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
-    add_axes(command)
-    add_profile(command)
+    flags.add_axes(command)
+    flags.add_profile(command)
     command.set_defaults(run=bench)
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
-    add_axes(command)
-    add_profile(command)
+    flags.add_axes(command)
+    flags.add_profile(command)
     for name in ("a", "b"):
         command.add_argument(f"--{name}", metavar="PYTHON|VERSION", help="by default the suite's own environment")
     command.add_argument("--versions", metavar="A,B", help="both as versions: torch==2.12,torch==2.13")
@@ -203,7 +163,7 @@ def parser() -> argparse.ArgumentParser:
     command.set_defaults(run=ab)
 
     command = commands.add_parser("explain", help="where the time goes", description=explain.__doc__)
-    add_axes(command)
+    flags.add_axes(command)
     command.set_defaults(run=explain, resume=None)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")

@@ -293,9 +293,3 @@ def test_a_framework_without_an_environment_costs_its_own_cells(suite, tmp_path)
     assert finished.record("eager")["status"] == "error"
     assert "no locked requirements for 'fake'" in finished.record("eager")["reason"]
     assert finished.record("eager", "numpy")["status"] in MEASURED
-
-
-def test_budget_must_be_a_time(run):
-    refused = run("--budget", "0")
-    assert refused.code == 2
-    assert "BUDGET is a number of seconds above 0" in refused.output
