@@ -45,9 +45,12 @@ def test_a_difference_seen_in_few_launches_is_said_to_hold_there(launches, suffi
     assert all(("launch" in text) == bool(suffix) and text.endswith(suffix) for text in ranges)
     for key in ("matrix", "compiling"):
         assert sum("In 1 launch" in sentence for sentence in made[key].sentences) == bool(suffix)
-    told = {1: "Note: one process; others may differ.", 2: "Note: 2 processes; others may differ."}
+    told = {
+        1: "Careful: seen in one process; others may differ.",
+        2: "Careful: seen in 2 processes; others may differ.",
+    }
     for sentence in made["answer"].panels[0].notes:
-        assert ("Note" in sentence) == bool(suffix) and sentence.endswith(told.get(launches, "calls)."))
+        assert ("Careful" in sentence) == bool(suffix) and sentence.endswith(told.get(launches, "calls)."))
 
 
 def test_of_several_launches_the_fewest_count_and_what_was_not_told_apart_needs_no_remark():
