@@ -62,7 +62,7 @@ def test_cards_answer_at_a_glance():
 def test_checks_speak_for_and_against():
     checks = built(small_set())["answer"].panels[0].checks
     assert checks == (
-        "✓ outputs agree: 0 of 12 compared",
+        "! 0 of 12 outputs compared",
         "✓ eager and compiled took turns",
         "✓ 3 processes or more each",
         "! of 12 figures 1 noisy",

@@ -100,3 +100,10 @@ def test_each_machine_that_treated_frameworks_unequally_is_named_in_the_answer()
     told = [sentence for sentence in built([*rows, *other])["answer"].sentences if "not the same" in sentence]
     assert ["0.3 from beta" in told[0], "0.7 from beta" in told[1]] == [True, True]
     assert told[0].split(" was not")[0] != told[1].split(" was not")[0]
+
+
+def test_outputs_are_ticked_where_all_were_compared():
+    compared = [record("alpha", mode) | {"parity_reference": "numpy"} for mode in ("eager", "graph")]
+    assert built(compared)["answer"].panels[0].checks[0] == "✓ 2 of 2 outputs compared, all agree"
+    compared[0]["parity_reference"] = None
+    assert built(compared)["answer"].panels[0].checks[0] == "! 1 of 2 outputs compared, all agree"
