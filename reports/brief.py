@@ -73,7 +73,7 @@ def _cautions(material: Material) -> Iterable[str]:
     for verdict in material.verdicts[:MOST_SENTENCES]:
         for advice in verdict.advice:
             if found := wording.cautions(advice):
-                yield f"{verdict.setting.name}, {advice.framework}: {'; '.join(found)}."
+                yield f"{verdict.setting.name}, {advice.framework}: {found}"
         yield from verdict.contradictions
     failed = sum(not point.measured for point in material.points.all)
     if failed:

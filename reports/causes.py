@@ -134,4 +134,4 @@ def _shows(
 
 def shown(interval: Interval) -> str:
     """A speedup with its interval."""
-    return f"{interval.value:.3g}x ({interval.low:.3g} to {interval.high:.3g})"
+    return f"{interval.value:.3g}× ({interval.low:.3g} to {interval.high:.3g})"

@@ -42,7 +42,7 @@ def figures(record: dict, fastest: bool = False) -> list[Text]:
     if is_baseline(record) or record.get("speedup_vs_eager") is None:
         return [latency]
     mark = direction(record)
-    speedup = Text(f"{ratio(record['speedup_vs_eager'])}x{mark}", style=STYLES.get(mark, ""))
+    speedup = Text(f"{ratio(record['speedup_vs_eager'])}×{mark}", style=STYLES.get(mark, ""))
     speedup.append(UNCERTAIN if is_uncertain(record, "ratio") else "", style=STYLES[UNCERTAIN])
     if record.get("speedup_ci_low") is None:
         return [latency, speedup]

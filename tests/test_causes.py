@@ -51,20 +51,20 @@ def said(*controls: list[dict]) -> list[str]:
 
 def test_a_loss_that_goes_with_the_mask_comes_with_it():
     loss, mask = said(masked(1.0, 0.9))
-    assert loss.startswith("inductor loses to eager: 0.417x (0.4")
-    assert mask.startswith("With the mask given in both modes, inductor is 1.11x (1.1")
+    assert loss.startswith("inductor loses to eager: 0.417× (0.4")
+    assert mask.startswith("With the mask given in both modes, inductor is 1.11× (1.1")
     assert mask.endswith(": in one process each, the loss comes with what is done where no mask is given.")
 
 
 def test_a_loss_that_the_suite_s_own_model_has_not_comes_with_the_library_s():
     *_, model = said(plain(1.0, 0.9))
-    assert model.startswith("In the suite's own model with the framework's fused attention, inductor is 1.11x")
+    assert model.startswith("In the suite's own model with the framework's fused attention, inductor is 1.11×")
     assert model.endswith(": in one process each, the loss comes with the library's model.")
 
 
 def test_a_loss_that_stays_is_not_explained():
     _, mask, model, left = said(masked(1.0, 2.4), plain(1.0, 2.5))
-    assert "inductor is 0.417x (0.417 to 0.417): in one process each, the loss is there too" in mask
+    assert "inductor is 0.417× (0.417 to 0.417): in one process each, the loss is there too" in mask
     assert mask.endswith(", so what is done where no mask is given does not explain it.")
     assert "the library's model does not explain it" in model
     assert left == "Not known: why inductor loses here; no control separates it."
@@ -125,7 +125,7 @@ def test_samples_of_two_launches_are_not_paired():
 def test_reasons_are_printed_with_the_shape_and_controls_named():
     controls = [entry | {"control": True} for entry in masked(1.0, 0.9)]
     page = explanation.markdown([*LOSS, *controls])
-    assert "- inductor loses to eager: 0.417x" in page
+    assert "- inductor loses to eager: 0.417×" in page
     assert "(control)" in page
     assert page.count("loses to eager") == 1
 

@@ -152,7 +152,7 @@ def test_a_finished_cell_is_a_line_of_80_columns_with_more_figures_than_flags(ce
     labels = Labels(cells)
     text = line(finished(record, cells[1]), labels).plain
     assert len(text) <= 80
-    for part in ("149~ ms", "1.07x▲", "1.03-1.13", "torch inductor"):
+    for part in ("149~ ms", "1.07×▲", "1.03-1.13", "torch inductor"):
         assert part in text
     assert "other_load" not in text
     short = Labels([cell for cell in cells if cell.mode != LONG])
@@ -164,7 +164,7 @@ def test_figures_are_never_cut_for_names(cell, record):
     changes = {"speedup_vs_eager": 1234.5, "speedup_ci_low": 1111.1, "speedup_ci_high": 9999.9}
     text = line(finished(record, cells[0], latency_ms_median=123456.7, **changes), Labels(cells)).plain
     assert len(text) <= 80
-    for part in ("123,457~ ms", "1,234x▲", "1,111-10,000", "torch ind", "graphs  ", "…"):
+    for part in ("123,457~ ms", "1,234×▲", "1,111-10,000", "torch ind", "graphs  ", "…"):
         assert part in text, text
 
 

@@ -62,7 +62,7 @@ def test_cards_answer_at_a_glance():
 def test_checks_speak_for_and_against():
     checks = built(small_set())["answer"].panels[0].checks
     assert checks == (
-        "✓ outputs agree: 0 of 12 compared",
+        "! 0 of 12 outputs compared",
         "✓ eager and compiled took turns",
         "✓ 3 processes or more each",
         "! of 12 figures 1 noisy",
@@ -230,7 +230,7 @@ def test_a_summary_fits_a_pull_request():
     assert "No mode was measured beside eager mode." in one and "1 cell without figures" in one
     differing = record("alpha", "graph", program="differs", status="noisy", ratio_status="noisy")
     text = brief.summary("One", Material(Points([record("alpha", "eager"), differing])))
-    assert "16 · 1.25×~ ≠" in text and "graph left out: another program than eager mode ran" in text
+    assert "16 · 1.25×~ ≠" in text and "Left out: graph, which ran another program than eager mode." in text
 
 
 def test_sections_without_data_are_left_out():

@@ -45,9 +45,12 @@ def test_a_difference_seen_in_few_launches_is_said_to_hold_there(launches, suffi
     assert all(("launch" in text) == bool(suffix) and text.endswith(suffix) for text in ranges)
     for key in ("matrix", "compiling"):
         assert sum("In 1 launch" in sentence for sentence in made[key].sentences) == bool(suffix)
-    told = {1: "Note: one process; others may differ.", 2: "Note: 2 processes; others may differ."}
+    told = {
+        1: "Careful: seen in one process; others may differ.",
+        2: "Careful: seen in 2 processes; others may differ.",
+    }
     for sentence in made["answer"].panels[0].notes:
-        assert ("Note" in sentence) == bool(suffix) and sentence.endswith(told.get(launches, "calls)."))
+        assert ("Careful" in sentence) == bool(suffix) and sentence.endswith(told.get(launches, "calls)."))
 
 
 def test_of_several_launches_the_fewest_count_and_what_was_not_told_apart_needs_no_remark():
@@ -97,3 +100,10 @@ def test_each_machine_that_treated_frameworks_unequally_is_named_in_the_answer()
     told = [sentence for sentence in built([*rows, *other])["answer"].sentences if "not the same" in sentence]
     assert ["0.3 from beta" in told[0], "0.7 from beta" in told[1]] == [True, True]
     assert told[0].split(" was not")[0] != told[1].split(" was not")[0]
+
+
+def test_outputs_are_ticked_where_all_were_compared():
+    compared = [record("alpha", mode) | {"parity_reference": "numpy"} for mode in ("eager", "graph")]
+    assert built(compared)["answer"].panels[0].checks[0] == "✓ 2 of 2 outputs compared, all agree"
+    compared[0]["parity_reference"] = None
+    assert built(compared)["answer"].panels[0].checks[0] == "! 1 of 2 outputs compared, all agree"

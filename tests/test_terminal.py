@@ -34,7 +34,7 @@ def test_eager_and_graph_stand_side_by_side(record):
     )
     header = next(line for line in text.splitlines() if "eager" in line and "graph" in line and "shape" in line)
     assert header.index("eager") < header.index("graph")
-    for part in ("2.47", "1.23*", "2.00x▲", "1.90-2.10", "346~", "crash", "width=8, depth=2", "batch 4", "2 threads"):
+    for part in ("2.47", "1.23*", "2.00×▲", "1.90-2.10", "346~", "crash", "width=8, depth=2", "batch 4", "2 threads"):
         assert part in text
     assert "beta graph: crash: It died." in text
     assert "4 cells: 2 ok, 1 noisy, 1 crash" in text
@@ -45,7 +45,7 @@ def test_many_modes_get_a_row_each(record):
     text = printed(records)
     for i in range(10):
         row = next(line for line in text.splitlines() if f"mode-{i} " in line)
-        assert "1.50x" in row
+        assert "1.50×" in row
         assert "1.40-1.60" in row
 
 
@@ -77,7 +77,7 @@ def test_a_speedup_has_two_decimals_below_ten_and_three_digits_above(record):
     text = printed(
         [record(mode="graph", **speedup(9.876, 9.0, 12.345)), record(mode="other", **speedup(583.07, 544.63, 1608.8))]
     )
-    for part in ("9.88x", "9.00-12.3", "583x", "545-1,609"):
+    for part in ("9.88×", "9.00-12.3", "583×", "545-1,609"):
         assert part in text
 
 
@@ -111,7 +111,7 @@ def test_the_table_of_a_narrow_terminal_has_headers_that_fit_its_columns(record)
     lines = printed(records, 80).splitlines()
     assert lines[1].split() == ["framework", "mode", "ms", "speedup", "interval"]
     assert lines[3] == "mlp plain, batch 4, width=8, depth=2, cpu fp32, 2 threads"  # a line of its own
-    for head, figure in (("ms", "12.3*"), ("speedup", "1.23x▲"), ("interval", "1.16-1.68")):
+    for head, figure in (("ms", "12.3*"), ("speedup", "1.23×▲"), ("interval", "1.16-1.68")):
         end = lines[1].index(head) + len(head)
         assert lines[5][:end].endswith(figure), lines[5]  # right under its name
 
@@ -190,7 +190,7 @@ def test_a_file_is_as_wide_as_columns_says(monkeypatch):
 )
 def test_a_speedup_has_a_mark_where_its_interval_tells(record, low, high, mark):
     text = printed([record(mode="graph", **speedup(1.0, low, high))])
-    assert f"1.00x{mark} " in text
+    assert f"1.00×{mark} " in text
 
 
 def test_a_report_says_each_sentence_once(record, tmp_path, capsys):

@@ -45,7 +45,7 @@ def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
     rows = [cell(10.0), cell(8.0, 1.25, mode="plain", first=5.5), cell(2.5, 4.0, mode="quick", first=8.0)]
     assert told(*rows) == [
         'alpha at batch 1, 128 tokens: use alpha.compile(model, "quick"): 4.00× as fast as eager (95 %: 3.96 to 4.04×)'
-        ", 2.5 ms; the default, plain, brings 1.25×; pays after about 10 s of calls (1,000 calls)."
+        ", 2.5 ms. The default, plain, brings 1.25×. Compiling pays after about 10 s of calls (1,000 calls)."
     ]
 
 
@@ -62,7 +62,7 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
     alike = [cell(10.0), cell(5.02, 2.0, mode="plain"), cell(5.0, 2.0, mode="quick")]
     (sentence,) = told(*alike)
     assert "use alpha.compile(model): 2.00×" in sentence
-    assert sentence.endswith("Note: as good, as far as can be told: quick.")
+    assert sentence.endswith(" quick may be as good.")
     (apart,) = told(*alike[:2], cell(4.5, 2.2, mode="quick"))
     assert 'use alpha.compile(model, "quick")' in apart and "as good" not in apart
 
@@ -85,7 +85,7 @@ def test_a_program_that_differs_is_left_out_and_named():
     rows = [cell(10.0), cell(2.0, 5.0, mode="quick", program="differs"), cell(5.0, 2.0, mode="plain")]
     (sentence,) = told(*rows)
     assert "use alpha.compile(model): 2.00×" in sentence
-    assert "quick left out: another program than eager mode ran" in sentence
+    assert "Left out: quick, which ran another program than eager mode." in sentence
     (only,) = told(*rows[:2])
     assert "cannot tell: no mode that ran the program of eager mode has figures" in only
     (whole,) = verdict.of(Points(rows), KNOWN)
@@ -95,10 +95,21 @@ def test_a_program_that_differs_is_left_out_and_named():
 def test_noise_disturbance_and_single_processes_are_said():
     noisy = cell(5.0, 2.0, mode="plain", status="noisy", ratio_status="noisy", latency_status="noisy", launches=1)
     (sentence,) = told(cell(10.0, launches=1), noisy)
-    assert sentence.endswith("Note: noisy; one process; others may differ.")
+    assert sentence.endswith("Careful: noisy, seen in one process; others may differ.")
     disturbed = cell(5.0, 2.0, mode="plain", status="disturbed", ratio_status="disturbed")
-    assert "Note: measured on a disturbed machine." in told(cell(10.0), disturbed)[0]
-    assert "Note" not in told(cell(10.0), cell(5.0, 2.0, mode="plain"))[0]
+    assert "Careful: machine disturbed." in told(cell(10.0), disturbed)[0]
+    assert "Careful" not in told(cell(10.0), cell(5.0, 2.0, mode="plain"))[0]
+
+
+def test_of_several_shapes_the_caution_counts_those_that_it_holds_for():
+    unsure = {"status": "noisy", "ratio_status": "noisy"}
+    rows = [cell(10.0, batch_size=batch) for batch in (1, 4, 8)]
+    rows += [cell(5.0, 2.0, mode="plain", batch_size=batch, **unsure) for batch in (1, 4)]
+    rows += [cell(5.0, 2.0, mode="plain", batch_size=8), cell(5.01, 2.0, mode="quick", batch_size=8)]
+    (sentence,) = told(*rows)
+    assert sentence.endswith("first call. quick may be as good at some shapes. Careful: noisy at 2 of 3 shapes.")
+    rows[5] = cell(5.0, 2.0, mode="plain", batch_size=8, **unsure)
+    assert told(*rows)[0].endswith("Careful: noisy at all 3 shapes.")
 
 
 def test_pairs_and_medians_that_contradict_each_other_are_not_believed():
@@ -122,8 +133,8 @@ def test_machines_that_contradict_each_other_are_both_named():
 def test_a_mode_is_not_sold_by_an_eager_mode_that_nobody_deploys():
     rows = [cell(260.0, framework="idle"), cell(0.5, 520.0, framework="idle", first=12.0)]
     assert told(*rows) == [
-        "idle at batch 1, 128 tokens: use idle.jit(model): 0.5 ms (operator by operator 260 ms, which nobody deploys); "
-        "its first call takes up to 12 s."
+        "idle at batch 1, 128 tokens: use idle.jit(model): 0.5 ms (operator by operator 260 ms, which nobody deploys). "
+        "Its first call takes up to 12 s."
     ]
 
 

@@ -13,7 +13,8 @@ def checks(setting: Setting) -> list[str]:
     """The checks in few words each, with a tick or an exclamation mark before them."""
     points = setting.points
     checked = sum(point["parity_reference"] is not None for point in points)
-    lines = [f"{YES} outputs agree: {checked} of {len(points)} compared"]
+    mark, agree = YES if checked == len(points) else BUT, ", all agree" if checked else ""
+    lines = [f"{mark} {checked} of {len(points)} outputs compared{agree}"]
     lines.append(f"{YES} eager and compiled took turns")
     launches = [point["launches"] for point in points if point["launches"]]
     if launches:

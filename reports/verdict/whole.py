@@ -117,8 +117,8 @@ class Verdict:
 
     @property
     def sentences(self) -> list[str]:
-        """One sentence for each piece of advice, with what it leaves out."""
-        return [f"{wording.sentence(one)}{_noted(wording.cautions(one))}" for one in self.advice]
+        """Each piece of advice, then what to be careful about."""
+        return [f"{wording.sentence(one)} {wording.cautions(one)}".rstrip() for one in self.advice]
 
     @cached_property
     def fastest(self) -> dict[Shape, Fastest]:
@@ -137,10 +137,6 @@ class Verdict:
             best = min(group, key=lambda point: point["latency_ms_median"])
             absent.append(Absent(best, self.machines[machine_of(best.record)], ranks[0].point))
         return Fastest(shape, tuple(ranks), tuple(absent))
-
-
-def _noted(parts: list[str]) -> str:
-    return f" Note: {'; '.join(parts)}." if parts else ""
 
 
 def of(points: Points, known: Known) -> list[Verdict]:

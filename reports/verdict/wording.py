@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from measurement.schema import is_noisy
 from reports import facts
-from reports.content import text_of, times
+from reports.content import text_of
 from reports.points import Point
 from reports.verdict.places import Shape
 from reports.verdict.rules import STAY, UNTOLD, USE, Advice, Judged
@@ -53,7 +53,7 @@ def _listed(values: Iterable[int]) -> str:
 
 
 def sentence(advice: Advice) -> str:
-    """What to do, without the setting: `torch at batch 1 and 8, 128 tokens: use …`."""
+    """What to do, without the setting: `torch at batch 1 and 8, 128 tokens: use …. The default, inductor, brings …`."""
     said = {USE: _use, STAY: _stay, UNTOLD: _untold}[advice.kind](advice)
     place = where([judged.shape for judged in advice.judged])
     return f"{advice.framework} at {place}: {said}."
@@ -81,7 +81,7 @@ def _use(advice: Advice) -> str:
         beside = f" (operator by operator {milliseconds(eager)}, which nobody deploys)" if eager else ""
         parts.append(time + beside)
     begun = ": ".join(parts)
-    return "; ".join([begun, *filter(None, (_default(advice), pays(advice)))])
+    return ". ".join([begun, *filter(None, (_default(advice), _costs(advice)))])
 
 
 def _default(advice: Advice) -> str:
@@ -92,9 +92,14 @@ def _default(advice: Advice) -> str:
     if not points:
         return ""
     if not advice.deployed:
-        return f"the default, {advice.default}, takes {milliseconds(points)}"
+        return f"The default, {advice.default}, takes {milliseconds(points)}"
     known = [point.speedup.value for point in points if point.speedup]
-    return f"the default, {advice.default}, brings {ratios(known)}" if known else ""
+    return f"The default, {advice.default}, brings {ratios(known)}" if known else ""
+
+
+def _costs(advice: Advice) -> str:
+    told = pays(advice)
+    return f"Compiling {told}" if told.startswith("pays") else told.capitalize()
 
 
 def pays(advice: Advice) -> str:
@@ -149,28 +154,42 @@ def _untold(advice: Advice) -> str:
     return f"cannot tell: {best['mode']} comes to {ratio(best.speedup.value)} of eager's speed ({spread})"
 
 
-def cautions(advice: Advice) -> list[str]:
-    """What the advice leaves out and how far it holds, each a short sentence."""
-    judged, chosen = advice.judged, advice.chosen
-    found = []
-    differing = dict.fromkeys(point["mode"] for one in judged for point in one.differing)
-    if differing:
-        which = "another program" if len(differing) == 1 else "other programs"
-        found.append(f"{', '.join(differing)} left out: {which} than eager mode ran")
-    if advice.kind != STAY:
-        ties = [point["mode"] for one in judged for point in one.choices if point["mode"] != advice.mode]
-        some = "" if len(judged) == 1 else " at some shapes"
-        found += [f"as good{some}, as far as can be told: {', '.join(dict.fromkeys(ties))}"] if ties else []
+def cautions(advice: Advice) -> str:
+    """What the advice leaves out, what may be as good and how far it holds, in sentences; empty if there is nothing."""
+    return " ".join(filter(None, (_left_out(advice), _ties(advice), _certainty(advice))))
+
+
+def _left_out(advice: Advice) -> str:
+    modes = dict.fromkeys(point["mode"] for judged in advice.judged for point in judged.differing)
+    if not modes:
+        return ""
+    programs = "another program" if len(modes) == 1 else "other programs"
+    return f"Left out: {', '.join(modes)}, which ran {programs} than eager mode."
+
+
+def _ties(advice: Advice) -> str:
+    if advice.kind == STAY:
+        return ""
+    modes = dict.fromkeys(p["mode"] for judged in advice.judged for p in judged.choices if p["mode"] != advice.mode)
+    some = "" if len(advice.judged) == 1 else " at some shapes"
+    return f"{', '.join(modes)} may be as good{some}." if modes else ""
+
+
+def _certainty(advice: Advice) -> str:
+    chosen = advice.chosen
     figure = "ratio" if advice.deployed and advice.kind == USE else "latency"
     noisy = sum(is_noisy(point.record, figure) for point in chosen)
     disturbed = sum(point["status"] == "disturbed" for point in chosen)
-    found += [f"{_share(noisy, len(chosen))}noisy"] if noisy else []
-    found += [f"{_share(disturbed, len(chosen))}measured on a disturbed machine"] if disturbed else []
     few = facts.few_launches(*chosen)
-    found += [f"{'one process' if few == 1 else times(few, 'process', 'processes')}; others may differ"] if few else []
-    return found
+    parts = [f"noisy{_share(noisy, len(chosen))}"] if noisy else []
+    parts += [f"machine disturbed{_share(disturbed, len(chosen))}"] if disturbed else []
+    processes = "one process" if few == 1 else f"{few} processes"
+    parts += [f"seen in {processes}; others may differ"] if few else []
+    return f"Careful: {', '.join(parts)}." if parts else ""
 
 
 def _share(count: int, of: int) -> str:
-    """How many of several shapes."""
-    return f"{count} of {of} shapes " if of > 1 else ""
+    """At how many of several shapes."""
+    if of == 1:
+        return ""
+    return f" at all {of} shapes" if count == of else f" at {count} of {of} shapes"
