@@ -111,7 +111,7 @@ def test_runs_are_followed_by_date_and_their_steps_told(capsys, tmp_path):
 def test_a_step_of_all_modes_may_be_the_machine_s(capsys, tmp_path):
     folders = [run_of(tmp_path, n, level, level) for n, level in enumerate((1.0, 1.0, 1.3, 1.3), 1)]
     code, out, page, html = told(capsys, tmp_path, *folders)
-    out = out.replace("\n", " ")  # wherever a terminal folds it
+    out = " ".join(out.split())  # wherever a terminal folds it
     assert code == 0 and "0 steps up (slower), 0 steps down (faster), 2 that all modes share" in out
     assert "3: +30.0 % (all modes)" in out
     assert page.count("; all modes of the shape: the machine, or what they share") == 2
