@@ -113,12 +113,12 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'quo
 @pytest.mark.parametrize("text", FORMULAS, ids=ascii)
 def test_no_cell_of_a_table_is_a_formula_and_each_reads_back(text, record, tmp_path):
     run = Run.create(str(tmp_path / "run"))
-    run.append_record(record(status="error", reason=text, latency_ms_median=-1.5))
+    run.append_record(record(status="error", reason=text, batch_doubling_growth=-1.5))
     run.write_csv()
     with open(run.csv_path, newline="") as file:
         (row,) = csv.DictReader(file)
     assert row["reason"][0] not in "=+-@\t\r"
-    assert row["latency_ms_median"] == "-1.5"  # a number stays one
+    assert row["batch_doubling_growth"] == "-1.5"  # a number stays one
     (read,) = recordfile.load(run.csv_path).records
     assert read["reason"] == text
     assert recordfile.load(run.csv_path, ("reason",)).columns["reason"] == [text]
