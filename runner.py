@@ -5,6 +5,10 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import threading
+
+# Whether a stop signal came: an extension module that is being loaded then, as SciPy's, fails with another exception.
+STOPPED = threading.Event()
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -225,10 +229,13 @@ def stop_politely() -> None:
     names = [name for name in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(name) == signal.SIG_DFL]
 
     def interrupt(number: int, frame: object) -> None:
-        for name in names:
+        STOPPED.set()
+        for name in names if number in names else ():
             signal.signal(name, signal.SIG_IGN)
         raise KeyboardInterrupt
 
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
     for name in names:
         signal.signal(name, interrupt)
 
@@ -246,6 +253,10 @@ def main(words: list[str] | None = None) -> int:
     except refusals.UsageError as error:
         return refused(str(error))
     except KeyboardInterrupt:  # before there was a run to keep
+        return refusals.INTERRUPTED
+    except (ImportError, SystemError):
+        if not STOPPED.is_set():
+            raise
         return refusals.INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough
         refusals.silence(sys.stdout)
@@ -275,4 +286,8 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:  # while modules were loaded
+        sys.exit(130)
+    except (ImportError, SystemError):
+        if not STOPPED.is_set():
+            raise
         sys.exit(130)

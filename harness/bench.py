@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shlex
 from pathlib import Path
 
 from harness import environments, modes, recordfile, runs, sweep, yardsticks
@@ -88,7 +87,7 @@ def exit_code(statuses: list[str]) -> int:
 
 def name_of(run: runs.Run) -> str:
     """What finds the run on a command line: its name in results/runs, else its folder, quoted for a shell."""
-    return shlex.quote(run.id if run.folder.parent == runs.RUNS else str(run.folder))
+    return sweep.shell_word(run.id if run.folder.parent == runs.RUNS else str(run.folder))
 
 
 def next_steps(run: runs.Run) -> str:

@@ -14,6 +14,7 @@ from harness.lanes import Lane
 from harness.materials import Materials
 from harness.outcomes import Context, Failure, Outcome
 from harness.plan import Group, Plan, baseline_of
+from harness.refusals import UsageError
 from harness.runs import Run, utc_now
 from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.peaks import Peaks
@@ -43,7 +44,7 @@ class Recorder:
 
     def __post_init__(self) -> None:
         self.references = References(self.run)
-        self.peaks |= {name: Peaks(**values) for name, values in self.run.read(PEAKS).items()}
+        self.peaks |= _kept_peaks(self.run)
 
     def in_lane(self, lane: Lane) -> Recorder:
         """This one for the cells of a lane; what several lanes know, they share."""
@@ -99,3 +100,17 @@ class Recorder:
         if peaks and yardsticks.key(cell) not in self.peaks:  # else another lane was faster: one peak for all records
             self.peaks[yardsticks.key(cell)] = peaks
             self.run.write(PEAKS, {name: asdict(peaks) for name, peaks in self.peaks.items()})
+
+
+def _kept_peaks(run: Run) -> dict[str, Peaks]:
+    """The peaks that an earlier part of the run measured. Raises UsageError where the file holds something else."""
+    kept = {}
+    for name, values in run.read(PEAKS).items():
+        try:
+            kept[name] = Peaks(**values)
+        except TypeError:  # no object, or one with other names
+            kept[name] = None
+        if kept[name] is None or not kept[name].are_rates:
+            path = run.folder / PEAKS
+            raise UsageError(f"{path} was changed: {name} holds no peaks there; remove the file, then go on.")
+    return kept

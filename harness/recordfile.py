@@ -124,6 +124,9 @@ def _check(found: Loaded, path: Path) -> None:
     for status in found.columns["status"]:
         if status not in schema.STATUSES:
             raise Unreadable(f"{path} holds the status {status!r}, which no version of the suite writes.")
+    for name in schema.TIMES & found.columns.keys():
+        if wrong := [value for value in found.columns[name] if value is not None and not 0 < value < math.inf]:
+            raise Unreadable(f"{path} holds {wrong[0]!r} as {name}, which is no time; remove that line.")
     if path.suffix != ".csv" and None in found.columns["cell"]:
         raise Unreadable(f"{path} holds a line without 'cell', which every record has; remove that line.")
 

@@ -116,6 +116,10 @@ class Run:
             content = json.loads(read_text(path, "The file"))
         except (ValueError, RecursionError):
             content = None
+        except UsageError as error:  # no text at all: nobody wrote it who could save it otherwise
+            if not isinstance(error.__context__, UnicodeDecodeError):
+                raise
+            content = None
         if not isinstance(content, dict):
             raise UsageError(f"{path} is torn or was changed: it is no JSON object; remove it, then go on.")
         return content

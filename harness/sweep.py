@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shlex
 import tomllib
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from harness.refusals import UsageError, read_text
 from harness.words import canonical, choose, numbers, whole_number
 from measurement.machine import cpu_shares, gpus, usable_cpus, visible_gpus
 from measurement.profiles import PROFILES
+from measurement.text import plain
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
@@ -38,7 +40,18 @@ class Axis:
 
 def make_word(variable: str, value: str) -> str:
     """`VARIABLE=value` as it can be pasted into a shell after `make`; the Makefile expands nothing in a value."""
-    return f"{variable}={shlex.quote(value)}"
+    return f"{variable}={shell_word(value)}"
+
+
+def shell_word(value: str) -> str:
+    """The value quoted for a shell, so that it can be pasted from where it is printed.
+
+    What a terminal would not show is written as bytes in octal, which bash, zsh and ksh read back between $' and '.
+    """
+    if plain(value) == value:
+        return shlex.quote(value)
+    shown = (chr(byte) if 32 < byte < 127 and byte not in b"\\'" else f"\\{byte:03o}" for byte in os.fsencode(value))
+    return f"$'{''.join(shown)}'"
 
 
 def _threads(value: int | str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 # A call that touches no more than this may find what it touches in the caches, where another bandwidth holds: an H200
@@ -21,6 +22,13 @@ class Peaks:
     source: str
     cached_bytes_per_s: float | None = None
     transcendentals_per_s: float | None = None
+
+    @property
+    def are_rates(self) -> bool:
+        """Whether all of them are positive numbers: what was read from a file may hold anything."""
+        known = [self.flops_per_s, self.bytes_per_s]
+        known += [rate for rate in (self.cached_bytes_per_s, self.transcendentals_per_s) if rate is not None]
+        return all(type(rate) in (int, float) and 0 < rate < math.inf for rate in known)
 
 
 @dataclass(frozen=True)

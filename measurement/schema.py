@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,6 +182,10 @@ COLUMNS = _columns(
 )  # fmt: skip
 
 NAMES = tuple(column.name for column in COLUMNS)
+# What no measurement makes zero or negative, and logarithms are taken of.
+TIMES = frozenset(
+    name for name in NAMES if re.fullmatch(r"latency_(call_|sync_)?ms_(median|ci_\w+|mean|min|p\d+)", name)
+)
 # What every record has, however its cell ended.
 _REQUIRED = ("schema_version", "cell", "framework", "mode", "workload", "implementation", "pass", "device", "dtype")
 _TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}

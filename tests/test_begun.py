@@ -14,6 +14,9 @@ import pytest
 from doubles.suite import TINY, Finished
 
 from harness import begun, runs
+from harness.recorder import Recorder
+from harness.refusals import UsageError
+from measurement.peaks import Peaks
 
 NUMPY = (*TINY, "--framework", "numpy", "--batch", "1,2")
 
@@ -88,6 +91,28 @@ def test_another_torn_file_is_a_sentence(suite, folder, name):
     done = suite.bench(folder, "--resume", str(folder))
     assert "Traceback" not in done.output
     assert done.code == 0 if name == "machine.json" else f"{name} is torn or was changed" in done.output
+
+
+PEAKS = {"flops_per_s": 1e12, "bytes_per_s": 1e11, "source": "a test"}
+NO_PEAKS = {
+    "another name": {"flops": 1.0},
+    "a number": 3,
+    "a list": [1, 2],
+    "negative": {**PEAKS, "bytes_per_s": -1},
+    "a text": {**PEAKS, "flops_per_s": "fast"},
+    "no number": {**PEAKS, "cached_bytes_per_s": float("nan")},
+}
+
+
+@pytest.mark.parametrize("values", NO_PEAKS.values(), ids=NO_PEAKS)
+def test_peaks_that_are_none_are_a_sentence(tmp_path, values):
+    """Good JSON, and not what the suite wrote; the command line prints the sentence and ends with 2."""
+    run = runs.Run(tmp_path)
+    run.write("peaks.json", {"numpy/cpu/fp32/threads=1": PEAKS})
+    assert Recorder(run, None, None, None).peaks == {"numpy/cpu/fp32/threads=1": Peaks(**PEAKS)}
+    run.write("peaks.json", {"numpy/cpu/fp32/threads=1": values})
+    with pytest.raises(UsageError, match=f"{tmp_path}/peaks.json was changed.* remove the file, then go on"):
+        Recorder(run, None, None, None)
 
 
 def test_the_interpreter_is_in_the_plan_and_needs_no_second_file(suite, folder):

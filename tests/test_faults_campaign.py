@@ -139,14 +139,16 @@ def test_a_violation_keeps_its_folder(suite, tmp_path, monkeypatch):
         if name == "no root":
             raise PermissionError("mounting takes root")
 
-    monkeypatch.setitem(campaign.GROUPS, "broken", dict.fromkeys(("held", "seen", "thrown", "no root"), broken))
-    findings = campaign.run(campaign.chosen(["broken"], 4, 0), suite, tmp_path, 0, 1, lambda finding: None)
+    names = ("held", "seen", "thrown", "no root", "no UTF-8: \udcff")
+    monkeypatch.setitem(campaign.GROUPS, "broken", dict.fromkeys(names, broken))
+    findings = campaign.run(campaign.chosen(["broken"], 5, 0), suite, tmp_path, 0, 1, lambda finding: None)
     seen = {finding.fault.name: ([kind for kind, _ in finding.violations], finding.skipped) for finding in findings}
     assert seen == {
         "held": ([], ""),
         "seen": (["lost"], ""),
         "thrown": (["could not be checked"], ""),
         "no root": ([], "mounting takes root"),
+        "no UTF-8: \udcff": ([], ""),
     }
     assert len(list(tmp_path.glob("0*/proof"))) == 2
-    assert "| broken | 3 | 2 | could not be checked 1, lost 1 |" in campaign.table(findings)
+    assert "| broken | 4 | 2 | could not be checked 1, lost 1 |" in campaign.table(findings)

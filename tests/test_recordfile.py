@@ -102,6 +102,19 @@ def test_a_torn_last_line_is_said_and_skipped(tmp_path):
     assert f"line {len(small_set())} is torn" in found.remarks[0]
 
 
+@pytest.mark.parametrize("value", [-1.0, 0.0, "nan", "inf"])
+@pytest.mark.parametrize("column", ["latency_ms_median", "latency_ms_ci_low", "latency_call_ms_p50"])
+def test_a_latency_that_is_no_time_is_refused(table, tmp_path, column, value):
+    """Its logarithm would be asked for."""
+    first, *others = small_set()
+    write_csv([first | {column: value}, *others], table)
+    with pytest.raises(Unreadable, match=f"as {column}, which is no time; remove that line"):
+        load(table)
+    lines(tmp_path / "records.jsonl", [first | {column: float(value)}, *others])
+    with pytest.raises(Unreadable, match=f"as {column}, which is no"):
+        load(tmp_path / "records.jsonl")
+
+
 def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
     path = tmp_path / "records.jsonl"
     lines(path, [{k: v for k, v in small_set()[0].items() if k not in ("shapes", "bytes")} | {"schema_version": 1}])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -190,6 +191,23 @@ def test_a_signal_while_the_runner_starts_is_no_traceback(tmp_path):
         assert "Traceback" not in done.stderr, done.stderr
         codes.add(done.returncode)
     assert codes <= {0, 130} and 130 in codes
+
+
+@pytest.mark.parametrize("stopped", [signal.SIGINT, signal.SIGTERM, None], ids=str)
+def test_a_signal_while_an_extension_module_is_loaded_is_no_traceback(tmp_path, stopped):
+    """Cython's and NumPy's C code make an ImportError of a stop signal; one without is still told."""
+    (tmp_path / "scipy").mkdir()
+    signalled = f"try: os.kill(os.getpid(), {int(stopped)})\nexcept BaseException: pass\n" if stopped else ""
+    (tmp_path / "scipy/__init__.py").write_text(f"import os\n{signalled}raise ImportError('multiarray failed')\n")
+    done = subprocess.run(
+        [sys.executable, "runner.py", "compare", "A", "B"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == (130 if stopped else 1), done.stderr
+    assert ("Traceback" in done.stderr) == (stopped is None)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,13 @@ def test_an_existing_run_is_opened_not_made(run):
     assert run.read("peaks.json") == {}
 
 
+@pytest.mark.parametrize("content", [b"\xff\x00\xfe", b'{"a": ', b"[]"], ids=ascii)
+def test_a_file_of_the_run_that_is_no_json_is_to_be_removed(run, content):
+    (run.folder / "references.json").write_bytes(content)
+    with pytest.raises(UsageError, match=r"references\.json is torn or was changed.*; remove it, then go on"):
+        run.read("references.json")
+
+
 def test_two_runs_of_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "RUNS", tmp_path / "results" / "runs")
     made = [Run.create(None).folder for _ in range(5)]

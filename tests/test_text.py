@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -16,7 +18,7 @@ from conftest import ROOT
 from doubles.reported import small_set, write_run
 from doubles.suite import TINY
 
-from harness import recordfile
+from harness import bench, recordfile
 from harness.runs import Run
 from harness.sweep import make_word
 from measurement.text import plain
@@ -113,12 +115,12 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'quo
 @pytest.mark.parametrize("text", FORMULAS, ids=ascii)
 def test_no_cell_of_a_table_is_a_formula_and_each_reads_back(text, record, tmp_path):
     run = Run.create(str(tmp_path / "run"))
-    run.append_record(record(status="error", reason=text, latency_ms_median=-1.5))
+    run.append_record(record(status="error", reason=text, batch_doubling_growth=-1.5))
     run.write_csv()
     with open(run.csv_path, newline="") as file:
         (row,) = csv.DictReader(file)
     assert row["reason"][0] not in "=+-@\t\r"
-    assert row["latency_ms_median"] == "-1.5"  # a number stays one
+    assert row["batch_doubling_growth"] == "-1.5"  # a number stays one
     (read,) = recordfile.load(run.csv_path).records
     assert read["reason"] == text
     assert recordfile.load(run.csv_path, ("reason",)).columns["reason"] == [text]
@@ -138,6 +140,24 @@ NAMES = [
     "$$",
     "-x",
 ]
+
+
+UNSEEN = ["a\u2028b c", "\u202etxt.exe", "\x1b[31mit's\\n", "\udcff7", "ü\x7f$HOME"]
+
+
+@pytest.mark.parametrize("name", UNSEEN, ids=ascii)
+def test_what_a_terminal_does_not_show_can_be_pasted(name):
+    """As it is printed, where invisible characters are escaped, through a real shell, whatever the locale."""
+    run = Run(Path("/runs") / name)
+    for word in (make_word("RESUME", str(run.folder)), f"RESUME={bench.name_of(run)}"):
+        assert pasted(word) == [b"RESUME=" + os.fsencode(run.folder)] * 2
+
+
+def pasted(word: str) -> list[bytes]:
+    """What bash makes of the word as it is printed, in two locales."""
+    shell = ["bash", "-c", f"printf %s {plain(word)}"]
+    environments = [{**os.environ, "LC_ALL": locale} for locale in ("C", "C.UTF-8")]
+    return [subprocess.run(shell, env=env, capture_output=True, check=True).stdout for env in environments]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)

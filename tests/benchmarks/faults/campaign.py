@@ -56,7 +56,8 @@ def chosen(groups: Iterable[str], count: int, seed: int) -> list[Fault]:
 
 def attempt(fault: Fault, suite: Suite, folder: Path, seed: int) -> Finding:
     """Try one fault in a folder of its own, which is kept only where something was violated."""
-    trial = Trial(suite, folder / f"{fault.number:04d}", random.Random(f"{seed}/{fault.number}/{fault.name}"))
+    choices = f"{seed}/{fault.number}/{fault.name}".encode(errors="surrogateescape")  # names of files may be no UTF-8
+    trial = Trial(suite, folder / f"{fault.number:04d}", random.Random(choices))
     finding = Finding(fault, trial.violations)
     try:
         GROUPS[fault.group][fault.name](trial, fault.name)

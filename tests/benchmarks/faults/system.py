@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import shlex
 import shutil
 import signal
 import subprocess
@@ -174,6 +173,13 @@ NAMES = (
 )
 
 
+def pasted(text: str) -> list[str]:
+    """The words of a line as bash reads them; it finds no program to run there, and writes to no file."""
+    command = ["bash", "--restricted", "-c", f"printf '%s\\0' {text}"]
+    done = subprocess.run(command, env={"PATH": ""}, executable=shutil.which("bash"), capture_output=True)
+    return os.fsdecode(done.stdout).split("\0")
+
+
 def paths(trial: Trial, name: str) -> None:
     """A folder's name: taken as it is, shown as it is, and advice that can be pasted; or refused in a sentence."""
     trial.out = trial.folder / "named" / name
@@ -189,9 +195,8 @@ def paths(trial: Trial, name: str) -> None:
         return
     advice = [line.partition("make bench ")[2] for line in ended.output.split("\n") if "RESUME=" in line]
     for text in advice:
-        with contextlib.suppress(ValueError):
-            if any(word == f"RESUME={trial.out}" for word in shlex.split(text, comments=True)):
-                break
+        if f"RESUME={trial.out}" in pasted(text):
+            break
     else:
         if advice and "\n" not in name:
             trial.saw("advice cannot be pasted", advice[0])
