@@ -201,8 +201,13 @@ def _install(recipe: Recipe, interpreter: Path, report) -> None:
         failed,
         report=report,
     )
-    requirements = offline.with_built(wheelhouse, home.name, recipe.requirements)
-    uv(["pip", "sync", *install, "-"], env, failed, stdin=requirements, report=report)
+    requirements, apart = offline.with_built(wheelhouse, home.name, recipe.requirements), []
+    if "UV_INDEX" in env:  # several indexes: any of them may serve what a hash names, the first alone what none does
+        requirements, apart = offline.split(requirements)
+    anywhere = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if "UV_INDEX" in env else {}
+    uv(["pip", "sync", *install, "-"], {**anywhere, **env}, failed, stdin=requirements, report=report)
+    if apart:
+        uv(["pip", "install", "--no-deps", *install, *apart], env, failed, report=report)
     if recipe.from_index:
         index, requirement = recipe.from_index
         where = [] if wheelhouse else ["--index", index]

@@ -119,3 +119,11 @@ def hint(wheelhouse: Path | None) -> str:
     theirs, ours = read(wheelhouse).get("libc"), machine()["libc"]
     other = f", collected on a machine with {theirs}; this one has {ours or 'another C library'}"
     return f"Nothing but the wheelhouse {wheelhouse} was searched{other if theirs and theirs != ours else ''}."
+
+
+def split(requirements: str) -> tuple[str, list[str]]:
+    """A lock's requirements with hashes as text, and those locked by version alone, which are installed apart."""
+    text = re.sub(r"(?m)^\s*#.*\n?", "", requirements).replace("\\\n", " ")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    hashed = [line for line in lines if "--hash=" in line]
+    return "\n".join(hashed), [line for line in lines if "--hash=" not in line]

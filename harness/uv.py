@@ -87,8 +87,8 @@ def environment() -> dict[str, str]:
     settings = {
         name: separator.join(values[key].split()) for key, (name, separator) in PIP_TO_UV.items() if values[key]
     }
-    # uv takes each package from the first index that has it. pip would take the best match of all indexes: whoever
-    # serves a version on any of them could have it installed where a lock has no hash.
+    # uv takes each package from the first index that has it, and `environments` lets it take from any what a hash
+    # names. pip would take the best match of all: whoever serves a version could have it installed without a hash.
     return {**settings, **os.environ}
 
 

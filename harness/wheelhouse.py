@@ -58,7 +58,7 @@ def collect(recipes: list[Recipe | None], out: Path, report=print) -> None:
 
 def files_of(recipe: Recipe, pip: Pip) -> list[Path]:
     """Download all files of an environment."""
-    hashed, unhashed = split(recipe.requirements)
+    hashed, unhashed = offline.split(recipe.requirements)
     files = pip.pinned(hashed)
     if unhashed:
         own = recipe.directives.get("unhashed-index") if not pip.has_find_links() else None
@@ -67,14 +67,6 @@ def files_of(recipe: Recipe, pip: Pip) -> list[Path]:
         index, requirement = recipe.from_index
         files += pip.download(["--extra-index-url", index, "--only-binary=:all:", requirement])
     return files
-
-
-def split(requirements: str) -> tuple[str, list[str]]:
-    """A lock's requirements with hashes as text, and those locked by version alone, which pip takes apart from them."""
-    text = re.sub(r"(?m)^\s*#.*\n?", "", requirements).replace("\\\n", " ")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    hashed = [line for line in lines if "--hash=" in line]
-    return "\n".join(hashed), [line for line in lines if "--hash=" not in line]
 
 
 class Pip:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,7 +245,7 @@ def test_wheels_are_named_as_locks_name_them(name, pin):
 
 
 def test_locks_of_this_checkout_split_into_hashed_and_unhashed():
-    hashed, unhashed = wheelhouse.split(environments.recipe("torch", "cpu").requirements)
+    hashed, unhashed = offline.split(environments.recipe("torch", "cpu").requirements)
     assert len(unhashed) == 1 and unhashed[0].startswith("torch==")
     assert all("==" in line and "--hash=" in line for line in hashed.splitlines())
 
@@ -255,3 +256,28 @@ def test_no_package_is_the_best_match_of_several_indexes(monkeypatch):
     settings = uv.environment()
     assert settings["UV_INDEX"] == "https://example.org/another"
     assert settings.get("UV_INDEX_STRATEGY", "first-index") == "first-index"
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_of_several_indexes_any_may_serve_what_a_hash_names_and_the_first_alone_the_rest(
+    several, monkeypatch, tmp_path
+):
+    calls = []
+
+    def noted(command, env, failed, stdin=None, report=print):
+        calls.append((command[:2], env.get("UV_INDEX_STRATEGY"), stdin, [word for word in command if "==" in word]))
+
+    settings = {"UV_INDEX": "https://example.org/a https://example.org/b"} if several else {}
+    monkeypatch.setattr(environments, "uv", noted)
+    monkeypatch.setattr(environments, "run", lambda *_: "")
+    monkeypatch.setattr(environments, "environment", lambda: dict(settings))
+    recipe = replace(environments.recipe("torch", "cpu"), home=tmp_path / "torch-cpu")
+    environments._install(recipe, tmp_path / "python", lambda text: None)
+    (sync, *apart) = [call for call in calls if call[0][0] == "pip"]
+    assert sync[0] == ["pip", "sync"] and "numpy==" in sync[2]
+    assert sync[1] == ("unsafe-best-match" if several else None)
+    assert ("\ntorch==" in sync[2]) is not several
+    if several:
+        ((command, strategy, _, packages),) = apart
+        assert command == ["pip", "install"] and strategy is None
+        assert [package.partition("==")[0] for package in packages] == ["torch"]
