@@ -10,6 +10,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,8 @@ def test_a_command_is_held_to_its_end(trial):
     assert ended("head -c 5000 /dev/zero | tr '\\0' x", 2) == {"no sentence"}
     assert ended("sleep 1000", 0, patience=0.2) == {"does not end", "process left", "exit code"}
     assert ended("(setsid sleep 1000 &)", 0) == {"process left"}
-    assert trial.processes() == {}
+    while trial.processes():  # one that was killed is gone once the system has taken it
+        time.sleep(0.05)
 
 
 def test_a_damaged_array_is_told_from_a_whole_one(tmp_path, trial):
