@@ -12,6 +12,9 @@ from pathlib import Path
 from rich.console import Console
 
 from harness import alternation, compare, paired, pairs, report, runs, sweep, versions
+from harness.begun import PAIR, in_order, is_ours
+from harness.begun import read as read_begun
+from harness.begun import write as write_begun
 from harness.campaign import Campaign, Request
 from harness.campaign import asked_for as flags_of
 from harness.execute import Executor
@@ -23,7 +26,6 @@ from harness.uv import SetupError
 from reports import terminal
 from reports.compare import Side
 
-BEGUN = "ab.json"
 _LETTERS = "ab"
 OWN = "the suite's own environment"
 
@@ -151,27 +153,40 @@ def opened(arguments: argparse.Namespace) -> Begun:
     """The pair of runs to go on with. Raises UsageError."""
     name = arguments.resume
     if name == "newest":
-        folders = sorted(path.parent for path in runs.RUNS.glob(f"*/{BEGUN}"))
+        folders = in_order(path.parent for path in runs.RUNS.glob(f"*/{PAIR}"))
         name = folders[-1] if folders else name
     for folder in (Path(name), runs.RUNS / name):
-        if (folder / BEGUN).exists():
-            content = runs.Run(folder.resolve()).read(BEGUN)
+        if (folder / PAIR).exists():
+            content = read_begun(folder.resolve() / PAIR)
             begun = Begun(folder.resolve(), tuple(content["sides"]), content["given"])
             given = flags_of(arguments)
             words = arguments.a or begun.words[0], arguments.b or begun.words[1]
             if words != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
                 raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")
+            if not is_ours(content):
+                trust(begun, arguments)
             return begun
-    raise UsageError(f"{name} holds no pair of runs (no {BEGUN} in it); `make ab A=… B=…` makes one.")
+    raise UsageError(f"{name} holds no pair of runs (no {PAIR} in it); `make ab A=… B=…` makes one.")
+
+
+def trust(begun: Begun, arguments: argparse.Namespace) -> None:
+    """Raise UsageError where a folder from elsewhere names programs to run that were not given again."""
+    named = zip(_LETTERS, begun.words, (arguments.a, arguments.b), strict=True)
+    programs = {letter: word for letter, word, given in named if word and not versions.is_version(word) and not given}
+    if programs:
+        words = " ".join(sweep.make_word(letter.upper(), word) for letter, word in programs.items())
+        raise UsageError(
+            f"{begun.folder.name} was not begun in this checkout and names programs to run; if you trust them: {words}."
+        )
 
 
 def begin(begun: Begun, out: str | None) -> Begun:
     """The same with its folder, which is made. Raises UsageError."""
-    if out and (Path(out) / BEGUN).exists():
+    if out and (Path(out) / PAIR).exists():
         raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: make ab RESUME={out}.")
     run = runs.Run.create(out)
-    content = {"sides": begun.words, "given": begun.given, "command": sys.argv, "started_at": runs.utc_now()}
-    run.write(BEGUN, content)
+    content = {"sides": list(begun.words), "given": begun.given, "command": sys.argv, "started_at": runs.utc_now()}
+    write_begun(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
     (run.folder / "launches").rmdir()  # launches are the sides'
     return replace(begun, folder=run.folder)
 

@@ -244,6 +244,14 @@ def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     before = [[json.loads(line)["report"]["samples"] for line in path.read_text().splitlines()] for path in kept]
     assert all(before)
 
+    content = json.loads((folder / "ab.json").read_text())
+    (folder / "ab.json").write_text(json.dumps({**content, "seal": "another checkout's"}))
+    refused = subprocess.run(**pair(resume=True))
+    assert refused.returncode == 2 and "names programs to run; if you trust them: A=" in refused.stdout, refused.stdout
+    (folder / "ab.json").write_text(json.dumps({**content, "sides": ["/bin/false", "/bin/false"]}))
+    refused = subprocess.run(**pair(resume=True))
+    assert refused.returncode == 2 and "was changed after the run was begun" in refused.stdout, refused.stdout
+    (folder / "ab.json").write_text(json.dumps(content))
     refused = subprocess.run(**pair("--batch", "4", resume=True))
     assert refused.returncode == 2 and "was begun with other values" in refused.stdout
     done = subprocess.run(**pair(resume=True))
