@@ -62,15 +62,15 @@ class Compilations:
         self, cell: Cell, function: Callable, arguments: tuple, backend: str, detail: str
     ) -> Callable[[], Capture]:
         """Blocks hold the whole model where one call dispatches nothing but them."""
-        dispatched = functools.cache(lambda: program.dispatched(function, *arguments))
-        counted = self._since(compiling.name(cell))
+        name, dispatched = compiling.name(cell), functools.cache(lambda: program.dispatched(function, *arguments))
+        counted = self._since(name)
 
         def capture() -> Capture:
             compiled, loaded = counted()
             if not compiled:
                 return Capture(False, 0, 0, 0, backend, "not called yet")
-            stray = {name: count for name, count in dispatched().items() if name != program.JIT}
-            blocks = dispatched()[program.JIT]
+            stray = {other: count for other, count in dispatched().items() if other != name}
+            blocks = dispatched()[name]
             told = f"{blocks} blocks a call" + (f"; op by op between them: {stray}" if stray else "")
             told += f"; {detail}" if detail else ""
             return Capture(not stray, blocks, None, compiled, backend, told, _all_loaded(compiled, loaded))

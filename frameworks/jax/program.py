@@ -68,11 +68,11 @@ class Listing(_EvalTrace):
             return function.call_wrapped(*args)
 
 
-JIT = "jit"  # the primitive that calls a jitted function; `pjit` before JAX 0.7
-
-
 class Dispatches(_EvalTrace):
-    """Executes op by op, as JAX does where nothing traces, and counts what was dispatched, by name."""
+    """Executes op by op, as JAX does where nothing traces, and counts what was dispatched.
+
+    A jitted function counts by its own name, and so do operators: most of `jax.numpy` is jitted.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,12 +80,12 @@ class Dispatches(_EvalTrace):
 
     def process_primitive(self, primitive: Any, args: Sequence, params: dict, /) -> Any:
         with _set_current_trace(_eval_trace):
-            self.counts[JIT if primitive.name == "pjit" else primitive.name] += 1
+            self.counts[params["name"] if primitive.name in ("jit", "pjit") else primitive.name] += 1
             return _eval_trace.process_primitive(primitive, args, params)
 
 
 def dispatched(function: Callable, *arguments: Any) -> Counter[str]:
-    """How often one call of `function` dispatches each primitive; one that is jitted is one, whatever it holds.
+    """How often one call of `function` dispatches each primitive and jitted function, whatever these hold.
 
     Raises Unsupported where this version of JAX keeps no such trace.
     """
