@@ -21,7 +21,6 @@ from reports import select, terminal, trend, trend_page
 from reports.trend import Line, Mark, Moment
 
 FEWEST_RUNS = 2
-_EAGER = "eager"
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
     series = {key: _series(loaded, *key) for key in keys}
     series = {key: one for key, one in series.items() if sum(figures is not None for _, figures in one) >= FEWEST_RUNS}
     found = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
-    graphs = {key: one for key, one in series.items() if not key[1].endswith(f"/{_EAGER}")}
+    graphs = {key: one for key, one in series.items() if not any(state and state.baseline for state, _ in one)}
     beside = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
     lines = [
         Line(
@@ -133,9 +132,9 @@ def _point(interval: Interval, state: State) -> Estimates:
 
 def _alone(machine: str, cell: str, found: Mapping, beside: Mapping) -> set[int]:
     """The runs at which a cell stepped beyond what all modes of its shape did: its speedup, or one over it, stepped."""
-    group, _, mode = cell.rpartition("/")
-    if mode != _EAGER:
-        return {step.at for step in beside.get((machine, cell), ())}
+    if (machine, cell) in beside:
+        return {step.at for step in beside[machine, cell]}
+    group = cell.rpartition("/")[0]
     others = [key for key in found if key[0] == machine and key[1] != cell and key[1].rpartition("/")[0] == group]
     return {step.at for key in others for step in beside.get(key, ())}
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import NamedTuple
 
 from measurement import flags
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import ENOUGH_LAUNCHES, WITHIN_PROCESS, Interval
 from reports.compare import NOT_COMPARABLE, Compared
 from reports.content import text_of, times
@@ -25,12 +25,23 @@ _FIGURES = (
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
     *("host_loop_ms_median", "host_ms_median", "gpu_sm_mhz"),
 )
-_TEXTS = ("status", "reason", "weights", "tf32", "policies", "launches", "interval_scope", "flags", "device")
+_TEXTS = (
+    "status",
+    "reason",
+    "weights",
+    "tf32",
+    "policies",
+    "launches",
+    "interval_scope",
+    "flags",
+    "device",
+    "baseline",
+)
 _MADE = "policies"  # of the settings
 # The columns of a record that a comparison looks at.
 COLUMNS_READ = tuple(
     name
-    for name in dict.fromkeys(("cell", "run_id", "started_at", *_OF_A_RUN, *_TEXTS, *_FIGURES, "settings"))
+    for name in dict.fromkeys(("cell", "mode", "run_id", "started_at", *_OF_A_RUN, *_TEXTS, *_FIGURES, "settings"))
     if name != _MADE
 )
 SAME_HOST_WITHIN = 0.1
@@ -48,6 +59,7 @@ class State(NamedTuple):
     scope: str | None
     flags: str | None
     device: str | None
+    baseline: bool | None  # whether its mode is the one that graphs are compared with
 
     @property
     def few_launches(self) -> bool:
@@ -94,6 +106,11 @@ class Pair(NamedTuple):
     def mode(self) -> str:
         return self.cell.rpartition("/")[2]
 
+    @property
+    def baseline(self) -> bool:
+        """Whether it is the mode that graphs are compared with."""
+        return bool(self.states[0].baseline)
+
     def host_decides(self, side: int) -> bool:
         """Whether the host decides how long a call takes."""
         if (self.states[side].device or "cpu").partition(":")[0] == "cpu":
@@ -129,7 +146,8 @@ class _Side:
     """One run's records by the names of their cells."""
 
     def __init__(self, columns: Mapping[str, list]):
-        columns = {**columns, _MADE: list(map(_policies, columns["settings"]))}
+        baselines = map(_is_baseline, columns["mode"], columns["baseline"])
+        columns = {**columns, _MADE: list(map(_policies, columns["settings"])), "baseline": list(baselines)}
         names = columns["cell"]
         states = map(State, *map(columns.get, _TEXTS))
         figures = map(Figures, *map(columns.get, _FIGURES))
@@ -141,6 +159,11 @@ def _kinds(columns: Mapping[str, list]) -> list[dict]:
     """Every machine, framework, version, revision, profile and number of launches that occur together in a run."""
     combinations = dict.fromkeys(zip(*map(columns.get, _OF_A_RUN), strict=True))
     return [dict(zip(_OF_A_RUN, values, strict=True)) for values in combinations]
+
+
+@cache  # a few, over and over
+def _is_baseline(mode: str, baseline: bool | None) -> bool:
+    return is_baseline({"mode": mode, "baseline": baseline})
 
 
 @cache  # a few, over and over
