@@ -11,7 +11,7 @@ from pathlib import Path
 from harness import modes, recordfile
 from measurement.schema import is_noisy
 from reports import brief, drawing, page, published, sections
-from reports.content import text_of
+from reports.content import ratio, text_of
 from reports.material import Material
 from reports.points import Point, Points
 from reports.verdict import Verdict, wording
@@ -57,7 +57,7 @@ def figures() -> str:
         f"- **{_gain(small)}** On an H200, bf16, {wording.sentence(small)} {wording.cautions(small)} {_again(small)}",
         f"- **{_gain(large)}** The same, {wording.sentence(large)} {wording.cautions(large)}",
         f"- **Compare milliseconds, not speedups, between frameworks.** {' '.join(ranked)}",
-        f"- **{wording.ratio(slow['speedup_vs_eager'])}, and no finding.** {_differs(slow)}",
+        f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
         f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
     ]
     return "\n".join([BEGIN, *lines, "", *_table(), "", _caption(verdict), END])
@@ -89,8 +89,8 @@ def _again(advice: Advice) -> str:
     """What the recommended mode brought on the other machine, where that ran the same shapes."""
     shapes = {(judged.shape.batch, judged.shape.length) for judged in advice.judged}
     found = [
-        f"{wording.ratio(p.speedup.value)} at batch {p['batch_size']}, {p['seq_len']} tokens "
-        f"(95 %: {p.speedup.low:.2f} to {wording.ratio(p.speedup.high)})"
+        f"{ratio(p.speedup.value)}× at batch {p['batch_size']}, {p['seq_len']} tokens "
+        f"(95 %: {p.speedup.low:.2f} to {ratio(p.speedup.high)}×)"
         for p in material(*TORCH_AGAIN).points.measured
         if p["mode"] == advice.mode and (p["batch_size"], p["seq_len"]) in shapes
     ]

@@ -7,7 +7,7 @@ from itertools import islice
 
 from measurement.schema import is_noisy
 from reports import markdown
-from reports.content import text_of, times
+from reports.content import ratio, text_of, times
 from reports.material import Material
 from reports.points import Point
 from reports.verdict import Verdict, wording
@@ -66,7 +66,7 @@ def figure(point: Point, known: Known) -> str:
     if point.eager or not deployed(point["framework"], known) or point["speedup_vs_eager"] is None:
         return time
     noisy = "~" if is_noisy(point.record, "ratio") else ""
-    return f"{time} · {wording.ratio(point['speedup_vs_eager'])}{noisy}{'' if comparable(point) else ' ≠'}"
+    return f"{time} · {ratio(point['speedup_vs_eager'])}×{noisy}{'' if comparable(point) else ' ≠'}"
 
 
 def _cautions(material: Material) -> Iterable[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from measurement.schema import is_noisy
 from reports import drawing, facts
-from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number, span, text_of
+from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number, ratio, span, text_of
 from reports.material import Material
 from reports.points import Point
 from reports.sections import trust
@@ -89,7 +89,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
     others = [fastest.second] if fastest.second else []
     lines = [
         f"then {rank.point.series}, {text_of(rank.point['latency_ms_median'])} ms"
-        + (f" ({wording.ratio(rank.ratio.value)} the time)" if rank.told_apart else ", cannot be told apart")
+        + (f" ({ratio(rank.ratio.value)}× the time)" if rank.told_apart else ", cannot be told apart")
         for rank in others
     ]
     lines += [absent.sentence for absent in fastest.absent]
@@ -110,14 +110,14 @@ def _advised(advice, judged) -> str:
         return f"{advice.framework}: eager, {text_of(judged.eager['latency_ms_median'])} ms"
     if point is None:
         return f"{advice.framework}: cannot tell"
-    gain = f", {wording.ratio(point.speedup.value)} as fast as eager" if advice.deployed and point.speedup else ""
+    gain = f", {ratio(point.speedup.value)}× as fast as eager" if advice.deployed and point.speedup else ""
     return f"{advice.framework}: {advice.words.call or advice.mode}{gain}"
 
 
 def _fastest_row(fastest: Fastest) -> Row:
     first = fastest.ranks[0].point
     second = fastest.second
-    ratio = second.ratio if second else None
+    longer = second.ratio if second else None
     cells = (
         fastest.shape.text,
         first.series,
@@ -125,7 +125,7 @@ def _fastest_row(fastest: Fastest) -> Row:
         second.point.series if second else "",
         number(second.point["latency_ms_median"]) if second else "",
         number(second.point["latency_ms_median"] / first["latency_ms_median"]) if second else "",
-        span(ratio.low, ratio.high) if ratio else "",
+        span(longer.low, longer.high) if longer else "",
         second.slower if second else "",
         "; ".join(absent.sentence for absent in fastest.absent),
     )

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from measurement.statistics import Interval, independent_ratio
 from reports import facts
-from reports.content import text_of
+from reports.content import ratio, text_of
 from reports.points import Point, Points, grouped, machine_of
 from reports.verdict import wording
 from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings
@@ -42,7 +42,7 @@ class Absent:
         value = self.ratio.value if longer else 1 / self.ratio.value
         low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
         return (
-            f"{told}; across machines {wording.ratio(value)} the {'time' if longer else 'speed'} "
+            f"{told}; across machines {ratio(value)}× the {'time' if longer else 'speed'} "
             f"(95 %: {low:.2f} to {high:.2f}), of which some may be the machines'"
         )
 
@@ -73,8 +73,8 @@ class Fastest:
         other = f"{second.point.series}, {text_of(second.point['latency_ms_median'])} ms"
         if not second.told_apart:
             return f"{begun}: {first.series}, {time} ms, and {other}, cannot be told apart."
-        longer = wording.ratio(second.ratio.value)
-        return f"{begun} the fastest is {first.series}, {time} ms; then {other} ({longer} the time)."
+        longer = ratio(second.ratio.value)
+        return f"{begun} the fastest is {first.series}, {time} ms; then {other} ({longer}× the time)."
 
 
 @dataclass(frozen=True)

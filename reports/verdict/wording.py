@@ -7,21 +7,16 @@ from dataclasses import replace
 
 from measurement.schema import is_noisy
 from reports import facts
-from reports.content import text_of
+from reports.content import ratio, text_of
 from reports.points import Point
 from reports.verdict.places import Shape
 from reports.verdict.rules import STAY, UNTOLD, USE, Advice, Judged
 
 
-def ratio(value: float) -> str:
-    """A multiple: two decimals below ten, so that 1.50 stands beside 1.43."""
-    return f"{value:.2f}×" if value < 9.995 else f"{text_of(value)}×"
-
-
 def ratios(values: Sequence[float]) -> str:
     """One multiple, or the range of several."""
     low, high = ratio(min(values)), ratio(max(values))
-    return low if low == high else f"{low.removesuffix('×')} to {high}"
+    return f"{low}×" if low == high else f"{low} to {high}×"
 
 
 def milliseconds(points: Iterable[Point]) -> str:
@@ -73,8 +68,7 @@ def _use(advice: Advice) -> str:
         speedups = advice.speedups
         low, high = min(one.low for one in speedups), max(one.high for one in speedups)
         parts.append(
-            f"{ratios([one.value for one in speedups])} as fast as eager "
-            f"(95 %: {ratio(low).removesuffix('×')} to {ratio(high)}), {time}"
+            f"{ratios([one.value for one in speedups])} as fast as eager (95 %: {ratio(low)} to {ratio(high)}×), {time}"
         )
     else:
         eager = [judged.eager for judged in advice.judged if judged.eager]
@@ -135,7 +129,7 @@ def _stay(advice: Advice) -> str:
     worst = min(others, key=lambda point: point.speedup.value)
     return (
         f"stay with eager, {milliseconds(advice.chosen)}: no mode is shown to be faster "
-        f"({worst['mode']} comes to {ratio(worst.speedup.value)})"
+        f"({worst['mode']} comes to {ratio(worst.speedup.value)}×)"
     )
 
 
@@ -150,8 +144,8 @@ def _untold(advice: Advice) -> str:
     if not known:
         return "cannot tell: no speedup has an interval"
     best = max(known, key=lambda point: point.speedup.value)
-    spread = f"{ratio(best.speedup.low).removesuffix('×')} to {ratio(best.speedup.high)}"
-    return f"cannot tell: {best['mode']} comes to {ratio(best.speedup.value)} of eager's speed ({spread})"
+    spread = f"{ratio(best.speedup.low)} to {ratio(best.speedup.high)}×"
+    return f"cannot tell: {best['mode']} comes to {ratio(best.speedup.value)}× of eager's speed ({spread})"
 
 
 def cautions(advice: Advice) -> str:
