@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness import pairs, report, steps
+from harness import modes, pairs, report, steps
 from harness.changes import SAME_WITHIN
 from harness.pairs import Figures, State
 from harness.significance import Estimates
@@ -37,17 +37,15 @@ def history(arguments: argparse.Namespace) -> int:
     """Show how every cell went over several runs: a line each, with intervals, and the steps in it."""
     console = terminal.console()
     names = [name for word in arguments.runs for name in word.split(",") if name]
-    loaded = sorted((one for name in names for one in _read(name, arguments.filter)), key=lambda one: one.moment.began)
-    loaded = list({one.moment.place: one for one in loaded}.values())
-    if len(loaded) < FEWEST_RUNS:
+    loaded = [one for name in names for one in read(name, arguments.filter)]
+    if len({one.moment.place for one in loaded}) < FEWEST_RUNS:
         raise UsageError("Say which runs to follow, two at least: make history RUN=<run>,<run>,<run>.")
-    lines, cautions = follow(loaded)
-    if not lines:
+    told = of_runs(loaded)
+    if told is None:
         raise UsageError("No cell is in two of these runs on one machine; follow runs of the same sweep.")
-    told = trend.History(tuple(one.moment for one in loaded), tuple(lines), tuple(cautions))
     trend.show(told, console)
-    folder = report.folder_for(arguments.out, Path(loaded[-1].moment.place))
-    for name, text in (("history.md", trend.page(told)), ("history.html", trend_page.html(told))):
+    folder = report.folder_for(arguments.out, Path(told.moments[-1].place))
+    for name, text in (("history.md", trend.page(told)), ("history.html", trend_page.html(told, modes.words()))):
         try:
             (folder / name).write_text(text, encoding="utf-8")
         except OSError as error:
@@ -56,7 +54,14 @@ def history(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read(name: str, filtered: str | None) -> list[Loaded]:
+def of_runs(loaded: Sequence[Loaded]) -> trend.History | None:
+    """The history of all cells that two runs hold on one machine; None where there is none."""
+    loaded = sorted({one.moment.place: one for one in loaded}.values(), key=lambda one: one.moment.began)
+    lines, cautions = follow(loaded)
+    return trend.History(tuple(one.moment for one in loaded), tuple(lines), tuple(cautions)) if lines else None
+
+
+def read(name: str, filtered: str | None = None) -> list[Loaded]:
     """The runs that a name stands for: a folder of runs is each of them. Raises UsageError."""
     found = []
     for place in report.places(name):
