@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import alternation, compare, paired, pairs, report, runs, sweep, versions
+from harness import alternation, compare, heading, paired, pairs, report, runs, sweep, versions
 from harness.begun import PAIR, in_order, is_ours
 from harness.begun import read as read_begun
 from harness.begun import write as write_begun
@@ -201,7 +201,7 @@ def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) ->
     samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
     comparison = paired.compare(*columns, samples, limit)
     command = published.command("ab A=… B=…", begun.given)
-    headings = (Side(label(word), pairs.facts(own), command) for word, own in zip(begun.words, columns, strict=True))
+    headings = (Side(label(word), heading.facts(own), command) for word, own in zip(begun.words, columns, strict=True))
     return compare.told(replace(comparison, sides=tuple(headings)), begun.folder / "comparison.md", console)
 
 

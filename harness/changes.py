@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.pairs import Figures, Pair, cautions, joined
+from harness.heading import cautions
+from harness.pairs import Figures, Pair, joined
 from harness.significance import CHANCE, Estimates, holm
 from measurement.statistics import Interval, independent_ratio
 from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import changes, pairs, report, runs
+from harness import changes, heading, pairs, report, runs
 from harness.refusals import FINDING, INCOMPLETE, UsageError
 from measurement import durable
 from reports import compare as comparing
@@ -53,7 +53,7 @@ def side_of(source: report.Source, columns) -> comparing.Side:
     name = source.home.name if source.folders else source.names[0]
     given = runs.Run(source.home).read(runs.PLAN).get("given")
     command = "" if given is None else published.command("bench", given)
-    return comparing.Side(name, pairs.facts(columns), command)
+    return comparing.Side(name, heading.facts(columns), command)
 
 
 def told(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:
@@ -83,7 +83,8 @@ def share(text: str) -> float:
 
 
 def show(comparison: comparing.Comparison, console: Console) -> None:
-    """Print what differs between the runs, then the cells, those that did not change last, and why some are open."""
+    """Print the answer, what differs between the runs, the cells, those that changed first, and why some are open."""
+    console.print(comparing.title(comparison), style="bold", highlight=False, markup=False)
     for caution in comparison.cautions:
         console.print(caution, style="yellow", highlight=False)
     names, shared = comparison.names

@@ -155,7 +155,7 @@ def times(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
     """Names, the first of many."""
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
