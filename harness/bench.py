@@ -67,7 +67,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     records = run.records()
     terminal.summary(records, console)
     write.answer(verdict.of(Points(records), modes.words()), console)
-    ladder.show(ladders.of_run(run, records), console)
+    ladder.show(ladders.of_run(run.folder, records), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if not campaign.request.again:

@@ -8,6 +8,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import frameworks
 from harness.intervals import over_launches
@@ -19,11 +20,11 @@ from reports.ladder import Crossed, Ladder, Rung, Step
 from reports.verdict.places import Shape
 
 
-def of_run(run: Run, records: Sequence[dict]) -> list[Ladder]:
-    """The ladders that a run's records hold; the samples are read where there are any rungs."""
+def of_run(folder: Path, records: Sequence[dict]) -> list[Ladder]:
+    """The ladders that a run's records hold; the samples in its folder are read where there are any rungs."""
     if not any(is_rung(record) for record in records):
         return []
-    return list(of(records, run.samples()))
+    return list(of(records, Run(folder).samples()))
 
 
 def is_rung(record: dict) -> bool:

@@ -16,12 +16,13 @@ from harness import begun, belonging, ladders, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import explanation, published, select, terminal
-from reports.content import times
+from reports.content import listed, times
 from reports.ladder import Ladder
 from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
 GATHERED = "gathered.csv"
+MOST_RUNS = 12  # that a heading names
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Source:
     def ladders(self, records: list[dict]) -> Iterator[Ladder]:
         """The ladders among these records, each with the samples of its own run."""
         for home, name in self.folders.items():
-            yield from ladders.of_run(runs.Run(home), [record for record in records if record["run_id"] == name])
+            yield from ladders.of_run(home, [record for record in records if record["run_id"] == name])
 
     @property
     def columns(self) -> dict[str, list]:
@@ -85,7 +86,7 @@ def report(arguments: argparse.Namespace) -> int:
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
     whole = material.Material(points, tuple(profiles), source.machines, *notes, tuple(source.ladders(kept)))
-    heading = write.listed(source.names) + (f" ({text})" if text else "")
+    heading = listed(source.names, MOST_RUNS) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)
     for path in written:

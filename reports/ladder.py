@@ -12,8 +12,7 @@ from rich.table import Table as Grid
 
 from measurement.statistics import Interval
 from reports import markdown
-from reports.content import Row, Table, number, span, text_of
-from reports.verdict import wording
+from reports.content import Row, Table, number, ratio, span, text_of
 
 COLUMNS = (
     "rung",
@@ -114,7 +113,7 @@ class Ladder:
             off = abs(self.product / self.whole.value - 1)
             told = "within" if inside else "outside"
             yield (
-                f"The steps multiply to {wording.ratio(self.product)}, {told} that interval, {off:.1%} from the whole "
+                f"The steps multiply to {ratio(self.product)}×, {told} that interval, {off:.1%} from the whole "
                 "as it was measured."
             )
         for rung in self.rungs:
@@ -161,12 +160,12 @@ class Ladder:
 
 def as_ratio(interval: Interval) -> str:
     """A ratio with its interval."""
-    return f"{wording.ratio(interval.value)} (95 %: {ends(interval)})"
+    return f"{ratio(interval.value)}× (95 %: {ends(interval)})"
 
 
 def ends(interval: Interval) -> str:
     """The interval's ends."""
-    return f"{wording.ratio(interval.low).rstrip('×')} to {wording.ratio(interval.high)}"
+    return f"{ratio(interval.low)} to {ratio(interval.high)}×"
 
 
 def table(ladder: Ladder) -> Table:
@@ -174,14 +173,14 @@ def table(ladder: Ladder) -> Table:
     steps: Sequence[Step | None] = (None, *ladder.steps)
     rows = []
     for rung, step, since in zip(ladder.rungs, steps, ladder.since, strict=True):
-        ratio, since = step and step.ratio, since if step else None
+        brings, since = step and step.ratio, since if step else None
         cells = (
             rung.mode + (" ≠" if rung.differs else ""),
             rung.adds,
             number(rung.median_ms),
             span(rung.latency.low, rung.latency.high) if rung.latency else "",
-            number(ratio.value) if ratio else "",
-            span(ratio.low, ratio.high) if ratio else "",
+            number(brings.value) if brings else "",
+            span(brings.low, brings.high) if brings else "",
             number(since.value) if since else "",
             span(since.low, since.high) if since else "",
         )
@@ -210,7 +209,7 @@ def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
     found: list[str] = []
     for ladder in ladders:
         own = [f"- **{ladder.title}**: {' '.join(ladder.sentences[:3])}"]
-        ratios = ["", *(wording.ratio(step.ratio.value) if step.ratio else "" for step in ladder.steps)]
+        ratios = ["", *(f"{ratio(step.ratio.value)}×" if step.ratio else "" for step in ladder.steps)]
         own += ["", markdown.line(["rung", "ms", "× the rung before"]), "| --- | ---: | ---: |"]
         own += [
             markdown.line([rung.mode, text_of(rung.median_ms), ratio])

@@ -234,10 +234,10 @@ def test_a_report_shows_the_ladder_and_advises_no_rung(tmp_path, capsys):
 def test_without_rungs_or_samples_there_is_no_ladder(tmp_path):
     jax_run(tmp_path / "run")
     (tmp_path / "run" / "samples.jsonl").unlink()
-    run = ladders.Run(tmp_path / "run")
-    (bare,) = ladders.of_run(run, run.records())
+    records = ladders.Run(tmp_path / "run").records()
+    (bare,) = ladders.of_run(tmp_path / "run", records)
     assert [step.ratio for step in bare.steps] == [None] * 3 and len(table(bare).rows) == 4
-    usual = [row for row in run.records() if row["mode"] in ("eager", "jit")]
-    assert ladders.of_run(run, usual) == []
+    usual = [row for row in records if row["mode"] in ("eager", "jit")]
+    assert ladders.of_run(tmp_path / "run", usual) == []
     material = Material(Points(usual), known=modes.words())
     assert "ladder" not in [section.key for section in sections.build(material)]

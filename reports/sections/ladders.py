@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from reports import drawing
-from reports.content import Chart, Panel, Section, text_of
+from reports.content import Chart, Panel, Section, ratio, text_of
 from reports.ladder import Ladder, ends, table
 from reports.material import Material
-from reports.verdict import wording
 
 SENTENCES = (
     "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
@@ -39,7 +38,7 @@ def _drawn(material: Material, ladder: Ladder) -> str:
     for rung, step in zip(ladder.rungs, (None, *ladder.steps), strict=True):
         text = f"{text_of(rung.median_ms)} ms"
         if step and step.ratio:
-            text += f" · {wording.ratio(step.ratio.value)} ({ends(step.ratio)})"
+            text += f" · {ratio(step.ratio.value)}× ({ends(step.ratio)})"
         low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
         falls.append(drawing.Fall(rung.mode, rung.adds, rung.median_ms, text, low, high))
     return drawing.waterfall(falls, look, "ms per call, less is better")
