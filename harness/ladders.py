@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -29,10 +30,13 @@ def of_run(folder: Path, records: Sequence[dict]) -> list[Ladder]:
 
 def is_rung(record: dict) -> bool:
     """Whether a record is of a mode that stands in ladders alone."""
-    if record["framework"] not in frameworks.NAMES:
-        return False
-    modes = {mode.name: mode for mode in frameworks.describe(record["framework"]).modes}
-    return record["mode"] in modes and modes[record["mode"]].is_rung
+    return record["mode"] in _rungs(record["framework"])
+
+
+@functools.cache
+def _rungs(framework: str) -> frozenset[str]:
+    known = frameworks.describe(framework).modes if framework in frameworks.NAMES else ()
+    return frozenset(mode.name for mode in known if mode.is_rung)
 
 
 def of(records: Iterable[dict], samples: Iterable[dict]) -> Iterable[Ladder]:

@@ -45,6 +45,7 @@ class Source:
 
     def ladders(self, records: list[dict]) -> Iterator[Ladder]:
         """The ladders among these records, each with the samples of its own run."""
+        records = records if any(map(ladders.is_rung, records)) else []
         for home, name in self.folders.items():
             yield from ladders.of_run(home, [record for record in records if record["run_id"] == name])
 

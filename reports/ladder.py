@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,14 +17,8 @@ from reports import markdown
 from reports.content import Row, Table, number, ratio, span, text_of
 
 COLUMNS = (
-    "rung",
-    "adds",
-    "ms",
-    "95 % interval",
-    "× the rung before",
-    "95 % interval ",
-    "× the first",
-    "95 % interval  ",
+    *("rung", "adds", "ms", "95 % interval", "× the rung before", "95 % interval ", "× the first", "95 % interval  "),
+    "product of the steps",
 )
 
 
@@ -81,11 +77,16 @@ class Ladder:
     launches: int = 0
 
     @cached_property
+    def products(self) -> list[float | None]:
+        """For each rung what the steps up to it multiply to; None from a step without a ratio on."""
+        ratios = [step.ratio.value if step.ratio else math.nan for step in self.steps]
+        found = itertools.accumulate(ratios, operator.mul, initial=1.0)
+        return [None if math.isnan(value) else value for value in found] if self.rungs else []
+
+    @property
     def product(self) -> float | None:
-        """What the steps multiply to; None where one has no ratio."""
-        if not self.steps or any(step.ratio is None for step in self.steps):
-            return None
-        return math.prod(step.ratio.value for step in self.steps)
+        """What all steps multiply to."""
+        return self.products[-1] if self.steps else None
 
     @property
     def whole(self) -> Interval | None:
@@ -172,7 +173,7 @@ def table(ladder: Ladder) -> Table:
     """A row a rung."""
     steps: Sequence[Step | None] = (None, *ladder.steps)
     rows = []
-    for rung, step, since in zip(ladder.rungs, steps, ladder.since, strict=True):
+    for rung, step, since, product in zip(ladder.rungs, steps, ladder.since, ladder.products, strict=True):
         brings, since = step and step.ratio, since if step else None
         cells = (
             rung.mode + (" ≠" if rung.differs else ""),
@@ -183,6 +184,7 @@ def table(ladder: Ladder) -> Table:
             span(brings.low, brings.high) if brings else "",
             number(since.value) if since else "",
             span(since.low, since.high) if since else "",
+            number(product) if step else "",
         )
         rows.append(Row(cells))
     return Table(COLUMNS, tuple(rows), len(rows))
@@ -193,12 +195,13 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
     for ladder in ladders:
         console.print(f"\n{ladder.title}", style="bold")
         grid = Grid(padding=(0, 1))
-        for name, numeric in zip(("rung", "adds", "ms", "× before", "× first"), (0, 0, 1, 1, 1), strict=True):
-            grid.add_column(name, justify="right" if numeric else "left", no_wrap=bool(numeric) or name == "rung")
+        for name in ("rung", "adds", "ms", "× before", "× first", "product"):
+            grid.add_column(name, justify="left" if name in ("rung", "adds") else "right", no_wrap=name != "adds")
         for row in table(ladder).rows:
-            mode, adds, *figures = (cell if isinstance(cell, str) else cell.text for cell in row.cells)
+            mode, adds, *figures, product = (cell if isinstance(cell, str) else cell.text for cell in row.cells)
             pairs = zip(figures[::2], figures[1::2], strict=True)
-            grid.add_row(mode, adds, *(f"{value}\n{interval}" if interval else value for value, interval in pairs))
+            cells = (f"{value}\n{interval}" if interval else value for value, interval in pairs)
+            grid.add_row(mode, adds, *cells, product)
         console.print(grid)
         for sentence in ladder.sentences:
             console.print(sentence, highlight=False)

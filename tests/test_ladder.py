@@ -69,6 +69,7 @@ def test_steps_multiply_to_the_whole():
     assert [step.ratio.value for step in found.steps] == pytest.approx([2, 4 / 5, 5 / 6, 3])
     assert [since.value for since in found.since] == pytest.approx([1, 2, 8 / 5, 8 / 6, 4])
     assert found.product == pytest.approx(4) and found.whole.value == pytest.approx(4)
+    assert found.products == pytest.approx([since.value for since in found.since])
     assert [rung.adds for rung in found.rungs] == list(ADDS)
 
 
@@ -142,6 +143,7 @@ def test_rungs_of_another_process_are_not_paired():
     """A launch that was begun again has modes that no process timed beside the others."""
     found = measured(worker=lambda mode, launch: "again" if mode == "fused" else "w")
     assert [step.ratio is None for step in found.steps] == [False, False, True, True]
+    assert found.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
     assert found.product is None and found.whole.value == pytest.approx(4)
     assert "multiply" not in " ".join(found.sentences)
 
