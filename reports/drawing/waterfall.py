@@ -45,5 +45,8 @@ def _fall(row: Fall, begin: float | None, scale: Scale, y: float) -> str:
         f'<tspan class="value" dx="6">{escape(row.text)}</tspan><tspan class="soft" dx="6">{escape(row.note)}</tspan>'
     )
     bar = f'<rect x="{left:.4g}%" y="17" width="{width:.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
-    ends = f'<line class="span" x1="{scale(row.low)}" x2="{scale(row.high)}" y1="23" y2="23"/>' if row.low else ""
+    ends = ""
+    if row.low and row.high:
+        span = f'x1="{scale(row.low)}" x2="{scale(row.high)}" y1="23" y2="23"'
+        ends = f'<line class="span" style="color:var(--ink,#444)" {span}/>'
     return f'<g class="row" transform="translate(0 {y:g})"><text y="12">{escape(row.name)}{text}</text>{bar}{ends}</g>'
