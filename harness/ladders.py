@@ -134,15 +134,16 @@ def _rung(record: dict, adds: str) -> Rung:
 def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:
     """The step that brings most, where one is shown to bring anything, and those that cannot be told from it.
 
-    Two steps are compared round by round as well, since a slow round falls on both.
+    None where a step has no interval, which may be the largest. Two steps are compared round by round as well, since a
+    slow round falls on both.
     """
     shown = [step for step in steps if step.ratio and step.ratio.low > 1]
-    if not shown:
+    if not shown or any(step.ratio is None for step in steps):
         return None, []
     largest = max(shown, key=lambda step: step.ratio.value)
     rivals = []
     for step in steps:
-        if step is largest or step.ratio is None:
+        if step is largest:
             continue
         weights = Counter(_step(largest.before, largest.after))
         weights.subtract(_step(step.before, step.after))

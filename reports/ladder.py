@@ -123,6 +123,8 @@ class Ladder:
 
     def _most(self) -> str:
         largest = self.largest
+        if any(step.ratio is None for step in self.steps):
+            return "Which step is the largest is not known: one has no interval."
         if largest is None:
             return "No step is shown to make it faster."
         named = f"{largest.after.mode} ({largest.after.adds}), {as_ratio(largest.ratio)}"

@@ -146,6 +146,7 @@ def test_rungs_of_another_process_are_not_paired():
     assert found.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
     assert found.product is None and found.whole.value == pytest.approx(4)
     assert "multiply" not in " ".join(found.sentences)
+    assert found.largest is None and "Which step is the largest is not known: one has no interval." in found.sentences
 
 
 def test_few_rounds_have_no_interval():
