@@ -31,7 +31,7 @@ TO_INDUCTOR = (
     Rung("aot-eager", "functional form, operators taken apart as Inductor wants them"),
     Rung("inductor", "generated kernels, operators fused"),
 )
-WHOLE = Rung("inductor-whole-iteration", "backward and update in the same graph")
+WHOLE = Rung("inductor-whole-iteration", "forward, backward and update in one graph")
 
 FRAMEWORK = Framework(
     name="torch",
