@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -125,9 +125,21 @@ class Workload(ABC):
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         """A seeded initialisation, float32, with the names and shapes of `weight_shapes`."""
 
+    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """What is kept of the seeded weights, from which `weights_from` makes them: all of them, or much less."""
+        return self.seeded_weights(parameters, seed)
+
+    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """The weights by name, in the precision of what was kept of them (or of a checkpoint's own)."""
+        return kept
+
     @abstractmethod
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         """One seeded set of inputs, in the order in which the model takes them."""
+
+    def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
+        """The input sets that calls take in turn, in their order."""
+        return [self.inputs(parameters, seed + 1 + index) for index in range(self.input_sets)]
 
     @abstractmethod
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:

@@ -33,8 +33,12 @@ def _with_kernel(
     kernel: str, attend: Callable, workload: Workload, cell: Cell, dtype: np.dtype
 ) -> tuple[Callable, str]:
     detail = f"jax.nn.dot_product_attention implementation={kernel}"
-    batch, length = int(cell.parameter("batch_size")), int(cell.parameter("seq_len"))
-    head = jax.ShapeDtypeStruct((batch, length, workload.heads, workload.hidden // workload.heads), dtype)
+    batch, length = int(cell.parameter("batch_size")), int(cell.parameter("seq_len") or cell.parameter("prompt"))
+    size = workload.hidden // workload.heads
+    q, k = (
+        jax.ShapeDtypeStruct((batch, length, heads, size), dtype)
+        for heads in (workload.heads, getattr(workload, "kv_heads", workload.heads))
+    )
     masks = [jax.ShapeDtypeStruct((batch, length), jnp.int32)] if cell.parameter("mask", "none") != "none" else []
 
     def chosen(*arguments):
@@ -42,7 +46,7 @@ def _with_kernel(
 
     try:
         # Lowered, not only traced: that is where a dot product the backend lacks is refused (fp16 on the CPU).
-        jax.jit(chosen).lower(head, head, head, *masks)
+        jax.jit(chosen).lower(q, k, k, *masks)
     except (RuntimeError, ValueError, NotImplementedError) as error:
         raise Unsupported(f"{detail} refuses this shape or device: {error}") from error
     return chosen, detail

@@ -123,5 +123,67 @@ def gpt64(model, parameters, weights, inputs):
     return {"logits": np.array(logits)}
 
 
+def rms64(row, weight):
+    return row / math.sqrt(sum(value * value for value in row) / len(row) + 1e-5) * weight
+
+
+def turned64(head, place, theta, scaling):
+    """A head with each pair of values, a half of it apart, turned as a complex number by the angle of its place."""
+    half, turned = len(head) // 2, list(head)
+    for i in range(half):
+        frequency = theta ** (-2 * i / len(head))
+        if scaling is not None:
+            wavelength = 2 * math.pi / frequency
+            low, high = scaling.original / scaling.low, scaling.original / scaling.high
+            if wavelength > low:
+                frequency /= scaling.factor
+            elif wavelength > high:
+                smooth = (scaling.original / wavelength - scaling.low) / (scaling.high - scaling.low)
+                frequency = (1 - smooth) * frequency / scaling.factor + smooth * frequency
+        pair = complex(head[i], head[i + half]) * complex(math.cos(place * frequency), math.sin(place * frequency))
+        turned[i], turned[i + half] = pair.real, pair.imag
+    return np.array(turned)
+
+
+def llama64(model, parameters, weights, inputs):
+    """One sequence after the other, one head after the other; a head's keys are those of its group."""
+    size, outputs = model.hidden // model.heads, {"logits": [], "keys": [], "values": []}
+    for ids in inputs["input_ids"]:
+        rows, cached = [weights["model.embed_tokens.weight"][token] for token in ids], ([], [])
+        for layer in range(model.layers):
+            of = {
+                name.removeprefix(f"model.layers.{layer}.").removesuffix(".weight"): value
+                for name, value in weights.items()
+                if name.startswith(f"model.layers.{layer}.")
+            }
+            normed = [rms64(row, of["input_layernorm"]) for row in rows]
+            q, k, v = (
+                [np.split(of[f"self_attn.{n}_proj"] @ row, len(of[f"self_attn.{n}_proj"]) // size) for row in normed]
+                for n in "qkv"
+            )
+            q, k = (
+                [[turned64(h, place, model.theta, model.scaling) for h in heads] for place, heads in enumerate(y)]
+                for y in (q, k)
+            )
+            cached[0].append(np.array(k).transpose(1, 0, 2))  # (nkv, T, hs)
+            cached[1].append(np.array(v).transpose(1, 0, 2))
+            for place, row in enumerate(rows):
+                parts = []
+                for head in range(model.heads):
+                    group = head * model.kv_heads // model.heads
+                    shares = [math.exp(np.dot(q[place][head], k[j][group]) / math.sqrt(size)) for j in range(place + 1)]
+                    parts.append(sum(share * v[j][group] for j, share in enumerate(shares)) / sum(shares))
+                row = row + of["self_attn.o_proj"] @ np.concatenate(parts)
+                inner = rms64(row, of["post_attention_layernorm"])
+                gate = np.array([x / (1 + math.exp(-x)) for x in of["mlp.gate_proj"] @ inner])
+                rows[place] = row + of["mlp.down_proj"] @ (gate * (of["mlp.up_proj"] @ inner))
+        head = weights["model.embed_tokens.weight"] if model.tied else weights["lm_head.weight"]
+        outputs["logits"].append(head @ rms64(rows[-1], weights["model.norm.weight"]))
+        outputs["keys"].append(cached[0])
+        outputs["values"].append(cached[1])
+    by_layer = {name: np.array(outputs[name]).swapaxes(0, 1) for name in ("keys", "values")}  # (layers, B, nkv, T, hs)
+    return {"logits": np.array(outputs["logits"]), **by_layer}
+
+
 INDEPENDENT = {"bert": bert64, "mlp": mlp64, "matmul": matmul64, "pointwise-chain": chain64, "fused-cos": cosines64}
-INDEPENDENT |= {"stream": doubled64, "op-overhead": additions64, "gpt": gpt64}
+INDEPENDENT |= {"stream": doubled64, "op-overhead": additions64, "gpt": gpt64, "llama": llama64}
