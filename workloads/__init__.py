@@ -8,6 +8,8 @@ PASSES = ("inference", "training")
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
+_MODULES |= {"resnet50": "resnet", "resnet-tiny": "resnet", "vit-b16": "vit", "vit-tiny": "vit"}
+_MODULES |= {"lstm": "lstm", "lstm-tiny": "lstm"}
 _MODULES |= {"fused-cos": "pointwise", "stream": "pointwise", "op-overhead": "overhead"}
 
 
