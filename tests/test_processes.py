@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -270,3 +271,19 @@ def test_time_passes_for_the_worker_alone(worker):
     launch = worker("for number in range(3): send(type='beat')\nsend(type='done')", timeout_s=silence)
     for _ in local.run(launch, {}):
         time.sleep(2 * silence)
+
+
+def test_a_parent_that_was_stopped_takes_no_worker_for_silent(worker, monkeypatch):
+    """A job or a container that is suspended: its worker did not run either, and says what it has to say later."""
+    real, stopped = time.monotonic, [0.0]
+
+    class Suspended(selectors.DefaultSelector):
+        def select(self, timeout=None):
+            if not stopped[0]:
+                stopped[0] = 1e6  # seconds
+                return []
+            return super().select(timeout)
+
+    monkeypatch.setattr(local.selectors, "DefaultSelector", Suspended)
+    monkeypatch.setattr(local.time, "monotonic", lambda: real() + stopped[0])
+    assert list(local.run(worker("send(type='done')"), {})) == [{"type": "done"}]
