@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from doubles.reported import record
-from doubles.suite import SILENCE, TINY, Finished
+from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
 from harness import alternation, paired, pairs, versions
@@ -131,10 +132,10 @@ def test_sides_are_called_by_versions_or_environments():
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, words, sentence):
-    assert runner.main(["ab", *TINY, "--out", str(tmp_path / "pair"), *words]) == 2
+    assert runner.main(["ab", *TINY, "--out", str(tmp_path / "a pair"), *words]) == 2
     told = capsys.readouterr().err
     assert sentence in told and told.count("\n") == 1
-    assert not (tmp_path / "pair").exists()
+    assert not (tmp_path / "a pair").exists()
 
 
 def test_versions_take_the_place_of_a_framework_s_own_pins():
@@ -198,10 +199,10 @@ def interpreter(folder: Path, name: str, **variables: str) -> str:
 def pair(suite, tmp_path):
     """Run `ab` with a side that takes half as long again, to its end or begun only."""
     sides = ["--a", interpreter(tmp_path, "old"), "--b", interpreter(tmp_path, "new", FAKE_DELAY="0.5")]
-    words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", SILENCE, "--out", str(tmp_path / "pair"))
+    words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", SILENCE, "--out", str(tmp_path / "a pair"))
 
     def command(*more: str, resume: bool = False) -> dict:
-        asked = ["--resume", str(tmp_path / "pair")] if resume else [*words, *sides]
+        asked = ["--resume", str(tmp_path / "a pair")] if resume else [*words, *sides]
         return dict(
             args=[sys.executable, "runner.py", "ab", *asked, *more], cwd=suite.folder, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,
@@ -212,13 +213,13 @@ def pair(suite, tmp_path):
 
 def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
     done = subprocess.run(**pair())
-    folder = tmp_path / "pair"
+    folder = tmp_path / "a pair"
     assert done.returncode in (0, 1, 3) and "Traceback" not in done.stdout, done.stdout  # noise may hide even this
     page = (folder / "comparison.md").read_text()
     assert "took turns" in page and "### old → new: " in page and "- **A**: old · " in page
     begun = []
     for letter in "ab":
-        run = Finished(0, "", folder / f"pair-{letter}")
+        run = Finished(0, "", folder / f"a pair-{letter}")
         assert run.complete()
         assert [r["launches"] for r in run.records] == [3, 3]
         logs = sorted((run.folder / "launches").glob("[0-9]*"))
@@ -232,15 +233,19 @@ def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
 def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     heed = dict(process_group=0, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     process = subprocess.Popen(**pair("--budget", "2"), **heed)
-    folder, deadline = tmp_path / "pair", time.monotonic() + 120
-    kept = [folder / f"pair-{letter}" / "launches" / "reports.jsonl" for letter in "ab"]
+    folder, deadline = tmp_path / "a pair", time.monotonic() + PATIENCE
+    kept = [folder / f"a pair-{letter}" / "launches" / "reports.jsonl" for letter in "ab"]
     while not all(path.exists() for path in kept):  # a launch of each side is done
         assert process.poll() is None and time.monotonic() < deadline, process.stdout.read()
         time.sleep(0.05)
+    for second in (pair(resume=True), pair()):  # changes nothing
+        refused = subprocess.run(**second)
+        assert refused.returncode == 2, refused.stdout
+        assert re.search(f"is being measured by process {process.pid} |already holds a pair of runs", refused.stdout)
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
-    assert f"make ab RESUME={folder}" in output.replace("\n", "")
+    assert f"make ab RESUME='{folder}'" in output.replace("\n", "")
     before = [[json.loads(line)["report"]["samples"] for line in path.read_text().splitlines()] for path in kept]
     assert all(before)
 
@@ -257,7 +262,7 @@ def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     done = subprocess.run(**pair(resume=True))
     assert done.returncode in (0, 1, 3), done.stdout
     for letter, earlier in zip("ab", before, strict=True):
-        run = Finished(0, "", folder / f"pair-{letter}")
+        run = Finished(0, "", folder / f"a pair-{letter}")
         assert run.complete()
         assert [r["launches"] for r in run.records] == [3, 3]
         samples = Run(run.folder).samples()
