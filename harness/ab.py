@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import alternation, compare, paired, pairs, report, runs, sweep, versions
+from harness import alternation, compare, heading, paired, pairs, report, runs, sweep, versions
 from harness.begun import PAIR, in_order, is_ours
 from harness.begun import read as read_begun
 from harness.begun import write as write_begun
@@ -23,7 +23,7 @@ from harness.progress import Bar, duration
 from harness.recorder import Recorder
 from harness.refusals import INTERRUPTED, UsageError
 from harness.uv import SetupError
-from reports import terminal
+from reports import published, terminal
 from reports.compare import Side
 
 _LETTERS = "ab"
@@ -206,8 +206,8 @@ def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) ->
     columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides]
     samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
     comparison = paired.compare(*columns, samples, limit)
-    command = compare.command_of({"given": begun.given}).replace("make bench", "make ab A=… B=…")
-    headings = (Side(label(word), pairs.facts(own), command) for word, own in zip(begun.words, columns, strict=True))
+    command = published.command("ab A=… B=…", begun.given)
+    headings = (Side(label(word), heading.facts(own), command) for word, own in zip(begun.words, columns, strict=True))
     return compare.told(replace(comparison, sides=tuple(headings)), begun.folder / "comparison.md", console)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections import Counter, defaultdict
 from pathlib import Path
 
-from harness import modes, recordfile, report, runs
+from harness import history, modes, recordfile, report, runs
 from harness.report import folder_for
 from measurement import durable
-from reports import published, sections, select, terminal
+from reports import published, sections, select, terminal, trend, trend_page
 from reports.content import times
 from reports.material import Material
 from reports.page import html, index
@@ -28,9 +29,26 @@ def site(arguments: argparse.Namespace) -> int:
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():
             pages.append(_page(folder, out))
-    _write(out / "index.html", index(pages))
+    _write(out / "index.html", index(pages, _history()))
     console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs", highlight=False)
     return 0
+
+
+def _history() -> str:
+    """The cells that several published runs measured on one machine: a section for each machine."""
+    machines = defaultdict(list)
+    for folder in published.folders(recordfile.RESULTS):
+        if (folder / RECORDS).exists():
+            for run in history.read(str(folder)):
+                machines[run.machine].append(run)
+    parts = []
+    for machine, own in machines.items():
+        shared = Counter(cell for run in own for cell in run.cells)
+        told = history.of_runs([run for run in own if any(shared[cell] > 1 for cell in run.cells)])
+        if told:
+            title = f"{trend.TITLE}, machine {machine[:4]}"
+            parts.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))
+    return "".join(parts)
 
 
 def _page(folder: Path, out: Path) -> Run:
