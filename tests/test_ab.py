@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -173,6 +174,21 @@ def test_an_environment_of_another_version_is_resolved_once_and_made_like_the_lo
     assert [recipe.home for recipe in made] == [tmp_path / "torch-cpu-torch-2.12.0"] * 2
     assert made[0].requirements == "torch==2.12.0\nnumpy==2.1\n" and "check" in made[0].directives
     assert sorted(path.name for path in tmp_path.iterdir()) == ["torch-cpu-torch-2.12.0.txt"]
+
+
+def test_a_resolution_that_the_disk_has_no_room_for_is_made_anew(monkeypatch, tmp_path):
+    """Half of it would be taken for the versions, from then on."""
+    asked = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk, pytest.raises(OSError):
+        disk.setattr(os, "fsync", full)
+        versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None)
+    assert not list(tmp_path.iterdir())
+    versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None)
+    assert len(asked) == 2
 
 
 def test_a_version_that_is_nowhere_is_one_sentence(monkeypatch, tmp_path):
