@@ -68,7 +68,7 @@ class Compilations:
         def capture() -> Capture:
             compiled, loaded = counted()
             if not compiled:
-                return Capture(False, 0, 0, 0, backend, "not called yet")
+                return Capture(False, 0, 0, 0, backend, "no block was called: this model is not divided into any")
             stray = {other: count for other, count in dispatched().items() if other != name}
             blocks = dispatched()[name]
             told = f"{blocks} blocks a call" + (f"; op by op between them: {stray}" if stray else "")
