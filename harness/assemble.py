@@ -85,6 +85,8 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "run_id": context.run_id,
         "started_at": outcome.started_at,
         "machine_id": context.machine_id,
+        "node": context.node or None,
+        "job_steps": ";".join(dict.fromkeys(report.step for report in outcome.reports if report.step)) or None,
         "cell": cell.id,
         "framework": cell.framework,
         "framework_version": _framework_version(outcome, context),

@@ -10,7 +10,7 @@ from harness.outcomes import Failure, Kept, Outcome
 from harness.plan import Bundle, Group
 from launchers import local
 from measurement import protocol
-from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolError, Report
+from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolError, Report, Where
 
 
 class Display(Protocol):
@@ -31,6 +31,7 @@ class Attempt:
     launch: int
     outcomes: dict[str, Outcome]
     hello: Hello | None = None
+    where: Where | None = None  # on a cluster
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
     done: set[str] = field(default_factory=set)
     samples: list[dict] = field(default_factory=list)
@@ -52,6 +53,8 @@ class Attempt:
             return None
         if isinstance(message, Hello):
             self.hello = replace(message, installed={})  # the run has it
+        elif isinstance(message, Where):
+            self.where = message
         elif isinstance(message, Phase):
             self.at_work = None if message.phase == "sampling" else message.cell
         return message
@@ -65,7 +68,8 @@ class Attempt:
         if isinstance(message, Failed):
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
-            self.keep(replace(message, launch=self.launch, worker=self.folder.name))
+            node, step = (self.where.node, f"{self.where.job}.{self.where.step}") if self.where else ("", "")
+            self.keep(replace(message, launch=self.launch, worker=self.folder.name, node=node, step=step))
         elif isinstance(message, Report):
             raise ProtocolError("The worker reported a cell before it said what it runs on.", message.cell)
         self.done.add(message.cell)

@@ -107,11 +107,14 @@ class Outcome:
         launches = [report for report in self.reports if bool(report.capture.loaded) is loaded]
         return median(report.first_call_s for report in launches) if launches else None
 
-    def take_over(self, kept: Kept) -> None:
-        """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts."""
+    def take_over(self, kept: Kept, node: str = "") -> None:
+        """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts.
+
+        All launches of a cell are on one node: what another one reported is measured again.
+        """
         if kept.failure:
             self.failure = kept.failure
-        elif kept.report and Path(kept.report.outputs or "").is_file():
+        elif kept.report and kept.report.node == node and Path(kept.report.outputs or "").is_file():
             self.started_at, self.hello = kept.started_at, kept.hello
             self.forget(kept.report.launch)  # half a group, measured again and interrupted again
             self.reports.append(kept.report)
@@ -139,3 +142,4 @@ class Context:
     side_by_side: int = 1  # launches that go on at the same time
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     served_by: dict = field(default_factory=dict)  # which GPU and CPUs, where that is not the same for the whole run
+    node: str = ""  # of a cluster

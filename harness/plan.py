@@ -194,8 +194,9 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
         key = (first.framework, first.pass_name, first.device, first.dtype, first.threads)
         key += (name,) if sweep.isolate else ()
         bundles.setdefault(key, []).append(Group(needed, wanted))
+    lanes = sweep.places.lanes
     ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
-    parts = [part for bundle in ordered for part in (divided(bundle, len(sweep.gpus)) if sweep.gpus else (bundle,))]
+    parts = [part for bundle in ordered for part in (divided(bundle, lanes) if lanes else (bundle,))]
     return Plan(tuple(cells), tuple(parts), impossible)
 
 

@@ -37,6 +37,7 @@ class Run:
         self.records_path = folder / "records.jsonl"
         self.csv_path = folder / "results.csv"
         self._reports_path = folder / "launches" / "reports.jsonl"
+        self._launches: int | None = None  # the highest number of a launch so far
 
     @property
     def id(self) -> str:
@@ -142,9 +143,11 @@ class Run:
     def new_launch(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         launches = self.folder / "launches"
-        names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
-        number = 1 + max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
-        folder = launches / f"{number:04d}"
+        if self._launches is None:
+            names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
+            self._launches = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
+        self._launches += 1
+        folder = launches / f"{self._launches:04d}"
         (folder / "outputs").mkdir(parents=True)
         return folder
 
