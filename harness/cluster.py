@@ -77,7 +77,7 @@ class Cluster:
         for place in range(places.each):
             for node in self.serving:
                 step = slurm.Step(self.job, node, (place, places.each), own_gpu, options, python)
-                start, unfit = partial(slurm.run, step), partial(slurm.why_gone, node)
+                start, unfit = partial(slurm.run, step), partial(slurm.why_gone, self.job, node)
                 found.append(Lane(len(found), places.each, node=node, start=start, unfit=unfit))
         return tuple(found)
 

@@ -20,7 +20,7 @@ GLANCE = 1.0  # seconds after which a lane without work looks again for what ano
 
 
 class NoLaneLeft(OSError):
-    """Bundles are left and nowhere to run them; the message says why the last lane was given up."""
+    """Bundles are left and no lane to run them; the message says why the last one was given up."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Lane:
 
     `environment` shows a worker its GPU alone, which is then `gpu:0` to it, whichever it is. `of` counts the lanes of
     the same host. On a cluster `start` runs workers on `node`, and `unfit` tells why that is to serve no more,
-    given whether it is the last one, and `stop`.
+    given whether it is the last one, and `stop`, or raises OSError where none may serve any more.
     """
 
     number: int = 0
@@ -155,22 +155,20 @@ class Service:
         """Serve errands until there are none; why the lane was given up before, if it was."""
         lost = 0
         while (errand := queue.take(lane, failures)) is not None:
-            rest = None
             try:
                 self.work(lane, errand.bundle)
-                lost = 0
-            except local.LaneFailure as failure:
-                lost += 1
-                bundle = self.rest_of(errand.bundle)
-                if bundle and errand.left is not None and failure.began:
-                    self.give_up(lane, bundle, f"It was lost on {errand.left}, and again: {failure}")
-                elif bundle:
-                    rest = Errand(bundle, lane.node)
-            queue.done(rest)
+                failure, lost = None, 0
+            except local.LaneFailure as error:
+                failure, lost = error, lost + 1
             with lane.given_away():
                 why = lane.unfit(queue.is_last(lane), lane.stop)
+            rest = self.rest_of(errand.bundle) if failure else None
+            if rest and failure and failure.began and errand.left is not None:
+                self.give_up(lane, rest, f"It was lost on {errand.left}, and again: {failure}")
+                rest = None
+            queue.done(Errand(rest, lane.node) if rest else None)
             if why or lost == STRIKES:
-                return why or f"{STRIKES} bundles in a row were lost there"
+                return why or f"since {STRIKES} bundles in a row were lost there"
         return None
 
 
@@ -192,7 +190,7 @@ def serve(bundles: Sequence[Bundle], lanes: Sequence[Lane], service: Service) ->
                     os.sched_setaffinity(0, lane.cpus)
                 why = service.serve(lane, queue, failures)
                 if queue.leave(lane) and why and not failures:
-                    raise NoLaneLeft(0, f"No node is left to go on with: {lane.node} was given up ({why})", "slurm")
+                    raise NoLaneLeft(0, f"the last node that served was given up, {why}", lane.node)
             except BaseException as error:
                 failures.append(error)
                 os.write(stop, b"x")

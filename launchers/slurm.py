@@ -33,6 +33,7 @@ ASKING = 20.0  # seconds for an answer of the controller
 GONE = re.compile(r"down|fail|maint|reboot|power|unk|\*", re.IGNORECASE)
 DRAINED = re.compile("drain|drng", re.IGNORECASE)
 OUTAGE, PAUSE = 600.0, 2.0  # seconds until a controller without an answer is given up, and between two questions
+TAKEN = re.compile(r"CANCELLED|PREEMPT|DUE TO|Node failure|oom.?kill|out of memory", re.IGNORECASE)
 OUT_OF_MEMORY = re.compile(r"oom.?kill|out of memory", re.IGNORECASE)
 
 
@@ -89,21 +90,23 @@ def asked(*command: str, seconds: float = ASKING) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def why_gone(node: str, last: bool, stop: int | None = None) -> str | None:
+def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:
     """Why a node is to serve no more, as Slurm tells; None where it may.
 
     One that is being drained serves on where it is the last. Waits for a controller that does not answer, as one that
-    is restarted, until `stop` becomes readable.
+    is restarted, until `stop` becomes readable. Raises OSError where the job is over.
     """
     deadline = time.monotonic() + OUTAGE
     while (state := asked("sinfo", "--noheader", f"--nodes={node}", "--format=%T")) is None:
         if time.monotonic() > deadline:
-            return "Slurm's controller does not answer"
+            return "since Slurm's controller does not answer"
         if select.select([] if stop is None else [stop], [], [], PAUSE)[0]:
             return None
-    state = state.partition("\n")[0]
+    state, of_job = state.partition("\n")[0], asked("squeue", "--noheader", f"--jobs={job}", "--format=%T")
+    if of_job != "RUNNING":  # None for one that is forgotten
+        raise OSError(0, f"it is over ({(of_job or 'unknown to Slurm').lower()})", f"Slurm job {job}")
     gone = GONE.search(state) or (DRAINED.search(state) and not last)
-    return f"Slurm says that it is {state}" if gone else None
+    return f"since Slurm says that it is {state}" if gone else None
 
 
 def run(step: Step, launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
@@ -176,7 +179,7 @@ class _Process:
                             return
                         deadline = time.monotonic() + self._launch.timeout_s
                     if self._ended:
-                        raise WorkerFailure("crash", local.reason_of(self._ended))
+                        raise self._ended_early()
                 elif time.monotonic() >= deadline:
                     self._silent()
 
@@ -196,15 +199,28 @@ class _Process:
                 self._ended = str(message.get("words")) or "killed"
         return [message for message in found if message["type"] != ENDED]
 
+    def _ended_early(self) -> WorkerFailure:
+        """Why a worker ended before it was done: by itself, or since Slurm ended the step."""
+        self.drain(KILL_SECONDS)
+        if self._ended == "signal 15" or (self._ended == "signal 9" and TAKEN.search(self._srun_said())):
+            return self._lost()
+        return WorkerFailure("crash", local.reason_of(self._ended))
+
     def _lost(self) -> WorkerFailure:
-        """Why a step ended without saying how: from what srun said."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._srun.wait(KILL_SECONDS)
-        said = local.log_tail(self._said)
+        """Why a step was ended, or ended without saying how: from what srun said."""
+        said = self._srun_said()
+        if self._began:  # a node that came back at once knows nothing of it, and Slurm would keep its CPUs for it
+            asked("scancel", self._began)
         if OUT_OF_MEMORY.search(said):
             return WorkerFailure("oom", "Slurm killed the step: it ran out of the memory that the job has of its node.")
-        words = " ".join(re.sub(r"srun: (error: )?", "", said).split())[-300:] or "srun said nothing"
-        return LaneFailure(f"The step on {self._node} was lost: {words}.".replace("..", "."), began=bool(self._began))
+        lines = [re.sub(r"^srun: (error: )?", "", line) for line in said.splitlines() if "cpu binding" not in line]
+        words = " ".join(" ".join(lines).split())[-300:].rstrip(".") or "Slurm did not say why"
+        return LaneFailure(f"The step on {self._node} was lost: {words}.", began=bool(self._began))
+
+    def _srun_said(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._srun.wait(KILL_SECONDS)
+        return local.log_tail(self._said)
 
     def _silent(self) -> None:
         """The worker was silent too long, or its node is: which of them, the guard's last word tells."""
