@@ -26,7 +26,6 @@ from launchers import local, slurm
 from measurement.protocol import MEASURE
 
 ROOT = Path(__file__).resolve().parent.parent
-NODES = "nodes.jsonl"  # in a run's folder: how fast each node is at the control cell
 PROBE_SECONDS = 120.0  # for all nodes to tell what they are
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import frameworks
 from harness import assemble, cluster
 from harness.attempt import Attempt, Display
+from harness.begun import NODES
 from harness.lanes import Lane, Service, serve
 from harness.launcher import Launcher
 from harness.ledger import Ledger
@@ -123,7 +124,7 @@ class Executor:
             except local.LaneFailure:
                 self.controlled.discard(node)
                 raise
-            append_line(self.run.folder / cluster.NODES, told, durable=True)
+            append_line(self.run.folder / NODES, told, durable=True)
 
     def give_up(self, bundle: Bundle, failure: Failure) -> None:
         """Write the records of a bundle that cannot be measured."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -15,14 +16,13 @@ from benchmarks.faults import campaign, nodes
 from benchmarks.faults.trial import DONE, FAKE, REFUSED, Trial
 from doubles.one_box import why_not
 
-from harness import cluster, hosts, lanes, preparation, submission, surroundings, sweep
+from harness import begun, cluster, hosts, lanes, submission, surroundings, sweep
 from harness.outcomes import Kept, Outcome
-from harness.plan import Bundle, plan
+from harness.plan import plan
 from harness.refusals import UsageError
 from launchers import scratch, slurm
 from launchers.local import LaneFailure, Launch, WorkerFailure
 from measurement import machine
-from measurement.schema import MEASURED
 
 WORDS = (*FAKE, "--launcher", "slurm", "--timeout", "30")
 
@@ -54,11 +54,10 @@ def test_two_nodes_serve_a_plan_and_every_record_tells_where(box, trial):
     told = json.loads((trial.out / "machine.json").read_text())
     assert {record["machine_id"] for record in records} == {told["machine_id"]} == {told["kind"]}
     assert list(told["nodes"]) == ["n1", "n2"]
-    controls = [json.loads(line) for line in (trial.out / cluster.NODES).read_text().splitlines()]
+    controls = [json.loads(line) for line in (trial.out / begun.NODES).read_text().splitlines()]
     assert sorted(entry["node"] for entry in controls) == ["n1", "n2"]
-    assert all(
-        entry["latency_ms"] > 0 and entry["cell"].endswith("batch_size=1,width=8,depth=1/eager") for entry in controls
-    )
+    assert all(entry["latency_ms"] > 0 for entry in controls)
+    assert {entry["cell"].rpartition("/")[2] for entry in controls} == {"eager"}
     trial.report()
     page = (trial.out / "report.md").read_text()
     assert "Nodes" in page and "| n1 |" in page and "| n2 |" in page
@@ -143,7 +142,7 @@ def test_without_a_node_left_the_run_ends_and_nothing_is_called_a_crash():
     def work(lane, bundle):
         raise LaneFailure("srun could not be started.", began=False)
 
-    done, given_up, error = served(work)
+    _, given_up, error = served(work)
     assert given_up == []
     assert "was given up, since 3 bundles in a row were lost there" in str(error)
 
@@ -152,7 +151,7 @@ def test_a_job_that_is_over_is_no_fault_of_a_cell():
     def over(last, stop):
         raise OSError(0, "it is over", "Slurm job 1")
 
-    done, given_up, error = served(lambda lane, bundle: (_ for _ in ()).throw(LaneFailure("x", True)), over)
+    _, given_up, error = served(lambda lane, bundle: (_ for _ in ()).throw(LaneFailure("x", True)), over)
     assert given_up == [] and "it is over" in str(error)
 
 
@@ -160,11 +159,10 @@ def test_what_another_node_reported_is_measured_again(cell, report, tmp_path):
     outputs = tmp_path / "outputs.npz"
     outputs.touch()
     kept = Kept("a", report=report(cell="a", outputs=str(outputs), node="n1"))
-    assert [len((one := Outcome(cell()), one.take_over(kept, node))[0].reports) for node in ("n1", "n2", "")] == [
-        1,
-        0,
-        0,
-    ]
+    for node, count in (("n1", 1), ("n2", 0), ("", 0)):
+        outcome = Outcome(cell())
+        outcome.take_over(kept, node)
+        assert len(outcome.reports) == count
 
 
 FACTS = {"cpu": "A", "cpus": 64, "memory_bytes": 251_400_000_000, "gpus": []}
@@ -279,7 +277,8 @@ def attempted(tmp_path, monkeypatch, body: str, timeout: float = 5) -> tuple[lis
 
 
 BEGUN = 'say(type="where", node="n2", job="7", step="1"); '
-SAID = 'print("{}", file=sys.stderr); '
+SAID = 'print("{}", file=sys.stderr, flush=True); '
+CANCELLED = SAID.format("STEP 7.1 ON n2 CANCELLED AT x")
 
 
 @pytest.mark.parametrize(
@@ -290,7 +289,7 @@ SAID = 'print("{}", file=sys.stderr); '
         (BEGUN + 'say(type="guard", words="signal 9")', WorkerFailure, "crash", "SIGKILL"),
         (BEGUN + SAID.format("error: Node failure on n2"), LaneFailure, "crash", "lost: .*Node failure on n2"),
         (BEGUN + 'say(type="guard", words="signal 15")', LaneFailure, "crash", "was lost"),
-        (BEGUN + SAID.format("STEP 7.1 ON n2 CANCELLED AT x") + 'say(type="guard", words="signal 9")', LaneFailure, "crash", ""),
+        (BEGUN + CANCELLED + 'say(type="guard", words="signal 9")', LaneFailure, "crash", "CANCELLED"),
         (BEGUN + SAID.format("Detected 1 oom-kill event(s)"), WorkerFailure, "oom", "ran out of the memory"),
         (SAID.format("error: Unable to create step"), LaneFailure, "crash", "Unable to create step"),
     ],
@@ -301,14 +300,14 @@ def test_how_a_step_ended_is_told_from_how_its_worker_did(tmp_path, monkeypatch,
     assert "guard" not in seen
     if kind:
         assert failure.status == status
-        assert pytest.raises(kind, lambda: (_ for _ in ()).throw(failure)).match(words)
+        assert re.search(words, str(failure))
     if kind is LaneFailure:
         assert failure.began == ("where" in seen)
 
 
 def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
     heeds = BEGUN + 'sys.stdin.read(1); say(type="guard", words="signal 15")'
-    seen, failure = attempted(tmp_path, monkeypatch, heeds, timeout=1)
+    _, failure = attempted(tmp_path, monkeypatch, heeds, timeout=1)
     assert (type(failure), failure.status) == (WorkerFailure, "timeout")
     monkeypatch.setattr(slurm, "KILL_SECONDS", 0.2)
     _, failure = attempted(tmp_path, monkeypatch, BEGUN + "import time; time.sleep(60)", timeout=1)
@@ -394,4 +393,3 @@ def test_the_control_cell_is_the_smallest_eager_one():
     resolved = sweep.resolve({"framework": "torch,jax", "workload": "mlp", "batch": "4,1,2", "mode": "eager,graph"})
     group = cluster.control_of([group for bundle in plan(resolved).bundles for group in bundle.groups])
     assert [(c.framework, c.mode, c.parameter("batch_size")) for c in group.cells] == [("torch", "eager", 1)]
-    assert isinstance(Bundle((group,)).first.id, str) and preparation and MEASURED

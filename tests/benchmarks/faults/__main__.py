@@ -7,7 +7,8 @@ time-out, a documented exit code, one sentence and no traceback.
 
 Prints each violation as it is seen and a table of all; the exit code is 1 where there was one. The same seed chooses
 the same faults at the same instants. The groups `real` and `pairs` need the environments of torch and JAX, and are
-tried only where they are named, and so is `nodes`, which starts a real Slurm of two nodes here. Those that mount a file system need root, and are skipped without.
+tried only where they are named, and so is `nodes`, which starts a real Slurm of two nodes here. Those that mount a file
+system need root, and are skipped without.
 """
 
 from __future__ import annotations

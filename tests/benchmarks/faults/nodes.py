@@ -167,6 +167,7 @@ def job(trial: Trial, what: str) -> None:
             "time limit": [["scancel", "--batch", "--signal=USR1", number]],
         }[what]:
             cluster.ask(*command)
+        cluster.start_again(number)
         over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "")
         cluster.wait(lambda: cluster.job(number).get("JobState", "") in over, 3 * PATIENCE)
         if what == "time limit" and len(trial.lines()) < len(trial.planned()):
