@@ -68,11 +68,21 @@ class Attempt:
         if isinstance(message, Failed):
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
-            node, step = (self.where.node, f"{self.where.job}.{self.where.step}") if self.where else ("", "")
-            self.keep(replace(message, launch=self.launch, worker=self.folder.name, node=node, step=step))
+            told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)
+            self.keep(told)
         elif isinstance(message, Report):
             raise ProtocolError("The worker reported a cell before it said what it runs on.", message.cell)
         self.done.add(message.cell)
+
+    @property
+    def node(self) -> str:
+        """The cluster's node on which it runs; empty without a cluster."""
+        return self.where.node if self.where else ""
+
+    @property
+    def step(self) -> str:
+        """The step of the job as which it runs there."""
+        return f"{self.where.job}.{self.where.step}" if self.where else ""
 
     def fail(self, cell_id: str, status: str, reason: str) -> None:
         """The cell has no figures; the first reason counts."""
@@ -81,8 +91,8 @@ class Attempt:
         outcome.hello = outcome.hello or self.hello
         tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
         if outcome.failure is None:
-            outcome.failure = Failure(status, reason, tail)
-            self.kept.append(Kept(cell_id, failure=outcome.failure))
+            outcome.failure, outcome.failed_step = Failure(status, reason, tail), self.step
+            self.kept.append(Kept(cell_id, failure=outcome.failure, node=self.node, step=self.step))
 
     def keep(self, report: Report) -> None:
         """The cell has been measured."""

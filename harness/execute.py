@@ -209,7 +209,7 @@ class Executor:
                 continue
             culprits = attempt.culprits(left)
             for cell_id in culprits:
-                outcomes[cell_id].failure = failure
+                outcomes[cell_id].failure, outcomes[cell_id].failed_step = failure, attempt.step
             groups = [rest for group in left if (rest := group.without(culprits))]
 
     def run_worker(self, attempt: Attempt, job: Job, settled: Bundle | None) -> Failure:

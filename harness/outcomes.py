@@ -53,6 +53,8 @@ class Kept:
     failure: Failure | None = None
     hello: Hello | None = None
     report: Report | None = None
+    node: str = ""  # of a cluster on which it failed, and the step there
+    step: str = ""
 
 
 def counted(report: Report) -> list[float]:
@@ -69,6 +71,7 @@ class Outcome:
     reports: list[Report] = field(default_factory=list)  # one per launch
     hello: Hello | None = None  # the first launch's versions and effective settings
     failure: Failure | None = None
+    failed_step: str = ""  # of a job on a cluster
     parity: Parity | None = None
 
     @property
@@ -112,8 +115,8 @@ class Outcome:
 
         All launches of a cell are on one node: what another one reported is measured again.
         """
-        if kept.failure:
-            self.failure = kept.failure
+        if kept.failure and kept.node == node:
+            self.failure, self.failed_step = kept.failure, kept.step
         elif kept.report and kept.report.node == node and Path(kept.report.outputs or "").is_file():
             self.started_at, self.hello = kept.started_at, kept.hello
             self.forget(kept.report.launch)  # half a group, measured again and interrupted again

@@ -173,7 +173,11 @@ class _Process:
                 if stop in ready:
                     raise KeyboardInterrupt
                 if ready:
-                    for message in self._read():
+                    try:
+                        found = self._read()
+                    except EOFError:
+                        raise self._lost() from None
+                    for message in found:
                         yield message
                         if message["type"] == "done":
                             return
@@ -184,10 +188,10 @@ class _Process:
                     self._silent()
 
     def _read(self) -> list[dict]:
-        """The worker's messages in what came. Raises LaneFailure at the end of the step that comes without a word."""
+        """The worker's messages in what came. Raises EOFError at the step's end."""
         data = self._srun.stdout.read(1 << 16)
         if not data:
-            raise self._lost()
+            raise EOFError
         try:
             found = self._incoming.feed(data)
         except TooLong as error:
@@ -247,7 +251,7 @@ class _Process:
     def drain(self, seconds: float) -> None:
         """Read on until the step's end, or for so long."""
         deadline = time.monotonic() + seconds
-        with contextlib.suppress(WorkerFailure), selectors.DefaultSelector() as selector:
+        with contextlib.suppress(EOFError, WorkerFailure), selectors.DefaultSelector() as selector:
             selector.register(self._srun.stdout, selectors.EVENT_READ)
             while selector.select(max(0.0, deadline - time.monotonic())):
                 self._read()

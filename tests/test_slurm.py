@@ -65,7 +65,7 @@ def test_two_nodes_serve_a_plan_and_every_record_tells_where(box, trial):
 
 def test_a_node_that_dies_costs_no_cell_and_two_runs_in_one_folder_are_refused(box, trial):
     process, variables = nodes.begun(trial, box, *nodes.WORDS, longest=1)
-    second = trial.run("--resume", str(trial.out), codes=REFUSED, environment=variables, left=False)
+    second = trial.end(trial.begin("--resume", str(trial.out), environment=variables), REFUSED, left=False)
     assert "is being measured by" in second.output
     box.down("n2")
     nodes.whole(trial, box, process, variables, DONE)

@@ -159,9 +159,11 @@ class OneBox:
         self.ask("scontrol", "update", f"jobid={number}", "starttime=now")
 
     def steps(self) -> list[str]:
-        """The steps that are under way, <job>.<number>."""
-        lines = self.ask("squeue", "--steps", "--noheader", "--format=%i").split()
-        return [line for line in lines if line.partition(".")[2].isdigit()]
+        """The steps that are under way, <job>.<number>; of a dead node's Slurm knows until the node is back."""
+        alive = {node for node, state in self.states().items() if not state.startswith(("down", "unknown"))}
+        pairs = [line.split() for line in self.ask("squeue", "--steps", "--noheader", "--format=%i %N").splitlines()]
+        steps = [pair[0] for pair in pairs if len(pair) == 2 and pair[1] in alive]
+        return [step for step in steps if step.partition(".")[2].isdigit()]
 
     def states(self) -> dict[str, str]:
         """The nodes' states as sinfo tells them; empty while nobody answers."""

@@ -158,10 +158,11 @@ def job(trial: Trial, what: str) -> None:
             whole(trial, cluster, process, variables, DONE | REFUSED | INTERRUPTED)
             return
         words = (*WORDS, "--nodes", "2", "--out", str(trial.out))
-        trial.run(*words, codes=frozenset({0}), environment=cluster.environment)
+        trial.end(trial.begin(*words, environment=cluster.environment), frozenset({0}), left=False)
         number = (trial.out / "submitted.json").read_text().split('"')[3]
-        cluster.wait(lambda: trial.begun and cluster.steps())
-        trial.later(6)
+        kept = trial.out / "launches" / "reports.jsonl"  # a job that got nowhere is not put in the queue again
+        cluster.wait(lambda: kept.exists() if what == "time limit" else trial.begun and cluster.steps())
+        trial.later(2)
         for command in {
             "requeued": [["scontrol", "requeue", number]],
             "time limit": [["scancel", "--batch", "--signal=USR1", number]],
