@@ -84,8 +84,10 @@ Where
   PYTHON=/path/to/python        measure this interpreter instead of the environment made here
   BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)
   WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index
-  LAUNCHER=slurm                on this job's nodes, or submitted: NODES=2 PARTITION= ACCOUNT= TIME= GRES= CONSTRAINT= LINES=FILE
-  SCRATCH=FOLDER CONTAINER=TOOL:IMAGE   from each node's own disk; in a container (apptainer:FILE, pyxis:IMAGE)
+  LAUNCHER=slurm                on this Slurm job's nodes, or in a job submitted for it, with
+                                NODES=2 PARTITION= ACCOUNT= TIME= GRES= CONSTRAINT= LINES=FILE
+  SCRATCH=FOLDER                workers run from each node's own disk
+  CONTAINER=apptainer:FILE      they run in a container; also CONTAINER=pyxis:IMAGE
   PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)
 endef
 

@@ -126,12 +126,8 @@ def add_readers(commands) -> None:
     command = commands.add_parser("compare", help="two runs cell by cell", description=compare.__doc__)
     for name in ("a", "b"):
         command.add_argument(name, nargs="?", metavar=name.upper(), help=what)
-    command.add_argument(
-        "--max-slowdown",
-        default="5%",
-        metavar="PERCENT",
-        help="by how much B may be slower (default: 5%%)",
-    )
+    what_slow = "by how much B may be slower (default: 5%%)"
+    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help=what_slow)
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
     command.set_defaults(run=compare)
@@ -143,7 +139,7 @@ def add_readers(commands) -> None:
     command.set_defaults(run=history)
 
     command = commands.add_parser("watch", help="how far a run is", description=watch.__doc__)
-    command.add_argument("run", nargs="?", metavar="RUN", help="a run's folder, or its name in results/runs")
+    command.add_argument("folder", nargs="?", metavar="RUN", help="a run's folder, or its name in results/runs")
     command.set_defaults(run=watch)
 
     command = commands.add_parser("site", help="the published runs as pages", description=site.__doc__)

@@ -91,7 +91,7 @@ def folder_of(name: str | None) -> Path:
 
 def watch(arguments: argparse.Namespace) -> int:
     """Print how far a run is: once, or on a terminal again and again until it is done."""
-    sight = Sight(folder_of(arguments.run))
+    sight = Sight(folder_of(arguments.folder))
     print(sight.folder)
     while True:
         sight.look()
