@@ -60,7 +60,7 @@ Read
   make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
   make ab A=<python> B=<python>                two environments; VERSIONS=jax==0.10,jax==0.11
   make history RUN=<run>,<run>,<run>            a line per cell over many runs, and where it stepped
-  make watch [RUN=newest]                      how far a run is, from any machine that sees its folder
+  make watch [RUN=newest]                      how far a run is, from any machine
   make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
   make site [OUT=site]                         the published runs as pages for a static host
   make list [FRAMEWORK=jax] [WORKLOAD=mlp]     workloads, presets, modes, and what runs here

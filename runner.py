@@ -126,8 +126,7 @@ def add_readers(commands) -> None:
     command = commands.add_parser("compare", help="two runs cell by cell", description=compare.__doc__)
     for name in ("a", "b"):
         command.add_argument(name, nargs="?", metavar=name.upper(), help=what)
-    what_slow = "by how much B may be slower (default: 5%%)"
-    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help=what_slow)
+    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help="how much slower B may be (5%%)")
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
     command.set_defaults(run=compare)
