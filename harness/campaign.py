@@ -201,7 +201,11 @@ class Campaign:
     def begin(self, run: runs.Run) -> Context:
         """Write what is known beforehand into the run's folder; what every record repeats is returned."""
         if self.elsewhere:
-            self.cluster = Cluster.found(run.read("machine.json").get("kind"))
+            before = run.read("machine.json")
+            self.cluster = Cluster.found(before.get("kind"), before.get("nodes"))
+            needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
+            if needed and not self.python and not self.cluster.facts["gpus"]:
+                raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
         facts = self.cluster.described if self.cluster else machine.facts()
         variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
         cells = [cell.id for cell in self.plan.cells]

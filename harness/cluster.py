@@ -37,9 +37,10 @@ class Cluster:
     facts: dict
     serving: dict[str, dict]  # by name, with the node's own facts
     left_out: dict[str, str] = field(default_factory=dict)
+    before: dict[str, str] = field(default_factory=dict)  # nodes that served this run in other jobs
 
     @classmethod
-    def found(cls, wanted: str | None = None) -> Cluster:
+    def found(cls, wanted: str | None = None, before: dict[str, str] | None = None) -> Cluster:
         """Ask every node of this job what it is. Nodes of another kind than most, or than `wanted`, do not serve.
 
         Raises UsageError where none is left.
@@ -62,12 +63,12 @@ class Cluster:
             way = "ask for nodes of the kind that the run was begun on, with CONSTRAINT=" if wanted else "look there"
             raise UsageError(f"No node of job {job.job} can serve ({whys}); {way}.")
         first = next(iter(serving.values()))
-        return cls(job.job, {**first, "machine_id": kind}, serving, left_out)
+        return cls(job.job, {**first, "machine_id": kind}, serving, left_out, before or {})
 
     @property
     def described(self) -> dict:
         """What machine.json holds: the facts of the kind of node that serves, and who serves in which job."""
-        nodes = {node: facts["machine_id"] for node, facts in self.serving.items()}
+        nodes = self.before | {node: facts["machine_id"] for node, facts in self.serving.items()}
         return {**self.facts, "job": self.job, "nodes": nodes, "left_out": self.left_out}
 
     def lanes(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Lane, ...]:

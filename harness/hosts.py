@@ -57,6 +57,8 @@ def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
     except OSError as error:
         raise UsageError(sentence(error)) from None
     _alone(device)
+    if nodes is not None and nodes < 1:
+        raise UsageError(f"NODES is a whole number from 1 up, not {nodes}.")
     if job is None:
         return Hosts(SLURM, nodes or 1, 1, None, "a job to be submitted")
     each = int(os.environ.get("SLURM_GPUS_ON_NODE") or 0) if device == [ALL_GPUS] else 1

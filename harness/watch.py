@@ -66,11 +66,12 @@ class Sight:
         return path.exists() and len(self.seen) >= len(begun.read(path).get("cells", []))
 
     def _job(self) -> str:
-        """What Slurm says of the run's job, where there is one."""
-        path = self.folder / SUBMITTED
-        number = str(recordfile.json_object(path.read_bytes()).get("job", "")) if path.exists() else ""
-        if not number.isdigit():
-            return "no job was submitted for it"
+        """What Slurm says of the job that measures it, or is to."""
+        files = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).exists()]
+        numbers = [str(recordfile.json_object(path.read_bytes()).get("job", "")) for path in files]
+        number = next(filter(str.isdigit, numbers), None)
+        if number is None:
+            return "in no job"
         state = slurm.asked("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
         return f"job {number}: {state.lower() if state else 'not in the queue'}"
 

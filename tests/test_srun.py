@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from doubles import pretended_slurm
+from doubles.suite import TINY
 
-from harness import cluster, submission, surroundings, sweep
+from harness import begun, cluster, submission, surroundings, sweep
 from harness.plan import plan
 from harness.refusals import UsageError
 from launchers import scratch, slurm
@@ -181,3 +184,18 @@ def test_the_control_cell_is_the_smallest_eager_one():
     resolved = sweep.resolve({"framework": "torch,jax", "workload": "mlp", "batch": "4,1,2", "mode": "eager,graph"})
     group = cluster.control_of([group for bundle in plan(resolved).bundles for group in bundle.groups])
     assert [(c.framework, c.mode, c.parameter("batch_size")) for c in group.cells] == [("torch", "eager", 1)]
+
+
+def test_many_nodes_serve_a_plan_whose_steps_are_pretended(suite, tmp_path):
+    """Three nodes; `python tests/benchmarks/cluster_at_scale.py` measures the runner with 64 and 10,000 cells."""
+    shapes = ("--mode", "eager,graph", "--batch", "1..3..1")
+    out = tmp_path / "run"
+    variables = pretended_slurm.install(tmp_path / "bin", 3, 0.0, 0.0, {})
+    words = (*TINY, *shapes, "--framework", "fake", "--launcher", "slurm", "--python", sys.executable)
+    done = suite.bench(out, *words, "--out", str(out), environment=variables)
+    assert done.code == 3 and done.complete(), done.output  # it has no outputs that could be compared
+    served = {record["node"] for record in done.records}
+    assert served <= {f"n{number}" for number in range(1, 4)} and len(served) > 1
+    assert {record["machine_id"] for record in done.records} == {"of-all-nodes"}
+    controls = [json.loads(line) for line in (out / begun.NODES).read_text().splitlines()]
+    assert sorted(entry["node"] for entry in controls) == sorted(served)
