@@ -19,6 +19,11 @@ def bench(arguments: argparse.Namespace) -> int:
     return run(Request.of(arguments))
 
 
+def ladder(arguments: argparse.Namespace) -> int:
+    """Measure a framework's way from eager mode to its last graph, rung by rung: what each step brings."""
+    return bench(arguments)
+
+
 def list_everything(arguments: argparse.Namespace) -> int:
     """Print frameworks, modes and workloads, and what this machine can run."""
     from harness.inventory import show
@@ -156,6 +161,11 @@ def parser() -> argparse.ArgumentParser:
     flags.add_axes(command)
     flags.add_profile(command)
     command.set_defaults(run=bench)
+
+    command = commands.add_parser("ladder", help="what each step brings", description=ladder.__doc__)
+    flags.add_axes(command)
+    flags.add_profile(command)
+    command.set_defaults(run=ladder, mode="ladder")
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
     flags.add_axes(command)

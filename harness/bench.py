@@ -6,7 +6,7 @@ import argparse
 import contextlib
 from pathlib import Path
 
-from harness import environments, modes, recordfile, runs, sweep, yardsticks
+from harness import environments, ladders, modes, recordfile, runs, sweep, yardsticks
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
@@ -14,7 +14,7 @@ from harness.progress import Bar
 from harness.recorder import Recorder
 from harness.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.schema import MEASURED
-from reports import terminal, verdict, write
+from reports import ladder, terminal, verdict, write
 from reports.points import Points
 
 
@@ -67,6 +67,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     records = run.records()
     terminal.summary(records, console)
     write.answer(verdict.of(Points(records), modes.words()), console)
+    ladder.show(ladders.of_run(run, records), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if not campaign.request.again:

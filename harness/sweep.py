@@ -23,7 +23,7 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
 PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
-WORDS_FOR_MODES = ("eager", "graph", "all")
+WORDS_FOR_MODES = ("eager", "graph", "all", "ladder")
 PRESETS = Path(__file__).parent / "presets"
 ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
 
@@ -97,7 +97,7 @@ AXES = {
         lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
     ),
     "mode": Axis(
-        "mode", "eager, graph (each framework's default), all, or a mode's own name", "eager,graph",
+        "mode", "eager, graph (each framework's default), all, ladder (its rungs), or a mode's own name", "eager,graph",
         lambda word: word,  # checked when the frameworks are known
     ),
     "pass": Axis("pass", "inference, training", "inference", lambda word: choose(word, PASSES, "pass")),

@@ -18,7 +18,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import graphs, program, runtime
+from frameworks.jax import compiling, graphs, program, runtime
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -90,6 +90,8 @@ class Adapter(boundary.Adapter):
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
         if cell.shapes == "dynamic" and cell.mode != "eager":
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
+        if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
+            raise Unsupported("only the suite's own models are divided into blocks: measure IMPL=plain.")
         models = _models(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)

@@ -8,10 +8,12 @@ from reports.drawing.identity import Look, coloured, looks, mark, style, symbols
 from reports.drawing.marks import Dot, dots, spread
 from reports.drawing.scales import Scale
 from reports.drawing.strokes import Curve, curves, legend, shares
+from reports.drawing.waterfall import Fall, waterfall
 
 __all__ = [
     "Curve",
     "Dot",
+    "Fall",
     "Look",
     "Scale",
     "coloured",
@@ -24,4 +26,5 @@ __all__ = [
     "spread",
     "style",
     "symbols",
+    "waterfall",
 ]

@@ -1,0 +1,57 @@
+"""A way in steps on a logarithmic axis: a bar from each figure to the next, so that factors are lengths and add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from reports.drawing.identity import ABSENT, Look, coloured
+from reports.drawing.marks import AXIS, ROW, axis, framed
+from reports.drawing.scales import Scale
+
+BAR = 12  # height
+
+
+@dataclass(frozen=True)
+class Fall:
+    """A figure with its name, what it is in words, and its interval; `note` is said behind the name."""
+
+    name: str
+    note: str
+    value: float
+    text: str
+    low: float | None = None
+    high: float | None = None
+
+
+def waterfall(rows: Sequence[Fall], look: Look, title: str) -> str:
+    """A line a figure; its bar begins at the figure before it and is grey where it leads upwards."""
+    scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
+    begins = [None, *(row.value for row in rows[:-1])]
+    body = "".join(
+        _fall(row, begin, scale, AXIS + n * ROW) for n, (row, begin) in enumerate(zip(rows, begins, strict=True))
+    )
+    height = AXIS + ROW * len(rows)
+    return framed(f"{axis(scale, title, height, [])}<g {coloured(look)}>{body}</g>", height + 4)
+
+
+def _fall(row: Fall, begin: float | None, scale: Scale, y: float) -> str:
+    here, there = scale.at(row.value), scale.begin if begin is None else scale.at(begin)
+    left, right = min(here, there), max(here, there)
+    worse = begin is not None and row.value > begin
+    fill = ABSENT if worse else "currentColor"
+    faint = "" if begin is not None else ' fill-opacity=".35"'
+    note = f'<tspan class="soft" dx="6">{escape(row.note)}</tspan>' if row.note else ""
+    parts = [f'<text y="12">{escape(row.name)}{note}</text>']
+    parts.append(
+        f'<rect x="{left:.4g}%" y="17" width="{max(right - left, 0.2):.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
+    )
+    if row.low and row.high:
+        parts.append(f'<line class="span" x1="{scale(row.low)}" x2="{scale(row.high)}" y1="23" y2="23"/>')
+    beyond = max(right, scale.at(row.high) if row.high else right)
+    inside = beyond > 70  # no room to the right of the bar
+    place, shift = (left, -6) if inside and left > 30 else (min(beyond, 99), 6)
+    anchor = ' text-anchor="end"' if shift < 0 or place > 70 else ""
+    parts.append(f'<text x="{place:.4g}%" dx="{shift}" y="27" class="value"{anchor}>{escape(row.text)}</text>')
+    return f'<g class="row" transform="translate(0 {y:g})">{"".join(parts)}</g>'
