@@ -19,11 +19,6 @@ def bench(arguments: argparse.Namespace) -> int:
     return run(Request.of(arguments))
 
 
-def ladder(arguments: argparse.Namespace) -> int:
-    """Measure a framework's way from eager mode to its last graph, rung by rung: what each step brings."""
-    return bench(arguments)
-
-
 def list_everything(arguments: argparse.Namespace) -> int:
     """Print frameworks, modes and workloads, and what this machine can run."""
     from harness.inventory import show
@@ -157,15 +152,12 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
-    flags.add_axes(command)
-    flags.add_profile(command)
-    command.set_defaults(run=bench)
-
-    command = commands.add_parser("ladder", help="what each step brings", description=ladder.__doc__)
-    flags.add_axes(command)
-    flags.add_profile(command)
-    command.set_defaults(run=ladder, mode="ladder")
+    steps = "Measure a framework's way from eager mode to its last graph, rung by rung: `bench` with MODE=ladder."
+    for name, text, modes in (("bench", bench.__doc__, {}), ("ladder", steps, {"mode": "ladder"})):
+        command = commands.add_parser(name, help="measure a sweep" if not modes else "its steps", description=text)
+        flags.add_axes(command)
+        flags.add_profile(command)
+        command.set_defaults(run=bench, **modes)
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
     flags.add_axes(command)

@@ -33,10 +33,14 @@ class Mode:
 
 @dataclass(frozen=True)
 class Rung:
-    """A mode on the way from eager mode to a framework's last graph, and what the rung before it lacks."""
+    """A mode on the way from eager mode to a framework's last graph, and what the rung before it lacks.
+
+    What is `kept`, the rungs after it have as well, also where this one could not be measured.
+    """
 
     mode: str
     adds: str
+    kept: bool = True
 
 
 @dataclass(frozen=True)

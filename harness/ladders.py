@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import frameworks
-from frameworks.description import Crossing
-from frameworks.description import Rung as Declared
 from harness.intervals import over_launches
+from harness.paired import launches_of
 from harness.runs import Run
-from measurement import host
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
 from reports.ladder import Crossed, Ladder, Rung, Step
@@ -44,11 +42,9 @@ def of(records: Iterable[dict], samples: Iterable[dict]) -> Iterable[Ladder]:
     taken = list(samples)
     for modes in groups.values():
         if any(map(is_rung, modes.values())):
-            first = next(iter(modes.values()))
-            description, kind = frameworks.describe(first["framework"]), first["device"].split(":")[0]
-            rungs = description.ladder(kind, first["pass"])
+            description = frameworks.describe(next(iter(modes.values()))["framework"])
             series = Series.of(taken, {record["cell"]: mode for mode, record in modes.items()})
-            yield ladder(modes, rungs, series, description.crossing(kind, first["pass"]))
+            yield ladder(modes, description, series)
 
 
 @dataclass(frozen=True)
@@ -65,10 +61,16 @@ class Series:
         the one that most cells have.
         """
         latest = {(entry["launch"], entry["cell"]): entry for entry in samples if entry["cell"] in modes}
-        launches: dict[int, list[dict]] = {}
-        for entry in latest.values():
-            launches.setdefault(entry["launch"], []).append(entry)
-        return cls(tuple(_together(entries, modes) for _, entries in sorted(launches.items())))
+        workers: dict[int, Counter] = {}
+        for (launch, _), entry in latest.items():
+            workers.setdefault(launch, Counter())[entry.get("worker")] += 1
+        most = {launch: counts.most_common(1)[0][0] for launch, counts in workers.items()}
+        found: dict[int, dict[str, Sequence[float]]] = {launch: {} for launch in sorted(most)}
+        entries = [entry for (launch, _), entry in latest.items() if entry.get("worker") == most[launch]]
+        for cell, launches in launches_of(entries).items():
+            for launch, logarithms in launches.items():
+                found[launch][modes[cell]] = logarithms
+        return cls(tuple(found.values()))
 
     def combined(self, weights: Mapping[str, float]) -> Interval | None:
         """The sum of logarithms with these weights, paired in each round, with its interval; None without one."""
@@ -83,33 +85,22 @@ class Series:
         return found.map(math.exp) if found else None
 
 
-def _together(entries: list[dict], modes: Mapping[str, str]) -> dict[str, Sequence[float]]:
-    (worker, _), *_ = Counter(entry.get("worker") for entry in entries).most_common(1)
-    return {modes[entry["cell"]]: _counted(entry) for entry in entries if entry.get("worker") == worker}
-
-
-def _counted(entry: dict) -> list[float]:
-    seconds = entry["seconds_per_call"]
-    return [math.log(seconds[index]) for index in host.kept(entry.get("host_loop_s") or (), len(seconds))]
-
-
-def ladder(
-    records: Mapping[str, dict], declared: Sequence[Declared], series: Series, crossing: Crossing | None = None
-) -> Ladder:
-    """The ladder of one shape: `records` by mode. A rung without figures is passed over, and what it adds with it."""
+def ladder(records: Mapping[str, dict], description: frameworks.Framework, series: Series) -> Ladder:
+    """The ladder of one shape: `records` by mode. What a rung without figures adds is the next one's as well."""
     rungs, missing, adds = [], [], []
-    for rung in (rung for rung in declared if rung.mode in records):
+    first = next(iter(records.values()))
+    place = first["device"].split(":")[0], first["pass"]
+    for rung in (rung for rung in description.ladder(*place) if rung.mode in records):
         record = records[rung.mode]
-        adds.append(rung.adds)
         if record["status"] not in MEASURED or record.get("latency_ms_median") is None:
             missing.append((rung.mode, record.get("reason") or record["status"]))
+            adds += [rung.adds] if rung.kept and rungs else []
             continue
-        rungs.append(_rung(record, "; ".join(adds) if rungs else rung.adds))
+        rungs.append(_rung(record, "; ".join([*adds, rung.adds])))
         adds = []
     steps = [Step(low, high, series.ratio(_step(low, high))) for low, high in itertools.pairwise(rungs)]
     largest, rivals = _largest(steps, series)
     since = [Interval(1.0, 1.0, 1.0), *(series.ratio(_step(rungs[0], rung)) for rung in rungs[1:])] if rungs else []
-    first = next(iter(records.values()))
     return Ladder(
         framework=first["framework"],
         title=_title(first),
@@ -119,7 +110,7 @@ def ladder(
         largest=largest,
         rivals=tuple(rivals),
         missing=tuple(missing),
-        crossed=crossed(crossing, records, series) if crossing else None,
+        crossed=crossed(description, place, records, series),
         launches=len(series.launches),
     )
 
@@ -156,9 +147,14 @@ def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[S
     return largest, rivals
 
 
-def crossed(crossing: Crossing, records: Mapping[str, dict], series: Series) -> Crossed | None:
-    """What two things bring in either order; None where a mode lacks figures."""
-    if any(mode not in records or records[mode]["status"] not in MEASURED for mode in crossing.modes):
+def crossed(
+    description: frameworks.Framework, place: tuple[str, str], records: Mapping[str, dict], series: Series
+) -> Crossed | None:
+    """What two things bring in either order, on a device in a pass; None where a mode lacks figures."""
+    crossing = description.crossing(*place)
+    if crossing is None or any(
+        mode not in records or records[mode]["status"] not in MEASURED for mode in crossing.modes
+    ):
         return None
     neither, first, second, both = crossing.modes
     found = [

@@ -7,7 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
-from harness import modes, recordfile
+from harness import ladders, modes, recordfile, runs
 from harness.report import folder_for
 from reports import published, sections, select, terminal
 from reports.content import times
@@ -24,12 +24,12 @@ def site(arguments: argparse.Namespace) -> int:
     """Write the index and the pages into a folder. Raises UsageError."""
     console = terminal.console()
     out = folder_for(arguments.out, Path(arguments.out))
-    runs = []
+    pages = []
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():
-            runs.append(_page(folder, out))
-    (out / "index.html").write_text(index(runs), encoding="utf-8")
-    console.print(f"Written: {out / 'index.html'} and {times(len(runs), 'page')} of runs", highlight=False)
+            pages.append(_page(folder, out))
+    (out / "index.html").write_text(index(pages), encoding="utf-8")
+    console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs", highlight=False)
     return 0
 
 
@@ -42,7 +42,8 @@ def _page(folder: Path, out: Path) -> Run:
     machine = folder / "machine.json"
     facts = json.loads(machine.read_text(encoding="utf-8")) if machine.exists() else {}
     machines = {facts["machine_id"]: facts} if facts else {}
-    material = Material(Points(records), (), machines, (), modes.words(), (command,))
+    own = tuple(ladders.of_run(runs.Run(folder), records))
+    material = Material(Points(records), (), machines, (), modes.words(), (command,), own)
     target = out / place
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"

@@ -108,7 +108,7 @@ class Ladder:
         yield self._most()
         for step in self.steps:
             if step.ratio and step.ratio.high < 1:
-                yield f"{step.after.mode} ({step.after.adds}) alone makes it slower: {as_ratio(step.ratio)}."
+                yield f"{step.after.mode} ({step.after.adds}) makes it slower: {as_ratio(step.ratio)}."
         if self.product is not None and self.whole:
             inside = self.whole.low <= self.product <= self.whole.high
             off = abs(self.product / self.whole.value - 1)

@@ -22,7 +22,7 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
 TO_PREDICTOR = (
     Rung("eager", "operator by operator"),
     Rung("to_static", "a captured program in place of Python, run by Paddle's executor"),
-    Rung("to_static-cinn", "kernels compiled by CINN, operators fused"),
+    Rung("to_static-cinn", "kernels compiled by CINN, operators fused", kept=False),
     Rung("inference-no-passes", "the exported program, weights frozen, run by the predictor"),
 )
 PASSES = "IR passes: operators fused, constants folded"

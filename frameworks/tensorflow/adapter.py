@@ -110,11 +110,7 @@ class Adapter(boundary.Adapter):
             jit_compile=cell.mode == "function-xla",
         )
         listed = partial(program.captured, function, sets[0], int(cell.parameter("accumulate", 1)))
-        call, rewriter = function, graphs.REWRITER
-        if cell.mode == graphs.UNOPTIMIZED:
-            call, rewriter = graphs.Unoptimized(function), "no rewriter"
-        captured = graphs.Captured(function, sets[0], rewriter)
-        return boundary.Step(call, sets, capture=captured, **state, program=listed)
+        return boundary.Step(*graphs.called(cell, function, sets), **state, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,7 +11,7 @@ from frameworks import adapter as boundary
 from measurement.cells import Cell
 from workloads.spec import Workload
 
-UNOPTIMIZED, REWRITER = "function-unoptimized", "grappler"
+UNOPTIMIZED = "function-unoptimized"
 # Nodes that leave the graph for Python in every call.
 _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
@@ -45,13 +45,20 @@ class Unoptimized:
             self._context.function_call_options = usual
 
 
+def called(cell: Cell, function: Callable[..., Any], sets: Sequence[tuple]) -> tuple:
+    """What the cell's mode calls of a `tf.function`, the input sets, and what tells of its capture."""
+    if cell.mode == UNOPTIMIZED:
+        return Unoptimized(function), sets, Captured(function, sets[0], "no rewriter")
+    return function, sets, Captured(function, sets[0], "grappler")
+
+
 class Captured:
     """Reports what one `tf.function` captured; the graph is examined once, after the first call.
 
     `rewriter` is what rewrites the graph where XLA does not compile it.
     """
 
-    def __init__(self, function: Callable[..., Any], inputs: tuple, rewriter: str = REWRITER):
+    def __init__(self, function: Callable[..., Any], inputs: tuple, rewriter: str):
         self._function, self._inputs, self._rewriter = function, inputs, rewriter
         self._examined: tuple[str, int] | None = None
 

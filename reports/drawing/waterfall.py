@@ -15,7 +15,7 @@ BAR = 12  # height
 
 @dataclass(frozen=True)
 class Fall:
-    """A figure with its name, what it is in words, and its interval; `note` is said behind the name."""
+    """A figure with its name, itself in words, what it adds (`note`), and its interval."""
 
     name: str
     note: str
@@ -38,20 +38,12 @@ def waterfall(rows: Sequence[Fall], look: Look, title: str) -> str:
 
 def _fall(row: Fall, begin: float | None, scale: Scale, y: float) -> str:
     here, there = scale.at(row.value), scale.begin if begin is None else scale.at(begin)
-    left, right = min(here, there), max(here, there)
-    worse = begin is not None and row.value > begin
-    fill = ABSENT if worse else "currentColor"
-    faint = "" if begin is not None else ' fill-opacity=".35"'
-    note = f'<tspan class="soft" dx="6">{escape(row.note)}</tspan>' if row.note else ""
-    parts = [f'<text y="12">{escape(row.name)}{note}</text>']
-    parts.append(
-        f'<rect x="{left:.4g}%" y="17" width="{max(right - left, 0.2):.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
+    left, width = min(here, there), max(abs(here - there), 0.2)
+    fill = ABSENT if begin is not None and row.value > begin else "currentColor"
+    faint = ' fill-opacity=".35"' if begin is None else ""
+    text = (
+        f'<tspan class="value" dx="6">{escape(row.text)}</tspan><tspan class="soft" dx="6">{escape(row.note)}</tspan>'
     )
-    if row.low and row.high:
-        parts.append(f'<line class="span" x1="{scale(row.low)}" x2="{scale(row.high)}" y1="23" y2="23"/>')
-    beyond = max(right, scale.at(row.high) if row.high else right)
-    inside = beyond > 70  # no room to the right of the bar
-    place, shift = (left, -6) if inside and left > 30 else (min(beyond, 99), 6)
-    anchor = ' text-anchor="end"' if shift < 0 or place > 70 else ""
-    parts.append(f'<text x="{place:.4g}%" dx="{shift}" y="27" class="value"{anchor}>{escape(row.text)}</text>')
-    return f'<g class="row" transform="translate(0 {y:g})">{"".join(parts)}</g>'
+    bar = f'<rect x="{left:.4g}%" y="17" width="{width:.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
+    ends = f'<line class="span" x1="{scale(row.low)}" x2="{scale(row.high)}" y1="23" y2="23"/>' if row.low else ""
+    return f'<g class="row" transform="translate(0 {y:g})"><text y="12">{escape(row.name)}{text}</text>{bar}{ends}</g>'
