@@ -18,7 +18,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import graphs, program, runtime
+from frameworks.jax import generation, graphs, program, runtime
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -29,6 +29,7 @@ PRECISION = {
     "bf16": (jnp.bfloat16, "default"),
     "fp16": (jnp.float16, "default"),
 }
+CAST_THERE = 1 << 20  # values: from so many on the device casts, which takes NumPy long
 READ_BACK = (
     "jax_default_matmul_precision",
     "jax_enable_x64",
@@ -90,6 +91,8 @@ class Adapter(boundary.Adapter):
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
         if cell.shapes == "dynamic" and cell.mode != "eager":
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
+        if cell.pass_name in generation.PASSES:
+            return self._prepare_generating(workload, cell, weights, inputs)
         models = _models(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
@@ -115,6 +118,17 @@ class Adapter(boundary.Adapter):
         listed = program.listing(cell, call, (params, *device_inputs[0]), step, device_inputs[0])
         return Step(step, device_inputs, capture, program=listed)
 
+    def _prepare_generating(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        """The model with a cache of its own, which a jitted call takes over from the one before."""
+        dtype = jnp.dtype(PRECISION[cell.dtype][0])
+        made = generation.Generator(workload, cell, weights, functools.partial(self._load, dtype), dtype)
+        device_inputs = [self.place(cell, arrays) for arrays in inputs]
+        jax.block_until_ready((made.params, made.cache, device_inputs))
+        arguments = (made.params, made.cache, *device_inputs[0])
+        made.advance, capture = self._compilations.callable(cell, made.forward, arguments, made.detail, donated=(1,))
+        listed = program.listing(cell, made.advance, arguments, made, device_inputs[0])
+        return Step(made, device_inputs, capture, made.restore, listed)
+
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         # Under training everything stays in float32, and the loss casts it.
         dtype = jnp.dtype(jnp.float32 if cell.pass_name == "training" else PRECISION[cell.dtype][0])
@@ -123,13 +137,17 @@ class Adapter(boundary.Adapter):
     def _load(self, dtype: jnp.dtype, array: np.ndarray) -> jax.Array:
         # A copy of our own: JAX may alias host memory, and these arrays are pages of a file.
         kind = dtype if np.issubdtype(array.dtype, np.floating) else np.int32
+        if array.size >= CAST_THERE and array.dtype != kind:
+            return jax.device_put(array, self._device).astype(kind)
         return jax.device_put(np.array(array, dtype=kind, order="C"), self._device)
 
     def synchronize(self, output: Any) -> None:
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
 
     def to_numpy(self, output: Any) -> Arrays:
-        arrays = {name: leaf for name, leaf in output.items() if isinstance(leaf, jax.Array)}
+        found = generation.arrays(output).items()
+        arrays = {name: leaf for name, leaf in found if isinstance(leaf, jax.Array)}
+        arrays |= getattr(output.get("state"), "held", {})
         return {name: np.asarray(array).astype(np.float32) for name, array in arrays.items()}
 
     def release(self) -> None:
