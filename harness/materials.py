@@ -154,8 +154,9 @@ def _make(request: dict) -> dict:
 
     oracle = workload.oracle_parameters(parameters)
     key = _digest(_code_digest(), workload.name, request["pass"], oracle, request["seed"])
-    inputs = CACHE / f"{workload.name}-inputs-{key}.npz"
     sets = workload.sets(parameters, request["seed"])
+    shapes = [[value.shape for value in arrays.values()] for arrays in sets]  # the same values may lie otherwise
+    inputs = CACHE / f"{workload.name}-inputs-{_digest(key, shapes)}.npz"
     cache.save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
     held = request["storage"]

@@ -12,15 +12,16 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from harness import begun, belonging, modes, recordfile, runs, sweep
+from harness import begun, belonging, lines, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import explanation, published, select, terminal
-from reports.content import times
+from reports.content import listed, times
 from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
 GATHERED = "gathered.csv"
+MOST_RUNS = 12  # that a heading names
 
 
 @dataclass
@@ -79,7 +80,7 @@ def report(arguments: argparse.Namespace) -> int:
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
     whole = material.Material(points, tuple(profiles), source.machines, *notes)
-    heading = write.listed(source.names) + (f" ({text})" if text else "")
+    heading = listed(source.names, MOST_RUNS) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)
     for path in written:
@@ -102,14 +103,12 @@ def gather(arguments: argparse.Namespace) -> int:
     unique = list({json.dumps(record, sort_keys=True): record for record in source.records}.values())
     if len(unique) < len(source.records):
         source.remarks.append(f"{len(source.records) - len(unique):,} records were in several runs and are kept once.")
+    samples = [{"run_id": name, **entry} for home, name in source.folders.items() for entry in runs.Run(home).samples()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         recordfile.write_csv(unique, path)
-        samples = [
-            {"run_id": name, **entry} for home, name in source.folders.items() for entry in runs.Run(home).samples()
-        ]
         if samples:
-            runs.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
+            lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
     except OSError as error:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
@@ -205,7 +204,7 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
         return recordfile.load(path, only)
     with contextlib.suppress(recordfile.Unreadable):
         loaded = recordfile.load(path, only)
-        if len(loaded) == recordfile.line_count(source):
+        if len(loaded) == lines.line_count(source):
             return loaded
     return recordfile.load(source, only)
 

@@ -9,6 +9,8 @@ PASSES = ("inference", "training", "prefill", "decode")
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
 _MODULES |= dict.fromkeys(("llama-tiny", "llama-1b", "llama-7b", "llama-8b"), "llama")
+_MODULES |= {"resnet50": "resnet", "resnet-tiny": "resnet", "vit-b16": "vit", "vit-tiny": "vit"}
+_MODULES |= {"lstm": "lstm", "lstm-tiny": "lstm"}
 _MODULES |= {"fused-cos": "pointwise", "stream": "pointwise", "op-overhead": "overhead"}
 
 

@@ -183,6 +183,17 @@ class Workload(ABC):
         """The oracle's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
+    def state(self, parameters: Parameters) -> tuple[str, ...]:
+        """Names of the weights that no gradient reaches and that the forward pass itself changes: running statistics.
+
+        A call of the training pass has them among its outputs, as the call leaves them.
+        """
+        return ()
+
+    def loss_and_state(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
+        """The oracle's loss, and what the forward pass makes of the weights that `state` names."""
+        return self.loss(parameters, weights, inputs), {}
+
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights that the loss needs besides the model's."""
         return {}
@@ -217,7 +228,7 @@ class Workload(ABC):
         return tuple(tuple(sorted(axes)) for axes in free)
 
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        """The parameters on which the values of inputs and outputs depend."""
+        """The parameters on which the values of inputs and outputs depend, though not how inputs lie in memory."""
         return dict(parameters)
 
 

@@ -147,6 +147,7 @@ class Adapter(boundary.Adapter):
     def to_numpy(self, output: Any) -> Arrays:
         found = generation.arrays(output).items()
         arrays = {name: leaf for name, leaf in found if isinstance(leaf, jax.Array)}
+        arrays |= getattr(output.get("state"), "held", {})
         return {name: np.asarray(array).astype(np.float32) for name, array in arrays.items()}
 
     def release(self) -> None:

@@ -25,7 +25,7 @@ PARAMETERS = {
     "prefill": {"batch_size": 2, "prompt": 12, "attention": "explicit"},
 }
 FIRST, TOKENS = 8, 32  # where the greedy generation begins in the cache, and how long it is
-# Relative. The matrices below make attention so peaked that rounding grows, to some 1e-6, where a fault is of order 1e-2.
+# Relative. The matrices below make attention so peaked that rounding grows to some 1e-6; a fault is of order 1e-2.
 TOLERANCE = 2e-5
 CALLS = 6  # before parity is looked at: the cache then holds what calls left
 
