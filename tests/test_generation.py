@@ -55,10 +55,10 @@ def test_a_llama_generates_what_the_oracle_does(name, expected_tokens):
             assert (row["program"], row["program_difference"]) == ("same", None), what
             assert row["whole"], what
             assert row["graphs"] == 1, what
-            assert not row["recompiled"], what
         if row["pass"] == "decode":
             assert len(row["tokens"]) == TOKENS
             assert row["tokens"] == expected_tokens, what
+            assert not row["recompiled"] or row["mode"] == description.baseline.name, what
     assert len({tuple(tokens) for tokens in expected_tokens}) > TOKENS / 2  # else what repeats itself would pass
 
 
