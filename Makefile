@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-TARGETS := help setup wheelhouse bench explain reproduce report compare ab history gather site selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse bench explain reproduce report compare ab history watch gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
@@ -9,6 +9,7 @@ DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
 PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a-z-' '\nA-Z_'))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
          PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
+CLUSTER := LAUNCHER NODES PARTITION ACCOUNT TIME GRES CONSTRAINT LINES SCRATCH CONTAINER
 OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
 # These say how environments are made, and may come from the environment as well.
 SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
@@ -17,9 +18,9 @@ SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 # unexported, which would define it as empty.
 BOOTSTRAP_PYTHON ?= python3
 # Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
-unexport $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS)
+unexport $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS)
 # A misspelt variable would be ignored, and something else measured than was asked for.
-KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
+KNOWN := $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
 GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
 quoted = '$(subst ','\'',$(value $(1)))'
@@ -59,6 +60,7 @@ Read
   make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
   make ab A=<python> B=<python>                two environments; VERSIONS=jax==0.10,jax==0.11
   make history RUN=<run>,<run>,<run>            a line per cell over many runs, and where it stepped
+  make watch [RUN=newest]                      how far a run is, from any machine
   make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
   make site [OUT=site]                         the published runs as pages for a static host
   make list [FRAMEWORK=jax] [WORKLOAD=mlp]     workloads, presets, modes, and what runs here
@@ -82,6 +84,10 @@ Where
   PYTHON=/path/to/python        measure this interpreter instead of the environment made here
   BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)
   WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index
+  LAUNCHER=slurm                on this Slurm job's nodes, or in a job submitted for it, with
+                                NODES=2 PARTITION= ACCOUNT= TIME= GRES= CONSTRAINT= LINES=FILE
+  SCRATCH=FOLDER                workers run from each node's own disk
+  CONTAINER=apptainer:FILE      they run in a container; also CONTAINER=pyxis:IMAGE
   PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)
 endef
 
@@ -96,7 +102,7 @@ wheelhouse: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
 
 bench: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS),$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
 
 explain: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
@@ -116,6 +122,9 @@ ab: $(RUNNER)
 
 history: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)
+
+watch: $(RUNNER)
+	@$(settings) $(RUNNER) runner.py watch $(call named,RUN)
 
 gather: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)

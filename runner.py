@@ -69,6 +69,13 @@ def ab(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def watch(arguments: argparse.Namespace) -> int:
+    """Show how far a run is, from any machine that sees its folder; on a terminal until it ends."""
+    from harness.watch import watch as run
+
+    return run(arguments)
+
+
 def history(arguments: argparse.Namespace) -> int:
     """Show how every cell went over several runs, with intervals, and where it stepped."""
     from harness.history import history as run
@@ -119,12 +126,7 @@ def add_readers(commands) -> None:
     command = commands.add_parser("compare", help="two runs cell by cell", description=compare.__doc__)
     for name in ("a", "b"):
         command.add_argument(name, nargs="?", metavar=name.upper(), help=what)
-    command.add_argument(
-        "--max-slowdown",
-        default="5%",
-        metavar="PERCENT",
-        help="by how much B may be slower (default: 5%%)",
-    )
+    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help="how much slower B may be (5%%)")
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
     command.set_defaults(run=compare)
@@ -134,6 +136,10 @@ def add_readers(commands) -> None:
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FOLDER", help="where the files go (default: the last run's folder)")
     command.set_defaults(run=history)
+
+    command = commands.add_parser("watch", help="how far a run is", description=watch.__doc__)
+    command.add_argument("folder", nargs="?", metavar="RUN", help="a run's folder, or its name in results/runs")
+    command.set_defaults(run=watch)
 
     command = commands.add_parser("site", help="the published runs as pages", description=site.__doc__)
     command.add_argument("--out", metavar="FOLDER", default="site", help="where the pages go (default: site)")
@@ -155,6 +161,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
     flags.add_axes(command)
     flags.add_profile(command)
+    flags.add_cluster(command)
     command.set_defaults(run=bench)
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)

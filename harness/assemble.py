@@ -79,11 +79,14 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
     cost = cost_of(cell)
     moved = moved_bytes(cell, cost)
     on_cpu = cell.device_kind == "cpu"
+    steps = [*(report.step for report in outcome.reports), outcome.failed_step]
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": context.run_id,
         "started_at": outcome.started_at,
         "machine_id": context.machine_id,
+        "node": context.node or None,
+        "job_steps": ";".join(dict.fromkeys(filter(None, steps))) or None,
         "cell": cell.id,
         "framework": cell.framework,
         "framework_version": _framework_version(outcome, context),

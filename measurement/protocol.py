@@ -122,6 +122,16 @@ class Progress(Message):
 
 
 @dataclass(frozen=True)
+class Where(Message):
+    """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` tells."""
+
+    TYPE = "where"
+    node: str
+    job: str
+    step: str
+
+
+@dataclass(frozen=True)
 class Done(Message):
     """The worker did all of its job."""
 
@@ -234,6 +244,8 @@ class Report(Ended):
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""
+    node: str = ""  # of a cluster, and the step of the job there
+    step: str = ""
 
     @classmethod
     def from_json(cls, data: dict) -> Report:
@@ -259,7 +271,7 @@ class Explained(Ended):
 
 
 _ENDED: dict[str, type[Ended]] = {"measured": Report, "primed": Primed, "explained": Explained}
-_KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Phase, Progress, Hello, Done, Ended)}
+_KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Where, Phase, Progress, Hello, Done, Ended)}
 
 
 def message(data: dict) -> Message:

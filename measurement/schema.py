@@ -5,7 +5,7 @@ History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by cl
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
 calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
-as a share of the measured and of the vendor's.
+as a share of the measured and of the vendor's, nodes of a cluster.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ COLUMNS = _columns(
     ("schema_version", "int", "", "version of this list of columns"),
     ("run_id", "str", "", "folder of the run"),
     ("started_at", "str", "ISO 8601, UTC", "when the cell's first launch began"),
-    ("machine_id", "str", "", "short hash of the hardware; details in the run's machine.json"),
+    ("machine_id", "str", "", "short hash of the hardware, on a cluster of the kind of node; more in machine.json"),
+    ("node", "str", "", "the cluster's node on which all launches of the cell ran; empty without a cluster"),
+    ("job_steps", "str", "", "these launches as the scheduler counts them, <job>.<step>, separated by ';'"),
     ("cell", "str", "", "the cell's name: what --filter matches and --resume looks up"),
     ("framework", "str", "", "name of the framework; numpy is the oracle"),
     ("framework_version", "str", "", "version of the framework's package, local part (+cpu, +cu130) included"),
