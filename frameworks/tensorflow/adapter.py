@@ -92,9 +92,7 @@ class Adapter(boundary.Adapter):
             types = Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
             model = models[workload.family](workload.model if trains else workload, cell, weights, types)
             sets = [self.place(cell, arrays) for arrays in inputs]
-            state, outer = {}, lambda call: call
-            if cell.pass_name in generation.MODELS:
-                state, outer = {"restore": model.restore}, partial(generation.telling_cache, model=model)
+            state, outer = generation.keeping(model, cell)
             if trains:
                 from frameworks.tensorflow.training import Trainer
 
@@ -111,7 +109,8 @@ class Adapter(boundary.Adapter):
             jit_compile=cell.mode == "function-xla",
         )
         listed = partial(program.captured, function, sets[0], int(cell.parameter("accumulate", 1)))
-        return boundary.Step(outer(function), sets, graphs.Captured(function, sets[0]), **state, program=listed)
+        call, *told = graphs.called(cell, function, sets)
+        return boundary.Step(outer(call), *told, **state, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):

@@ -21,6 +21,13 @@ def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> tf.M
     return MODELS[cell.pass_name](workload, cell, weights, types)
 
 
+def keeping(model: tf.Module, cell: Cell) -> tuple[dict[str, Callable], Callable[[Callable], Callable]]:
+    """What a step of the cell needs besides its call, and what its call becomes where the model has a cache."""
+    if cell.pass_name not in MODELS:
+        return {}, lambda call: call
+    return {"restore": model.restore}, partial(telling_cache, model=model)
+
+
 def telling_cache(call: Callable, model: tf.Module) -> Callable:
     """`call`, whose output tells as well what is in the model's cache where that is compared: once it is asked for."""
 
