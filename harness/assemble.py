@@ -12,7 +12,7 @@ from harness import judgement
 from harness.costs import cost_of, moved_bytes, tokens_of
 from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
-from measurement.peaks import Peaks, datasheet
+from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.protocol import Readback, Report
 from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
@@ -57,7 +57,7 @@ def record(
     interval = None if is_baseline else speedup(outcome, baseline)
     row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
     row |= _rates(outcome, workload, row)
-    row |= _peaks(row, peaks)
+    row |= bandwidth(row) | _peaks(row, peaks)
     row |= _unseen(outcome)
     row |= judgement.noise(outcome)
     if is_baseline:
@@ -232,6 +232,15 @@ def _rates(outcome: Outcome, workload, row: dict) -> dict:
         "achieved_tflops": row["flops"] / seconds / 1e12,
         "peak_memory_mb": max(memory) / 1e6 if memory else None,
     }
+
+
+def bandwidth(row: dict) -> dict:
+    """How fast what must move was moved, in GB/s and in percent of the vendor's peak; empty if caches may help."""
+    if may_be_cached(row["bytes"], row["device"]):
+        return {}
+    achieved, sheet = row["bytes"] / (row["latency_ms_median"] / 1e3) / 1e9, datasheet(row["device_name"])
+    share = 100 * achieved / (sheet.terabytes_per_s * 1e3) if sheet else None
+    return {"achieved_gb_per_s": achieved, "datasheet_bandwidth_pct": share}
 
 
 def _peaks(row: dict, peaks: Peaks | None) -> dict:

@@ -82,8 +82,8 @@ class Outcome:
     reports: list[Report] = field(default_factory=list)  # one per launch
     hello: Hello | None = None  # the first launch's versions and effective settings
     failure: Failure | None = None
-    failed_step: str = ""  # of a job on a cluster
     parity: Parity | None = None
+    failed_step: str = ""  # of a job on a cluster
 
     @property
     def comparable(self) -> bool:

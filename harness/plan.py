@@ -83,7 +83,10 @@ def cells_of(sweep: Sweep) -> list[Cell]:
             raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is no mode of these: {there}.")
         wanted, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
         model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
-        raise UsageError(f"Nothing to measure: {wanted} has no {model} for the {passes} pass.")
+        there = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
+        others = [name for name in workloads.PASSES if name in there - set(sweep.axes["pass"])]
+        hint = f" There is PASS={','.join(others)}." if others else ""
+        raise UsageError(f"Nothing to measure: {wanted} has no {model} for the {passes} pass.{hint}")
     kept = [cell for cell in cells if matches(cell, sweep.filter)]
     if not kept:
         raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `--dry-run` lists the names.")
@@ -120,12 +123,16 @@ def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Pa
 
 def _takes_no(flag: str, sweep: Sweep) -> str:
     """The sentence on a parameter that nothing of the sweep has, with the workloads that have it."""
-    passes = " and ".join(sweep.axes["pass"])
-    takers = [name for name in workloads.names() if any(flag in _flags_of(name, kind) for kind in sweep.axes["pass"])]
-    others = takers or [name for name in workloads.names() if flag in _flags_of(name, "training")]
-    kind = "" if takers else ", for PASS=training"
+    passes = sweep.axes["pass"]
+
+    def takers(*kinds: str) -> list[str]:
+        return [name for name in workloads.names() if any(flag in _flags_of(name, kind) for kind in kinds)]
+
+    others, kind = takers(*passes), ""
+    if not others:
+        others, kind = next((found, f", for PASS={other}") for other in workloads.PASSES if (found := takers(other)))
     return (
-        f"{flag.upper()} means nothing to the {passes} of {', '.join(sweep.axes['workload'])}; "
+        f"{flag.upper()} means nothing to the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
         f"it is a parameter of {', '.join(others)}{kind}."
     )
 

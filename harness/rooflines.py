@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from measurement import flags, regime
-from measurement.peaks import CACHED_BYTES, Peaks
+from measurement.peaks import Peaks, may_be_cached
 from measurement.schema import MEASURED
 
 # Columns of a peak: of the machine, of the framework, and how many of its units make one.
@@ -97,7 +97,7 @@ _YARDSTICKS = {
 
 
 def _is_cached(record: dict) -> bool:
-    return record["bytes"] <= CACHED_BYTES[record["device"].split(":")[0]]
+    return may_be_cached(record["bytes"], record["device"])
 
 
 def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None) -> dict:
@@ -117,11 +117,16 @@ def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None
             _growth_at_most(record, twice), _terms(twice, machine).larger_s / roof.larger_s - 1
         )
         row["mfu_pct"] = 100 * record["flops"] / seconds / machine.flops_per_s
+        row["bandwidth_pct"] = _percent(record.get("achieved_gb_per_s"), row["peak_gb_per_s"])
         row["explained_share"] = share
         one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
         row["regime"] = regime.classify(seconds, roof, own and _terms(record, own), host_s, flat, one_operator)
     row["flags"] = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
     return row
+
+
+def _percent(achieved: float | None, peak: float) -> float | None:
+    return None if achieved is None else 100 * achieved / peak
 
 
 def _as_peaks(row: dict) -> Peaks | None:

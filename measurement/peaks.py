@@ -10,6 +10,11 @@ from dataclasses import dataclass
 CACHED_BYTES = {"cpu": 64e6, "gpu": 128e6}
 
 
+def may_be_cached(bytes_touched: float, device: str) -> bool:
+    """Whether the caches of `cpu` or `gpu:<index>` may hold all that a call touches."""
+    return bytes_touched <= CACHED_BYTES[device.split(":")[0]]
+
+
 @dataclass(frozen=True)
 class Peaks:
     """Rates on one device in one dtype; None where they are not known.

@@ -4,7 +4,8 @@ History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by cl
 3, launches side by side; 4, whether eager and graph run the same program, first calls with compiled code loaded,
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
-calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding.
+calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
+as a share of the measured and of the vendor's, nodes of a cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile says, undisturbed",
@@ -150,6 +151,9 @@ COLUMNS = _columns(
     ("framework_peak_source", "str", "", "what the framework's own were measured with"),
     ("datasheet_tflops", "float", "TFLOP/s", "the vendor's dense peak for this dtype; empty where the table has none"),
     ("datasheet_source", "str", "", "where the vendor says so"),
+    ("achieved_gb_per_s", "float", "GB/s", "bytes over the median latency; empty where the caches may hold them"),
+    ("bandwidth_pct", "float", "%", "achieved_gb_per_s over peak_gb_per_s, the machine's"),
+    ("datasheet_bandwidth_pct", "float", "%", "achieved_gb_per_s over the vendor's; empty where the table has none"),
     ("intensity", "float", "FLOP/B", "flops over moved_bytes"),
     ("batch_doubling_growth", "float", "", "time at twice the batch over this time, less 1, where the run holds both"),
     ("explained_share", "float", "", "share of the time that the roofline's larger term takes at the machine's peaks"),

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 import pytest
 
 import workloads
+from harness import assemble
 from harness.assemble import record, speedup
 from harness.outcomes import Context, Failure, Outcome, Parity
 from harness.rooflines import completed
@@ -82,6 +83,20 @@ def test_a_good_cell(outcome):
     assert whole["regime"] == "overhead"
     assert row.get("speedup_ci_low") is None
     assert row["latency_sync_ms_median"] is row["device_ms_median"] is None
+
+
+@pytest.mark.parametrize(
+    ("size", "device", "expected"),
+    [
+        (4_800_000_000, "NVIDIA H200", (2400.0, 50.0)),
+        (4_800_000_000, "a GPU", (2400.0, None)),
+        (127_000_000, "NVIDIA H200", None),
+    ],
+)
+def test_bandwidth_is_told_where_the_caches_cannot_hold_what_moves(size, device, expected):
+    row = {"bytes": size, "device": "gpu:0", "device_name": device, "latency_ms_median": 2.0}
+    wanted = dict(zip(("achieved_gb_per_s", "datasheet_bandwidth_pct"), expected or (), strict=False))
+    assert assemble.bandwidth(row) == pytest.approx(wanted)
 
 
 def test_the_speedup_is_of_pairs_not_of_medians(outcome):

@@ -94,8 +94,10 @@ def reason_expected(framework: Framework, record: dict) -> bool:
 
 
 def declared(framework: Framework) -> set[tuple[str, str]]:
-    """(implementation, family) of every model that the framework is said to have."""
-    return {(name, family) for name, families in framework.models.items() for family in families}
+    """(implementation, family) of every model that the framework is said to have, for the pass that is swept here."""
+    known = map(workloads.get, workloads.names())
+    swept = {workload.family for workload in known if "inference" in workload.passes}
+    return {(name, family) for name, families in framework.models.items() for family in swept.intersection(families)}
 
 
 def test_every_cell_is_measured_or_says_why_not(swept):

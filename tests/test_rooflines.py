@@ -142,3 +142,9 @@ def test_completing_leaves_torn_and_unchanged_lines_as_they_are(tmp_path):
     assert json.loads(after[4])["regime"] == "overhead"
     assert json.loads(before[4])["regime"] is None
     assert len(after) == 5
+
+
+def test_bandwidth_is_a_share_of_the_machine_s_where_caches_cannot_help():
+    (large,) = completed([record() | {"achieved_gb_per_s": 2.5}])
+    assert large["bandwidth_pct"] == pytest.approx(25.0)
+    assert completed([record()])[0]["bandwidth_pct"] is None

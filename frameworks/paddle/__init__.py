@@ -81,7 +81,7 @@ FRAMEWORK = Framework(
     default_graph=("to_static",),
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        "plain": ("bert", "gpt", "llama", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     trained=("bert", "gpt", "mlp"),
     environment=_environment,

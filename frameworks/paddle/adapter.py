@@ -24,7 +24,7 @@ from workloads import bert, gpt
 from workloads.spec import Arrays, Workload
 
 # Names of what models of a family return, in their order.
-OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS}
+OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS, "llama": ("logits",)}
 FLAGS = [
     "FLAGS_use_mkldnn",
     "FLAGS_new_executor_serial_run",
@@ -111,11 +111,16 @@ class Adapter(adapter.Adapter):
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
             call = calls.named(exported, names)
             return Step(call, tensors, lambda: exported.captured, program=exported.operators, load=exported.load)
+        outer, restore = (lambda call: call), (lambda: None)
+        if workload.family == "llama":
+            outer, restore = partial(calls.telling_cache, model=model), model.restore
         if cell.mode == "eager":
             call = calls.without_gradients(model)
-            return Step(calls.named(call, names), tensors, program=partial(eager_log.listed, call, tensors[0], cell))
+            listed = partial(eager_log.listed, call, tensors[0], cell)
+            return Step(outer(calls.named(call, names)), tensors, restore=restore, program=listed)
         static, capture, operators = graphs.to_static(model, workload, cell, tensors[0])
-        return Step(calls.named(calls.without_gradients(static), names), tensors, capture, program=operators)
+        call = outer(calls.named(calls.without_gradients(static), names))
+        return Step(call, tensors, capture, restore, operators)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""
@@ -142,7 +147,7 @@ class Adapter(adapter.Adapter):
             paddle.device.cuda.synchronize()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return {name: calls.array(tensor) for name, tensor in output.items()}
+        return {name: calls.array(tensor) for name, tensor in calls.tensors(output).items()}
 
     def release(self) -> None:
         gc.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import nn
 
 from frameworks.adapter import Unsupported
-from frameworks.paddle import plain
+from frameworks.paddle import llama, plain
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -19,6 +19,11 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
         except ImportError as error:
             raise Unsupported(f"the library implementation needs the package paddlenlp: {error}.") from error
         return library.bert(workload, weights)
+    if workload.family == "llama":
+        if cell.parameter("attention") == "fused":
+            raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
+        places = int(cell.parameter("prompt" if cell.pass_name == "prefill" else "context"))
+        return llama.MODELS[cell.pass_name](workload, weights, int(cell.parameter("batch_size")), places)
     if workload.family not in plain.TRANSFORMERS:
         return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
     fused = cell.parameter("attention") == "fused"

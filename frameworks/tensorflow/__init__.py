@@ -62,7 +62,7 @@ FRAMEWORK = Framework(
     default_graph=("function", "function-xla"),
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        "plain": ("bert", "gpt", "llama", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     trained=("bert", "gpt", "mlp"),
     environment=environment,

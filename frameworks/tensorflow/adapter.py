@@ -15,7 +15,7 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
 from frameworks import canary as known
-from frameworks.tensorflow import graphs, program
+from frameworks.tensorflow import generation, graphs, program
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -92,17 +92,16 @@ class Adapter(boundary.Adapter):
             types = Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
             model = models[workload.family](workload.model if trains else workload, cell, weights, types)
             sets = [self.place(cell, arrays) for arrays in inputs]
-            state = {}
+            state, outer = generation.keeping(model, cell)
             if trains:
                 from frameworks.tensorflow.training import Trainer
 
                 model = Trainer(model, workload.family, int(cell.parameter("accumulate")))
                 state = {"restore": model.restore}
         if cell.mode == "eager":
-            return boundary.Step(model, sets, **state, program=partial(program.executed, model, *sets[0]))
-        # Without a signature each shape is traced once; a trace too many moves the counter. A lambda, since
-        # `tf.function` holds a bound method's object weakly. Autograph off: no Python control flow in these models
-        # depends on a tensor.
+            return boundary.Step(outer(model), sets, **state, program=partial(program.executed, model, *sets[0]))
+        # Without a signature each shape is traced once. A lambda, since `tf.function` holds a bound method's object
+        # weakly. Autograph off: no Python control flow in these models depends on a tensor.
         function = tf.function(
             lambda *tensors: model(*tensors),
             input_signature=graphs.signature(workload, cell, sets[0]) if cell.shapes == "dynamic" else None,
@@ -110,7 +109,8 @@ class Adapter(boundary.Adapter):
             jit_compile=cell.mode == "function-xla",
         )
         listed = partial(program.captured, function, sets[0], int(cell.parameter("accumulate", 1)))
-        return boundary.Step(*graphs.called(cell, function, sets), **state, program=listed)
+        call, *told = graphs.called(cell, function, sets)
+        return boundary.Step(outer(call), *told, **state, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):
@@ -125,11 +125,10 @@ class Adapter(boundary.Adapter):
                 tf.raw_ops.SyncDevice()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return {name: tensor.numpy().astype(np.float32) for name, tensor in output.items()}
+        return {name: tensor.numpy().astype(np.float32) for name, tensor in generation.tensors(output).items()}
 
     def release(self) -> None:
-        # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
-        gc.collect()
+        gc.collect()  # functions go with their steps, which the caller has dropped; models and functions hold cycles
 
     def meter(self, cell: Cell) -> Meter | None:
         return None if self._gpu is None else Meter()

@@ -1,0 +1,80 @@
+"""Prefill and decode in the real frameworks: parity, capture, greedy tokens, and faults that must not pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from doubles.generating import FIRST, PARAMETERS, TOKENS, greedy, weights_of
+from doubles.planted import sitecustomize as planted
+from test_frameworks import bench, interpreter
+
+import frameworks
+import workloads
+from measurement.schema import MEASURED
+from workloads.decode import PAST, STEPS
+
+pytestmark = pytest.mark.timeout(1200)
+NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
+
+
+@pytest.fixture(scope="module")
+def expected_tokens() -> list[list[int]]:
+    """What the oracle generates; it reads all tokens again for each."""
+    decode, parameters = workloads.get("llama-tiny", "decode"), PARAMETERS["decode"]
+    weights = weights_of(decode, parameters)
+    weights |= {name: weights[name][:, :, : FIRST + STEPS] for name in PAST}
+    sets: list[dict] = []
+
+    def logits(inputs: dict) -> np.ndarray:
+        sets.append(inputs)
+        return decode.references({"context": FIRST + STEPS}, weights, sets)[-1]["logits"]
+
+    return greedy(lambda arrays: arrays, logits)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_llama_generates_what_the_oracle_does(name, expected_tokens):
+    """In eager mode and in the framework's first graph mode, from logits and a cache that are right."""
+    description = frameworks.describe(name)
+    modes = [description.baseline.name, description.default_graph[0]]
+    environment = os.environ | description.environment(1, "cpu")
+    command = [str(interpreter(name)), "tests/doubles/generating.py", name, ",".join(modes)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = json.loads(done.stdout.splitlines()[-1])
+    assert [(row["pass"], row["mode"]) for row in rows] == [(kind, mode) for kind in PARAMETERS for mode in modes]
+    for row in rows:
+        what = f"{row['pass']} {row['mode']}"
+        assert row["agrees"], what
+        if row["mode"] != description.baseline.name:
+            assert (row["program"], row["program_difference"]) == ("same", None), what
+            assert row["whole"], what
+            assert row["graphs"] == 1, what
+        if row["pass"] == "decode":
+            assert len(row["tokens"]) == TOKENS
+            assert row["tokens"] == expected_tokens, what
+            assert not row["recompiled"] or row["mode"] == description.baseline.name, what
+    assert len({tuple(tokens) for tokens in expected_tokens}) > TOKENS / 2  # else what repeats itself would pass
+
+
+def test_a_fault_in_the_cache_the_mask_or_the_rotary_base_is_a_mismatch(tmp_path, monkeypatch):
+    interpreter("torch")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests/doubles/planted"))
+    lengths = (16, planted.EARLY, planted.OTHER_BASE, planted.UNMASKED), (12, planted.NOT_CAUSAL)
+    contexts, prompts = (",".join(map(str, some)) for some in lengths)
+    words = ["--framework", "torch", "--workload", "llama-tiny", "--pass", "decode,prefill", "--mode", "eager"]
+    words += ["--context", contexts, "--prompt", prompts, "--threads", "1", "--budget", "0.02"]
+    done = bench(tmp_path / "run", *words)
+    assert len(done.records) == 6, done.output
+    for record in done.records:
+        length = int(record["parameters"].split(";")[0].partition("=")[2])
+        if length in (16, 12):
+            assert record["status"] in MEASURED, record["reason"]
+        else:
+            assert record["status"] == "mismatch", record["cell"]
+            assert "Outputs differ from numpy's" in record["reason"]
