@@ -91,7 +91,7 @@ FRAMEWORK = Framework(
     ),
     default_graph=("inductor",),
     models={
-        "library": ("bert",),
+        "library": ("bert", "resnet", "vit"),
         "plain": (
             *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
             *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
