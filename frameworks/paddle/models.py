@@ -19,10 +19,12 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
         except ImportError as error:
             raise Unsupported(f"the library implementation needs the package paddlenlp: {error}.") from error
         return library.bert(workload, weights)
-    if workload.family not in plain.TRANSFORMERS:
-        return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
         raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only.")
-    return plain.TRANSFORMERS[workload.family](workload, weights, fused)
+    if workload.family in plain.TRANSFORMERS:
+        return plain.TRANSFORMERS[workload.family](workload, weights, fused)
+    if workload.family in plain.OTHERS:
+        return plain.OTHERS[workload.family](workload, dict(cell.parameters), weights)
+    return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
