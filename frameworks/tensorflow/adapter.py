@@ -102,8 +102,8 @@ class Adapter(boundary.Adapter):
             return boundary.Step(called(model), sets, **state, program=partial(program.executed, model, *sets[0]))
         function = graphs.function_of(model, workload, cell, sets[0])
         listed = partial(program.captured, function, sets[0], program.trips_of(cell))
-        captured = graphs.Captured(function, sets[0])
-        return boundary.Step(called(function), sets, capture=captured, **state, program=listed)
+        call, inputs, capture = graphs.called(cell, function, sets)
+        return boundary.Step(called(call), inputs, capture, **state, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):
