@@ -43,7 +43,8 @@ def test_losses_of_three_iterations_agree_with_the_oracle_s(trained):
     measured = [record for record in records if record["status"] in MEASURED]
     modes = (framework.baseline.name, *framework.default_graph)
     trained = {(workloads.get(record["workload"]).family, record["mode"]) for record in measured}
-    assert trained >= {(family, mode) for family in framework.trained for mode in modes}
+    swept = {workloads.get(record["workload"]).family for record in records}  # test_vision has others
+    assert trained >= {(family, mode) for family in set(framework.trained) & swept for mode in modes}
     for record in measured:
         assert record["parity_reference"] == "numpy"
         assert record["parity_max_abs_err"] <= 1e-3, record["cell"]

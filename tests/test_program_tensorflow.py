@@ -11,14 +11,14 @@ import tensorflow as tf
 from frameworks import program as compared
 from frameworks.tensorflow import program
 
-def graph_of(model, arguments, trips=1):
+def graph_of(model, arguments, trips=()):
     function = tf.function(model, autograph=False)
     function(*arguments)
     held = program.captured(function, arguments, trips)
     assert function.experimental_get_tracing_count() == 1
     return held
 
-def difference(model, *arguments, trips=1):
+def difference(model, *arguments, trips=()):
     return compared.difference(program.executed(model, *arguments), graph_of(model, arguments, trips))
 
 def attention(q, k, v, mask=None):
@@ -69,8 +69,8 @@ def test_a_python_loop_is_the_same_program_as_a_while_of_as_many_trips(run):
             return tf.while_loop(lambda index, _: index < 3, add, (tf.constant(0), tf.zeros((4, 4))))[1]
 
         xs = tf.ones((3, 4, 4))
-        assert difference(model, xs, trips=3) is None, difference(model, xs, trips=3)
-        line = difference(model, xs, trips=2)
+        assert difference(model, xs, trips=(3,)) is None, difference(model, xs, trips=(3,))
+        line = difference(model, xs, trips=(2,))
         assert line.startswith("matmul: in eager, not in the graph"), line
         """,
     )

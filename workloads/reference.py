@@ -12,6 +12,7 @@ from workloads.autograd import Variable, constant
 # h^2/8 max|erf''| < 2e-9.
 _ERF_STEP = 1e-4
 _ERF_GRID = np.array([math.erf(i * _ERF_STEP) for i in range(60_002)])
+_windows_of = np.lib.stride_tricks.sliding_window_view
 
 
 def erf(x: np.ndarray) -> np.ndarray:
@@ -128,7 +129,7 @@ def convolution(x: np.ndarray, kernel: np.ndarray, stride: int, padding: int) ->
 def max_pool(x: np.ndarray, size: int, stride: int, padding: int) -> np.ndarray:
     """The largest of each window of (N, C, H, W); the gradient goes to the first of several."""
     padded = _padded(constant(x), padding, -np.inf)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(2, 3))[:, :, ::stride, ::stride]
+    windows = _windows_of(padded, (size, size), axis=(2, 3))[:, :, ::stride, ::stride]
     windows = windows.reshape(*windows.shape[:4], -1)  # (N, C, H', W', k * k)
     result = windows.max(axis=-1)
     if not isinstance(x, Variable):
@@ -156,7 +157,5 @@ def _inner(padded: np.ndarray, padding: int) -> np.ndarray:
 
 def _columns(image: np.ndarray, size: int, stride: int) -> np.ndarray:
     """(C, H, W) -> (C * k * k, H' * W'), a window a column."""
-    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size), axis=(1, 2))[
-        :, ::stride, ::stride
-    ]  # (C, H', W', k, k)
+    windows = _windows_of(image, (size, size), axis=(1, 2))[:, ::stride, ::stride]  # (C, H', W', k, k)
     return windows.transpose(0, 3, 4, 1, 2).reshape(len(image) * size * size, -1)

@@ -81,9 +81,12 @@ FRAMEWORK = Framework(
     default_graph=("to_static",),
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "llama", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        "plain": (
+            *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
+            *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        ),
     },
-    trained=("bert", "gpt", "mlp"),
+    trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     environment=_environment,
     # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.
     attention_kernel=lambda implementation, device_kind, dtype: (

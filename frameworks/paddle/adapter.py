@@ -16,15 +16,16 @@ from paddle import nn
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, graphs, models, training
+from frameworks.paddle import calls, eager_log, graphs, models, plain, training
 from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
-from workloads import bert, gpt
+from workloads import bert, gpt, lstm
 from workloads.spec import Arrays, Workload
 
 # Names of what models of a family return, in their order.
-OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS, "llama": ("logits",)}
+OUTPUTS = {"bert": bert.OUTPUTS, "gpt": gpt.OUTPUTS, "lstm": lstm.OUTPUTS}
+OUTPUTS |= dict.fromkeys(("llama", "resnet", "vit"), ("logits",))
 FLAGS = [
     "FLAGS_use_mkldnn",
     "FLAGS_new_executor_serial_run",
@@ -124,19 +125,21 @@ class Adapter(adapter.Adapter):
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""
-        objective = training.OBJECTIVES[workload.family](models.build(workload.model, cell, weights))
+        model = models.build(workload.model, cell, weights)
+        state = plain.state(workload.model, model, workload.model.state(dict(cell.parameters)))
+        objective = training.OBJECTIVES[workload.family](model)
         objective.train()
         tensors = [self.place(cell, arrays) for arrays in inputs]
         accumulate, bf16 = int(cell.parameter("accumulate")), cell.dtype == "bf16"
         # What is captured is a micro-batch; several lie along a first axis.
         micro = tensors[0] if accumulate == 1 else tuple(tensor[0] for tensor in tensors[0])
         if cell.mode == "eager":
-            trainer = training.Trainer(objective, objective, accumulate, bf16)
+            trainer = training.Trainer(objective, objective, accumulate, bf16, state)
             operators = partial(eager_log.listed, trainer.loss, micro, cell)
-            return Step(calls.named(trainer, ("loss",)), tensors, restore=trainer.restore, program=operators)
+            return Step(trainer, tensors, restore=trainer.restore, program=operators)
         static, capture, operators = graphs.to_static(objective, workload, cell, micro)
-        trainer = training.Trainer(objective, static, accumulate, bf16)
-        return Step(calls.named(trainer, ("loss",)), tensors, capture, trainer.restore, operators)
+        trainer = training.Trainer(objective, static, accumulate, bf16, state)
+        return Step(trainer, tensors, capture, trainer.restore, operators)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # auto_cast casts there

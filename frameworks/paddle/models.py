@@ -24,10 +24,12 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
             raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
         places = int(cell.parameter("prompt" if cell.pass_name == "prefill" else "context"))
         return llama.MODELS[cell.pass_name](workload, weights, int(cell.parameter("batch_size")), places)
-    if workload.family not in plain.TRANSFORMERS:
-        return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
         raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only.")
-    return plain.TRANSFORMERS[workload.family](workload, weights, fused)
+    if workload.family in plain.TRANSFORMERS:
+        return plain.TRANSFORMERS[workload.family](workload, weights, fused)
+    if workload.family in plain.OTHERS:
+        return plain.OTHERS[workload.family](workload, dict(cell.parameters), weights)
+    return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)

@@ -12,11 +12,14 @@ import paddle.nn.functional as F
 from paddle import nn
 
 from frameworks.paddle import gpt as gpt_model
+from frameworks.paddle import lstm as lstm_model
 from frameworks.paddle import probes
+from frameworks.paddle import resnet as resnet_model
+from frameworks.paddle import vit as vit_model
 from workloads.bert import CLASSES
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
-from workloads.spec import Arrays, Workload
+from workloads.spec import Arrays, Parameters, Workload
 
 # Checkpoint spelling -> the attributes below; within a layer the longer names stand first.
 _BERT_SPELLINGS = (
@@ -173,8 +176,32 @@ class PointwiseChain(nn.Layer):
         return x
 
 
-# Models whose attention comes in two ways, and the others.
+def resnet(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
+    """The residual network with `weights` under their canonical names."""
+    names = resnet_model.names(workload)
+    return load(resnet_model.ResNetModel(workload, str(parameters["layout"])), weights, names.__getitem__)
+
+
+def vit(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
+    """The vision transformer with `weights` under their canonical names."""
+    model = vit_model.ViTModel(workload, parameters, fused=parameters["attention"] == "fused")
+    return load(model, weights, vit_model.own_name)
+
+
+def lstm(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
+    """The LSTM with `weights` under their canonical names."""
+    return load(lstm_model.LstmModel(workload, str(parameters["cell"])), weights, str)
+
+
+def state(workload: Workload, model: nn.Layer, names: tuple[str, ...]) -> dict[str, paddle.Tensor]:
+    """The tensors of a model above that hold running statistics, which are called `names`."""
+    tensors, own = model.state_dict(), resnet_model.names(workload) if names else {}
+    return {name: tensors[own[name]] for name in names}
+
+
+# Models whose attention comes in two ways, those with other parameters of their own, and the small ones.
 TRANSFORMERS = {"bert": bert, "gpt": gpt}
+OTHERS = {"resnet": resnet, "vit": vit, "lstm": lstm}
 SMALL_MODELS = {
     "mlp": lambda parameters, weights: mlp(weights),
     "matmul": lambda parameters, weights: load(Matmul(parameters["size"]), weights, str),

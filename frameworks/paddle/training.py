@@ -46,14 +46,29 @@ class GptObjective(Objective):
         return F.cross_entropy(self.model.logits(input_ids, last=False).flatten(0, 1), targets.flatten())
 
 
-OBJECTIVES = {"mlp": MlpObjective, "bert": BertObjective, "gpt": GptObjective}
+class ImageObjective(Objective):
+    def forward(self, images, labels):
+        return F.cross_entropy(self.model(images), labels)
+
+
+class LstmObjective(Objective):
+    def forward(self, input_ids, labels):
+        _, logits = self.model(input_ids)
+        return F.cross_entropy(logits, labels)
+
+
+OBJECTIVES = {"mlp": MlpObjective, "bert": BertObjective, "gpt": GptObjective, "lstm": LstmObjective}
+OBJECTIVES |= dict.fromkeys(("resnet", "vit"), ImageObjective)
 
 
 class Trainer:
-    """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or captured."""
+    """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or captured.
 
-    def __init__(self, objective: Objective, loss: Callable, accumulate: int, bf16: bool):
-        self._objective, self._loss = objective, loss
+    `state` are tensors of the model that no gradient reaches, by canonical name; they join the outputs.
+    """
+
+    def __init__(self, objective: Objective, loss: Callable, accumulate: int, bf16: bool, state: dict):
+        self._objective, self._loss, self._state = objective, loss, state
         self._accumulate, self._bf16 = accumulate, bf16
         self._first = {name: parameter.numpy() for name, parameter in objective.named_parameters()}
         self._optimizer = self._new_optimizer()
@@ -66,7 +81,7 @@ class Trainer:
             total = loss.detach() if count == 1 else total + loss.detach()
         self._optimizer.step()
         self._optimizer.clear_grad()
-        return total
+        return {"loss": total, **self._state}
 
     def loss(self, *inputs):
         """The loss of one micro-batch; updates nothing."""

@@ -62,10 +62,14 @@ FRAMEWORK = Framework(
     default_graph=("function", "function-xla"),
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "llama", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        "plain": (
+            *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
+            *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        ),
     },
-    trained=("bert", "gpt", "mlp"),
+    trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     environment=environment,
+    defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU
     dumps=hlo.DUMPS,
     # XLA's compiled code stays in the process; TensorFlow names no directory for it.
     cache_variables=(),

@@ -92,25 +92,18 @@ class Adapter(boundary.Adapter):
             types = Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
             model = models[workload.family](workload.model if trains else workload, cell, weights, types)
             sets = [self.place(cell, arrays) for arrays in inputs]
-            state, outer = generation.keeping(model, cell)
+            state, called = generation.keeping(model, cell)
             if trains:
                 from frameworks.tensorflow.training import Trainer
 
                 model = Trainer(model, workload.family, int(cell.parameter("accumulate")))
-                state = {"restore": model.restore}
+                state, called = {"restore": model.restore}, model.with_state
         if cell.mode == "eager":
-            return boundary.Step(outer(model), sets, **state, program=partial(program.executed, model, *sets[0]))
-        # Without a signature each shape is traced once. A lambda, since `tf.function` holds a bound method's object
-        # weakly. Autograph off: no Python control flow in these models depends on a tensor.
-        function = tf.function(
-            lambda *tensors: model(*tensors),
-            input_signature=graphs.signature(workload, cell, sets[0]) if cell.shapes == "dynamic" else None,
-            autograph=False,
-            jit_compile=cell.mode == "function-xla",
-        )
-        listed = partial(program.captured, function, sets[0], int(cell.parameter("accumulate", 1)))
-        call, *told = graphs.called(cell, function, sets)
-        return boundary.Step(outer(call), *told, **state, program=listed)
+            return boundary.Step(called(model), sets, **state, program=partial(program.executed, model, *sets[0]))
+        function = graphs.function_of(model, workload, cell, sets[0])
+        listed = partial(program.captured, function, sets[0], program.trips_of(cell))
+        call, inputs, capture = graphs.called(cell, function, sets)
+        return boundary.Step(called(call), inputs, capture, **state, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):
@@ -157,6 +150,8 @@ class Adapter(boundary.Adapter):
         """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
         if cell.parameter("attention") == "fused" and cell.implementation == "plain":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
+        if cell.parameter("layout") == "nchw" and self._gpu is None:
+            raise boundary.Unsupported("TensorFlow's convolutions on a CPU take channels last: LAYOUT=nhwc.")
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):

@@ -90,6 +90,20 @@ class Captured:
         return ("xla" if module.startswith("HloModule") else "unknown"), breaks
 
 
+def function_of(model: Callable, workload: Workload, cell: Cell, tensors: tuple) -> Callable:
+    """The `tf.function` that the cell's mode calls; nothing is traced yet.
+
+    Without a signature each shape is traced once; a trace too many moves the counter. A lambda, since `tf.function`
+    holds a bound method's object weakly. Autograph off: no Python control flow in these models depends on a tensor.
+    """
+    return tf.function(
+        lambda *given: model(*given),
+        input_signature=signature(workload, cell, tensors) if cell.shapes == "dynamic" else None,
+        autograph=False,
+        jit_compile=cell.mode == "function-xla",
+    )
+
+
 def signature(workload: Workload, cell: Cell, tensors: tuple) -> list[tf.TensorSpec]:
     """Specifications of the inputs that leave open what changes with batch size and sequence length."""
     axes = workload.dynamic_axes(dict(cell.parameters))

@@ -57,6 +57,39 @@ class LayerNorm(tf.Module):
         return tf.cast(tf.nn.batch_normalization(y, mean, variance, offset, scale, self.epsilon), x.dtype)
 
 
+class Convolution(tf.Module):
+    """A convolution of images in either layout; kernels are (k, k, in, out) here, whatever the layout."""
+
+    def __init__(self, weights: Arrays, name: str, stride: int, padding: int, layout: str, types: Types):
+        super().__init__()
+        bias = weights.get(f"{name}.bias")
+        self.kernel = tf.Variable(weights[f"{name}.weight"].transpose(2, 3, 1, 0), dtype=types.variables)
+        self.bias = None if bias is None else tf.Variable(bias, dtype=types.variables)
+        self.stride, self.padding, self.layout, self.types = stride, padding, layout, types
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        kernel, around = self.types.cast(self.kernel), _around(self.padding, self.layout)
+        y = tf.nn.conv2d(x, kernel, self.stride, around, data_format=self.layout.upper())
+        return y if self.bias is None else tf.nn.bias_add(y, self.types.cast(self.bias), self.layout.upper())
+
+
+def max_pool(x: tf.Tensor, size: int, stride: int, padding: int, layout: str) -> tf.Tensor:
+    """The largest of each window of pixels, none of which is negative.
+
+    With zeros around, as in Keras' own networks: XLA has no pooling that pads by itself.
+    """
+    return tf.nn.max_pool2d(tf.pad(x, _around(padding, layout)), size, stride, "VALID", layout.upper())
+
+
+def pixels(layout: str) -> tuple[int, int]:
+    """The axes of height and width."""
+    return (2, 3) if layout == "nchw" else (1, 2)
+
+
+def _around(padding: int, layout: str) -> list[list[int]]:
+    return [[padding, padding] if axis in pixels(layout) else [0, 0] for axis in range(4)]
+
+
 def lengths(x: tf.Tensor) -> list[int | tf.Tensor]:
     """The length of each axis: a number where the shape is known when traced, else a scalar tensor."""
     return [tf.shape(x)[axis] if length is None else length for axis, length in enumerate(x.shape)]

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from frameworks.tensorflow import generation, gpt, probes
+from frameworks.tensorflow import generation, gpt, lstm, probes, resnet, vit
 from frameworks.tensorflow.layers import LayerNorm, Linear, Types, lengths
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
@@ -132,6 +132,11 @@ MODELS = {
     "bert": lambda workload, cell, weights, types: Bert(workload, weights, types),
     "gpt": lambda workload, cell, weights, types: gpt.GptModel(workload, weights, types),
     "llama": generation.build,
+    "resnet": lambda workload, cell, weights, types: resnet.ResNetModel(
+        workload, weights, cell.parameter("layout"), cell.pass_name == "training", types
+    ),
+    "vit": lambda workload, cell, weights, types: vit.ViTModel(workload, weights, cell.parameter("layout"), types),
+    "lstm": lambda workload, cell, weights, types: lstm.LstmModel(workload, weights, cell.parameter("cell"), types),
     "mlp": lambda workload, cell, weights, types: Mlp(workload, weights, types),
     "matmul": lambda workload, cell, weights, types: Matmul(weights, types.variables),
     "pointwise-chain": lambda workload, cell, weights, types: PointwiseChain(

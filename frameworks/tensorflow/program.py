@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from frameworks.program import Operation, Program
+from measurement.cells import Cell
 
 try:  # no part of TensorFlow's API, and the only place where it shows what it runs eagerly
     from tensorflow.python.eager import context
@@ -23,6 +24,11 @@ LEFT_OUT = {
     "Const", "Placeholder", "Identity", "IdentityN", "NoOp", "ReadVariableOp", "VarHandleOp", "StopGradient",
     "PreventGradient", "Reshape", "ExpandDims", "Squeeze", "Shape", "ShapeN", "BroadcastGradientArgs", "Fill",
     "ZerosLike", "OnesLike", "Assert",
+    # Graphs keep a TensorArray in them, eager mode in a list of Python's.
+    "TensorListReserve", "TensorListSetItem", "TensorListGetItem", "TensorListFromTensor", "TensorListElementShape",
+    "EmptyTensorList", "TensorListPushBack", "TensorListPopBack",
+    # The pieces of a concatenation's gradient: one operator eagerly, one for each piece in graphs.
+    "SplitV", "Slice", "ConcatOffset",
 }  # fmt: skip
 # Operators that stand for the functions which these attributes name.
 CALLS = {
@@ -40,7 +46,9 @@ KEPT = (
     "transpose_a", "transpose_b", "adj_x", "adj_y", "equation", "approximate", "keep_dims", "data_format", "padding",
     "strides", "dilations", "epsilon", "is_training", "num_lower", "num_upper",
 )  # fmt: skip
+STACKS = ("Pack", "TensorListStack")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
+OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are told; behind them is what the forward operator set aside
 RANK_OF_SCORES = 4
 
 
@@ -59,7 +67,7 @@ def executed(function: Callable, *inputs: Any) -> Program:
         name = tf.compat.as_str(called)  # text or bytes
         pairs = dict(zip(attributes[::2], attributes[1::2], strict=True)) if attributes else {}
         if name.startswith("__"):  # a function that was called eagerly goes by its own name
-            operations.extend(_of_graph(_defined(name, [x.shape for x in operands]), 1))
+            operations.extend(_of_graph(_defined(name, [x.shape for x in operands]), ()))
         else:
             operations.extend(_normal(name, operands, pairs, results))
 
@@ -71,8 +79,16 @@ def executed(function: Callable, *inputs: Any) -> Program:
     return operations
 
 
-def captured(function: Any, inputs: tuple, trips: int = 1) -> Program:
-    """What the graph that `function` traced for `inputs` holds; traces nothing anew. Loops run `trips` times.
+def trips_of(cell: Cell) -> tuple[int, ...]:
+    """How often the loops of a cell's graph run: over micro-batches, and inside over positions."""
+    counts = (int(cell.parameter(name, 1)) for name in ("accumulate", "seq_len"))
+    return tuple(count for count in counts if count > 1)
+
+
+def captured(function: Any, inputs: tuple, trips: tuple[int, ...] = ()) -> Program:
+    """What the graph that `function` traced for `inputs` holds; traces nothing anew.
+
+    Loops run `trips` times, those inside of loops the next number of times.
 
     Raises NotImplementedError for a graph that serves every shape, as shapes are most of what is compared.
     """
@@ -81,12 +97,13 @@ def captured(function: Any, inputs: tuple, trips: int = 1) -> Program:
     return list(_of_graph(function.get_concrete_function(*inputs).graph, trips))
 
 
-def _of_graph(graph: Any, trips: int) -> Iterator[Operation]:
+def _of_graph(graph: Any, trips: tuple[int, ...]) -> Iterator[Operation]:
     for node in graph.get_operations():
         called = [_function(node, key) for key in CALLS.get(node.type, ())]
-        for _ in range(trips if "body" in CALLS.get(node.type, ()) else 1):
+        loops = "body" in CALLS.get(node.type, ()) and trips
+        for _ in range(trips[0] if loops else 1):
             for function in called:
-                yield from _of_graph(function, trips)
+                yield from _of_graph(function, trips[1:] if loops else trips)
         if not called:
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
             yield from _normal(node.type, node.inputs, attributes, node.outputs)
@@ -130,8 +147,11 @@ def _operation(name: str, operands: Sequence, attributes: dict, results: Sequenc
     if name == "Cast":
         kind = "cast" if operands[0].dtype.is_floating and results[0].dtype.is_floating else ""
         arguments = {"to": results[0].dtype.name}
+    if name in STACKS:
+        return Operation("pack", arguments={"result": _type(results[0])})
     if name in REDUCTIONS:  # the result tells the axes, whose list may name more of length one
         operands, arguments = operands[:1], {"result": _type(results[0])}
+    operands = operands[: OPERANDS.get(name)]
     arguments |= {f"operand {index}": _type(x) for index, x in enumerate(operands)}
     arguments |= {key: _text(name, key, attributes[key]) for key in KEPT if key in attributes}
     return Operation(SYNONYMS.get(name, name).lower(), kind, arguments)
@@ -164,4 +184,6 @@ def _text(name: str, key: str, value: Any) -> str:
     if value is None:  # eager calls leave it out where it is the operator's default
         attribute = next(a for a in op_def_registry.get(name).attr if a.name == key)
         value = getattr(attribute.default_value, attribute.default_value.WhichOneof("value"))
+    if isinstance(value, float):  # a graph holds float32
+        return f"{value:.6g}"
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import keras
 import tensorflow as tf
 
@@ -26,21 +28,25 @@ def _gpt(model: tf.Module, input_ids: tf.Tensor, targets: tf.Tensor) -> tf.Tenso
     return _cross_entropy(model.logits(input_ids, last=False), tf.reshape(targets, (-1,)))
 
 
+def _classes(model: tf.Module, given: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    return _cross_entropy(model(given)["logits"], labels)
+
+
 def _cross_entropy(logits: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(classes, tf.cast(logits, tf.float32))
     return tf.reduce_mean(losses)
 
 
-LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt}
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
 
 
 class Trainer(tf.Module):
-    """Calling it runs one optimizer iteration."""
+    """Calling it runs one optimizer iteration. `state` are the model's running statistics by name, where it has any."""
 
     def __init__(self, model: tf.Module, family: str, accumulate: int):
         super().__init__()
         self.model, self.family, self.accumulate = model, family, accumulate
-        self.trained = model.trainable_variables
+        self.trained, self.state = model.trainable_variables, getattr(model, "state", {})
         first, second = training.BETAS
         self.optimizer = keras.optimizers.AdamW(
             training.LEARNING_RATE, training.WEIGHT_DECAY, beta_1=first, beta_2=second, epsilon=training.EPSILON
@@ -54,12 +60,16 @@ class Trainer(tf.Module):
         return {"loss": tf.reshape(loss, (1,))}
 
     def restore(self) -> None:
-        """Put the first weights and moments back, in place."""
+        """Put the first weights, statistics and moments back, in place."""
         for variable, value in zip(self._state(), self.first, strict=True):
             variable.assign(value)
 
+    def with_state(self, iteration: Callable) -> Callable:
+        """`iteration`, this trainer's eager or captured, whose outputs the running statistics join, without a copy."""
+        return lambda *inputs: {**iteration(*inputs), **self.state}
+
     def _state(self) -> list:
-        return [*self.trained, *self.optimizer.variables]
+        return [*self.trained, *self.state.values(), *self.optimizer.variables]
 
     def _gradients(self, *inputs: tf.Tensor) -> tuple:
         """The mean loss over the micro-batches, and its gradients. Micro-batches lie along the first axis."""

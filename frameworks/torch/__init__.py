@@ -125,7 +125,7 @@ FRAMEWORK = Framework(
         "gpu": Crossing(("launching", "kernels"), "eager", "cuda-graph", "inductor", "inductor-reduce-overhead"),
     },
     models={
-        "library": ("bert",),
+        "library": ("bert", "resnet", "vit"),
         "plain": (
             *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
             *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),

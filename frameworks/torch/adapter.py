@@ -157,11 +157,15 @@ def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> 
         if cell.pass_name in generation.PASSES:
             return generation.build(workload, cell, tensors)
         return plain.build(workload, dict(cell.parameters), tensors)
-    try:
-        from frameworks.torch import library  # imports transformers: seconds
+    try:  # transformers takes seconds to import
+        if workload.family == "bert":
+            from frameworks.torch import library
+
+            return library.build(workload, tensors)
+        from frameworks.torch import library_images
     except ImportError as error:
         raise Unsupported(f"the library implementation needs the package transformers: {error}.") from error
-    return library.build(workload, tensors)
+    return library_images.build(workload, dict(cell.parameters), tensors)
 
 
 def _refuse(cell: Cell, device: torch.device) -> None:

@@ -1,0 +1,62 @@
+"""Tables of published times, eager and compiled: their rows as records, and what is shown of them beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from experiments import tables
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import between, untold
+from experiments.spec import PUBLISHED, Answer, Table, all_of
+
+
+def published_records(rows: list[dict]) -> list[dict]:
+    """An eager and a compiled record of each row; the sources give no intervals, so those of ratios have no width.
+
+    Columns are `workload`, `batch_size`, `pass`, `parameters`, `eager_ms` and `compiled_ms`.
+    """
+    records = []
+    for row in rows:
+        shared = {"framework": "torch", "device": "gpu:0", "status": "ok", "batch_size": int(row["batch_size"])}
+        shared |= {name: row[name] for name in ("workload", "pass", "parameters")}
+        eager, compiled = float(row["eager_ms"]), float(row["compiled_ms"])
+        ratio = dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), eager / compiled)
+        records.append(shared | {"mode": "eager", "latency_ms_median": eager})
+        records.append(shared | {"mode": "inductor", "latency_ms_median": compiled} | ratio)
+    return records
+
+
+def times_as_fast(low: float, high: float, **wanted) -> Callable[[Evidence], Answer]:
+    """A check that a graph mode is from `low` to `high` times as fast as eager wherever `wanted` was measured."""
+
+    def check(evidence: Evidence) -> Answer:
+        found = list(evidence.records.graph.where(**wanted).measured)
+        if not found:
+            return untold(f"no graph of {', '.join(map(str, wanted.values()))} was measured")
+        return all_of(between(f"{named(record)}:", record.speedup, low, high, "×") for record in found)
+
+    return check
+
+
+def named(record: Record) -> str:
+    """The workload and its shape, for texts."""
+    return f"{record['workload']} {record.shape}" + (f" {record['layout']}" if record["layout"] else "")
+
+
+def make_tables(evidence: Evidence, published: list[dict], axes: Sequence[str]) -> list[Table]:
+    """Latencies, and how many times as fast as eager the graphs are, by `axes`."""
+    found = []
+    theirs = Records(published_records(published))
+    for device in dict.fromkeys(record.device_kind for record in evidence.records):
+        groups = {PUBLISHED: theirs.on(device), **tables.by_framework(Evidence(evidence.records.on(device)))}
+        graphs = {heading: records.graph for heading, records in groups.items()}
+        found.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
+        found.append(tables.by_shape(f"Times as fast as eager, {device}", axes, graphs, _ratio))
+    return found
+
+
+def _ratio(record: Record) -> str:
+    if not record.measured or record.speedup is None:
+        return "" if record.measured else str(record["status"])
+    value, low, high = record.speedup
+    return f"{value:.2f}" if low == high else f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -1,0 +1,85 @@
+"""How many times as fast compiling makes models on average: never without what the average is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from experiments.evidence import Evidence, Record
+from experiments.judge import between, number, text, untold
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table
+from measurement.statistics import Interval
+
+FEWEST = 8  # workloads, below which a mean is not formed
+ABOUT = 0.05  # of a published mean, which is over other models
+
+
+def geometric_mean(parts: Iterable[Interval]) -> Interval:
+    """The mean of ratios on a logarithmic scale.
+
+    Its 95 % interval says how well these workloads' mean is known, their errors being independent: half its width is
+    the root of the sum of the parts' squared half-widths, over their number. It says nothing of other workloads.
+    """
+    logarithms = [tuple(map(math.log, part)) for part in parts]
+    count = len(logarithms)
+    middle = sum(value for value, _, _ in logarithms) / count
+    half = math.sqrt(sum(((high - low) / 2) ** 2 for _, low, high in logarithms)) / count
+    return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+
+
+def parts_of(records: Iterable[Record]) -> dict[str, Interval]:
+    """The speedup of each workload that has one."""
+    return {record["workload"]: record.speedup for record in records if record.measured and record.speedup}
+
+
+def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
+    """A check that the mean over the workloads is about the published one."""
+
+    def check(evidence: Evidence) -> Answer:
+        parts = parts_of(evidence.records.graph.where(**{"pass": pass_name}))
+        if len(parts) < FEWEST:
+            return untold(f"{len(parts)} of at least {FEWEST} workloads have a speedup")
+        low, high = published * (1 - ABOUT), published * (1 + ABOUT)
+        answer = between("geometric mean", geometric_mean(parts.values()), low, high, "×")
+        made_of = ", ".join(f"{name} {number(part.value)}×" for name, part in parts.items())
+        return Answer(answer.verdict, f"{answer.numbers} of {made_of}")
+
+    return check
+
+
+CLAIMS = (
+    Claim("On average compiling makes inference 2.27 times as fast.", average("inference", 2.27)),
+    Claim("On average it makes training 1.41 times as fast.", average("training", 1.41), devices=("gpu",)),
+    Claim("In mixed precision it trains 51 % faster on average.", average("training", 1.51), devices=("gpu",)),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """Every workload's speedup and below them their mean, a table for each device and pass."""
+    found = []
+    sides = {name: side.records.graph for name, side in evidence.sides().items()}
+    for device in dict.fromkeys(record.device_kind for record in evidence.records):
+        for pass_name in dict.fromkeys(record["pass"] for record in evidence.records.on(device)):
+            columns = {name: parts_of(side.on(device).where(**{"pass": pass_name})) for name, side in sides.items()}
+            workloads = dict.fromkeys(workload for parts in columns.values() for workload in parts)
+            rows = [(name, *(_cell(parts.get(name)) for parts in columns.values()), "") for name in workloads]
+            means = [geometric_mean(parts.values()) if len(parts) >= FEWEST else None for parts in columns.values()]
+            theirs = ", ".join(row["times_as_fast"] for row in published if row["pass"] == pass_name)
+            rows.append(("geometric mean", *map(_cell, means), theirs))
+            title = f"Times as fast as eager, {pass_name}, {device}"
+            found.append(Table(title, ("workload", *columns, PUBLISHED), tuple(rows)))
+    return found
+
+
+def _cell(interval: Interval | None) -> str:
+    return "" if interval is None else text(interval)
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="The average over many models",
+    source="PyTorch 2 (ASPLOS 2024), and the announcement of PyTorch 2.0",
+    claims=CLAIMS,
+    tables=make_tables,
+)

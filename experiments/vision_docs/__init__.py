@@ -1,0 +1,53 @@
+"""The table of transformers' page on `torch.compile`: ViT and ResNet at batch 1, 4 and 16."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from experiments import gains
+from experiments.evidence import Evidence
+from experiments.judge import between, greater, untold
+from experiments.spec import Answer, Claim, Experiment, all_of
+
+
+def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
+    """A check that no graph is slower than eager, and none saves more of its time."""
+
+    def check(evidence: Evidence) -> Answer:
+        found = list(evidence.records.graph.measured)
+        if not found:
+            return untold("no graph was measured")
+        return all_of(between(f"{gains.named(r)} saves", r.gain_pct, 0, percent, " % of the time") for r in found)
+
+    return check
+
+
+def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
+    """A check that a smaller share of the time is saved at the largest batch than at the smallest."""
+
+    def check(evidence: Evidence) -> Answer:
+        found = evidence.records.graph.where(workload=workload).measured.sorted_by("batch_size")
+        if len(found) < 2:
+            return untold(f"{workload} was not measured at two batches")
+        small, large = found[0], found[-1]
+        return greater(gains.named(small), small.gain_pct, gains.named(large), large.gain_pct, " %")
+
+    return check
+
+
+CLAIMS = (
+    Claim("Compiling saves up to 30 % of the time.", saves_up_to(30)),
+    Claim("It saves less of ViT-B/16's time at batch 16 (2 %) than at 1 (19 %).", less_in_large_batches("vit-b16")),
+    Claim("It saves less of ResNet-50's at batch 16 (28 %) than at 1 (37 %).", less_in_large_batches("resnet50")),
+)
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="transformers' vision models, eager and compiled",
+    source='"Optimize inference using torch.compile()", documentation of transformers 4.41',
+    claims=CLAIMS,
+    tables=partial(gains.make_tables, axes=("workload", "batch_size")),
+    published_records=gains.published_records,
+)
