@@ -7,22 +7,25 @@ TARGETS := help setup wheelhouse bench explain reproduce report compare ab histo
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
 DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
 PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a-z-' '\nA-Z_'))
+# Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead. Before it is
+# unexported, which would define it as empty.
+BOOTSTRAP_PYTHON ?= python3
+quoted = '$(subst ','\'',$(value $(1)))'
+# And those of the user's own file, parameters of its `inputs`, which is read and not run.
+PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(findstring .py,$(value WORKLOAD))),$(shell \
+    $(call quoted,BOOTSTRAP_PYTHON) -m workloads.signature $(call quoted,WORKLOAD)))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
          PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
 OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
 # These say how environments are made, and may come from the environment as well.
 SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
-# Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead. Before it is
-# unexported, which would define it as empty.
-BOOTSTRAP_PYTHON ?= python3
 # Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
 unexport $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS)
 # A misspelt variable would be ignored, and something else measured than was asked for.
 KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
 GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
-quoted = '$(subst ','\'',$(value $(1)))'
 NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
            print(f"did you mean {near[0]}?" if near else "`make` lists them")
 $(if $(UNKNOWN),$(error There is no variable $(UNKNOWN); \

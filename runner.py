@@ -242,10 +242,11 @@ def stop_politely() -> None:
 
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code (docs/storage.md). What cannot be done is one sentence."""
-    from harness import refusals
+    from harness import own, refusals
 
     refusals.prepare_streams()
     try:
+        own.on_the_command_line(sys.argv[1:] if words is None else words)
         arguments = parser().parse_args(words)
         code = arguments.run(arguments)
         sys.stdout.flush()  # what the system refuses of it is told here, not after the last line

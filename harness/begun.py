@@ -23,8 +23,16 @@ KEY = ROOT / ".cache" / "key"
 # What `bench`, `reproduce`, `explain` and `ab` write first of all.
 FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR = "plan.json", "reproduction.json", "explanation.json", "ab.json"
 # What decides what is measured.
-_DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides")
-_KINDS = {"given": dict, "flags": dict, "cells": list, "sides": list, "python": (str, type(None)), "number": int}
+_DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")
+_KINDS = {
+    "given": dict,
+    "flags": dict,
+    "cells": list,
+    "sides": list,
+    "own": dict,
+    "python": (str, type(None)),
+    "number": int,
+}
 
 
 def write(path: Path, content: dict) -> None:

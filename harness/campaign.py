@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import begun, environments, plan, runs, sweep
+from harness import begun, environments, own, plan, runs, sweep
 from harness.launcher import Launcher
 from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
@@ -78,6 +78,8 @@ class Campaign:
         resolved = sweep.resolve(given)
         if resolved.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
             given = given | {"threads": resolved.axes["threads"]}
+        if resolved.own_models:  # found again from whatever folder the run is gone on with
+            given = given | {"workload": [resolved.own_models.get(name, name) for name in resolved.axes["workload"]]}
         for remark in resumed.judged() if resumed else ():
             console.print(remark, style="yellow", highlight=False, soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()
@@ -160,6 +162,7 @@ class Campaign:
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
             asked = {"given": self.given, "python": self.python, "command": sys.argv}
+            asked |= {"own": own.sealed(self.sweep.own_models)} if self.sweep.own_models else {}
             run.begin_with({**asked, "started_at": runs.utc_now(), "cells": cells})
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         revision = runs.git_revision()
@@ -169,6 +172,8 @@ class Campaign:
 def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
     """The flags and the interpreter that a resumed run was begun with. Raises UsageError if any was changed."""
     given = run.plan["given"]
+    own.take_in(sweep.words(given.get("workload") or ()))
+    own.hold_to(run.plan.get("own", {}), begun.is_ours(run.plan), "workload" in request.flags)
     begun_as = sweep.resolve(given)
     changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
     # Runs of before have the interpreter in machine.json.

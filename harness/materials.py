@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import workloads
 from harness import locks
 from harness.refusals import UsageError, sentence
 from measurement import durable
@@ -99,6 +100,7 @@ class Store:
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
             request = {"workload": workload, "pass": pass_name, "parameters": group.parameters, "seed": self._seed}
             request["source"] = None if seeded else self._source
+            request["own"] = workloads.source_of(workload)
             request["storage"] = storage(group.cells[0].dtype, pass_name)
             self._made[key] = request, ensure(request, self._seals)
 
@@ -134,10 +136,11 @@ def _code_digest() -> str:
 def _make(request: dict) -> dict:
     import numpy as np
 
-    import workloads
     from workloads.rounding import stored
     from workloads.spec import sampled, without_padding
 
+    if request["own"]:
+        workloads.add({request["workload"]: request["own"]})
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     wanted = workload.weight_parameters(parameters)
     name, load = _weights_source(workload, wanted, request["source"], request["seed"])
@@ -160,7 +163,8 @@ def _make(request: dict) -> dict:
 
     held = request["storage"]
     reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
-    if workload.cost(parameters, "fp32").flops * workload.parity_calls > ORACLE_FLOPS:
+    flops = workload.cost(parameters, "fp32").flops * workload.parity_calls
+    if not workload.has_oracle or flops > ORACLE_FLOPS:
         reference = None
     elif not cache.holds(reference):
         loaded = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}

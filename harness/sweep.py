@@ -13,6 +13,7 @@ from pathlib import Path
 import frameworks
 import workloads
 from frameworks import policies
+from harness import own
 from harness.refusals import UsageError, read_text
 from harness.words import canonical, choose, numbers, whole_number
 from measurement.machine import cpu_shares, gpus, usable_cpus, visible_gpus
@@ -137,6 +138,7 @@ class Sweep:
     unseen_seq: int | None = None  # a sequence length that every mode meets for the first time once it is warm
     gpus: tuple[str, ...] = ()  # those that serve launches side by side, in the driver's order; empty: one at a time
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
+    own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
 
 OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
@@ -153,6 +155,7 @@ def from_file(path: str) -> dict:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
+    own.take_in(words(content.get("workload", ())))
     known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS)
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
@@ -262,6 +265,7 @@ def _threads_each(threads: list[int], asked: bool, lanes: int) -> list[int]:
 
 def resolve(given: dict) -> Sweep:
     """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError."""
+    given, own_models = own.with_names(given, words(given.get("workload") or ()))
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
     _check_modes(axes)
     gpu_names = side_by_side([canonical("device", word) for word in words(given.get("device") or "")])
@@ -292,4 +296,5 @@ def resolve(given: dict) -> Sweep:
         unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
         gpus=gpu_names,
         policies=_policies(options["policy"]),
+        own_models=own_models,
     )

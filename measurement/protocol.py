@@ -76,6 +76,7 @@ class Job:
     yardsticks: tuple[GroupJob, ...] = ()
     force: bool = False
     own_cpus: tuple[int, ...] | None = None
+    own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
     @property
     def cells(self) -> list[Cell]:
@@ -189,6 +190,26 @@ class Captured:
     backend: str | None = None
     detail: str = ""
     loaded: bool | None = None
+    breaks: tuple[tuple[str, str], ...] = ()
+    recompiled: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """What a worker found out of a user's model: outputs to compare with (a file, and what made them), and its cost.
+
+    `inside_s` and `whole_s` are seconds of calls within graphs and altogether, where the model leaves them.
+    """
+
+    reference: str
+    reference_name: str
+    flops: Count | None = None
+    bytes: Count | None = None
+    unfused_bytes: Count | None = None
+    transcendentals: Count | None = None
+    counted_by: str = ""
+    inside_s: Duration | None = None
+    whole_s: Positive | None = None
 
 
 @dataclass(frozen=True)
@@ -231,6 +252,7 @@ class Report(Ended):
     program: str | None = None
     program_difference: str | None = None
     load_s: Duration | None = None
+    own: OwnModel | None = None
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""

@@ -18,8 +18,9 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import graphs, program, runtime
+from frameworks.jax import graphs, own, program, runtime
 from measurement.cells import Cell
+from workloads.own import Own
 from workloads.spec import Arrays, Workload
 
 # dtype -> (dtype of parameters and activations, jax_default_matmul_precision). JAX's own default is TF32 on a GPU.
@@ -43,6 +44,7 @@ class Adapter(boundary.Adapter):
     def __init__(self):
         self._compilations = graphs.Compilations()
         self._device: jax.Device | None = None
+        self._own: dict[str, own.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         problem = runtime.problem(device)
@@ -90,6 +92,8 @@ class Adapter(boundary.Adapter):
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
         if cell.shapes == "dynamic" and cell.mode != "eager":
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
+        if cell.implementation == "own":
+            return self._prepare_own(workload, cell, weights, inputs)
         models = _models(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
@@ -115,7 +119,20 @@ class Adapter(boundary.Adapter):
         listed = program.listing(cell, call, (params, *device_inputs[0]), step, device_inputs[0])
         return Step(step, device_inputs, capture, program=listed)
 
+    def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        if cell.group_id not in self._own:
+            dtype = jnp.dtype(PRECISION[cell.dtype][0])
+            self._own[cell.group_id] = own.Model(workload, weights, inputs, self._device, dtype)
+        model = self._own[cell.group_id]
+        arguments = (model.params, *model.sets[0])
+        call, capture = self._compilations.callable(cell, model.forward, arguments, model.detail)
+        step = model.eager() if cell.mode == "eager" else functools.partial(call, model.params)
+        listed = program.listing(cell, call, arguments, step, model.sets[0])
+        return Step(step, model.sets, capture, program=listed, own=own.Owned(model))
+
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        if cell.implementation == "own":
+            return self._own[cell.group_id].place(arrays)
         # Under training everything stays in float32, and the loss casts it.
         dtype = jnp.dtype(jnp.float32 if cell.pass_name == "training" else PRECISION[cell.dtype][0])
         return tuple(self._load(dtype, array) for array in arrays.values())
@@ -129,10 +146,10 @@ class Adapter(boundary.Adapter):
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
 
     def to_numpy(self, output: Any) -> Arrays:
-        arrays = {name: leaf for name, leaf in output.items() if isinstance(leaf, jax.Array)}
-        return {name: np.asarray(array).astype(np.float32) for name, array in arrays.items()}
+        return own.named(output)
 
     def release(self) -> None:
+        self._own.clear()
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 

@@ -54,6 +54,7 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     trained=("bert", "gpt", "mlp"),
+    own=("inference",),
     environment=_environment,
     # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.
     attention_kernel=lambda implementation, device_kind, dtype: (

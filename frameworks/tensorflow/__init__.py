@@ -49,6 +49,7 @@ FRAMEWORK = Framework(
         "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
     },
     trained=("bert", "gpt", "mlp"),
+    own=("inference",),
     environment=environment,
     dumps=hlo.DUMPS,
     # XLA's compiled code stays in the process; TensorFlow names no directory for it.
