@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-TARGETS := help setup wheelhouse bench explain reproduce report compare ab history gather site selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse new-workload bench explain reproduce report compare ab history gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
@@ -15,8 +15,8 @@ quoted = '$(subst ','\'',$(value $(1)))'
 PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(findstring .py,$(value WORKLOAD))),$(shell \
     $(call quoted,BOOTSTRAP_PYTHON) -m workloads.signature $(call quoted,WORKLOAD)))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
-         PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
-OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
+         PYTHON REQUIREMENTS COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
+OTHERS := NAME TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
 # These say how environments are made, and may come from the environment as well.
 SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
@@ -53,6 +53,8 @@ Then:  make report                             the page; `make bench` alone meas
 
 Measure
   make bench [FRAMEWORK=paddle] [DEVICE=gpu]   eager against graph modes; DRY_RUN=1 prints the plan
+  make bench WORKLOAD=path/to/model.py         your own model, eager and compiled (docs/own-models.md)
+  make new-workload NAME=x [FRAMEWORK=torch]   the file of one to begin with
   make bench PRESET=service-bert               a question asked often; `make list` has them
   make explain [MODE=eager,graph]              profile a call in each mode: where the time goes
   make reproduce [TABLE=paddle-bert]           a published table again; alone: what there is
@@ -83,6 +85,7 @@ How
   SWEEP=FILE.toml  PRESET=name  OUT=FOLDER  RESUME=newest  DRY_RUN=1  FORCE=1
 Where
   PYTHON=/path/to/python        measure this interpreter instead of the environment made here
+  REQUIREMENTS=FILE             an environment with what your model needs beside its framework
   BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)
   WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index
   PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)
@@ -97,6 +100,9 @@ setup: $(RUNNER)
 
 wheelhouse: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
+
+new-workload: $(RUNNER)
+	@$(RUNNER) runner.py new-workload $(call flags,NAME FRAMEWORK)
 
 bench: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS),$(filter-out ACROSS,$(SWITCHES)))
@@ -115,7 +121,7 @@ compare: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
 
 ab: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON REQUIREMENTS,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
 
 history: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)

@@ -147,7 +147,7 @@ def add_readers(commands) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line's parser."""
-    from harness import flags
+    from harness import flags, skeletons
 
     top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -155,6 +155,7 @@ def parser() -> argparse.ArgumentParser:
     command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
     flags.add_axes(command)
     flags.add_profile(command)
+    command.add_argument("--requirements", metavar="FILE", help=flags.REQUIREMENTS)
     command.set_defaults(run=bench)
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
@@ -168,6 +169,7 @@ def parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("explain", help="where the time goes", description=explain.__doc__)
     flags.add_axes(command)
+    command.add_argument("--requirements", metavar="FILE", help=flags.REQUIREMENTS)
     command.set_defaults(run=explain, resume=None)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")
@@ -212,6 +214,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")
     command.add_argument("--device", default="cpu", help="cpu (default) or gpu")
     command.set_defaults(run=setup)
+
+    skeletons.add_command(commands)
 
     command = commands.add_parser("wheelhouse", help="files for a machine offline", description=wheelhouse.__doc__)
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")

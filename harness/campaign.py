@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import begun, environments, own, plan, runs, sweep
+from harness import begun, environments, own, plan, requirements, runs, sweep
 from harness.launcher import Launcher
 from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
@@ -41,6 +41,7 @@ class Request:
     out: str | None = None
     resume: str | None = None
     python: str | None = None
+    requirements: str | None = None
     timeout: float = 900
     dry_run: bool = False
     again: str | None = None  # the command that goes on with it, where that is not bench's own
@@ -48,7 +49,7 @@ class Request:
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> Request:
         """The request of a command line that has the flags of `bench` or `explain`."""
-        names = ("out", "resume", "python", "timeout", "dry_run")
+        names = ("out", "resume", "python", "requirements", "timeout", "dry_run")
         return cls(asked_for(arguments), **{name: getattr(arguments, name) for name in names})
 
 
@@ -76,6 +77,8 @@ class Campaign:
             held.enter_context(resumed.held())
         given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
         resolved = sweep.resolve(given)
+        if request.requirements is not None and not request.dry_run:
+            python = with_requirements(request, resolved, console)
         if resolved.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.own_models:  # found again from whatever folder the run is gone on with
@@ -167,6 +170,15 @@ class Campaign:
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         revision = runs.git_revision()
         return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)
+
+
+def with_requirements(request: Request, resolved: Sweep, console: Console) -> str:
+    """The interpreter of the environment that REQUIREMENTS makes; a resumed run has it. Raises UsageError."""
+    if request.resume is not None or request.python is not None:
+        other = "RESUME, which goes on in the run's own environment" if request.resume is not None else "PYTHON"
+        raise UsageError(f"REQUIREMENTS makes an environment: leave it out beside {other}.")
+    report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
+    return requirements.interpreter(request.requirements, resolved.axes["framework"], resolved.axes["device"], report)
 
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:

@@ -6,6 +6,8 @@ import argparse
 
 from harness import sweep
 
+REQUIREMENTS = "packages that a user's own model needs beside its framework: an environment of its own"
+
 
 def add_axes(command: argparse.ArgumentParser) -> None:
     """Flags for every axis of a sweep and every parameter of a workload, which come from where those are defined."""

@@ -12,8 +12,9 @@ import pytest
 from conftest import ROOT
 
 import frameworks
+import runner
 import workloads
-from harness import breaks, environments, own, plan, sweep
+from harness import breaks, environments, own, plan, requirements, sweep, versions
 from harness.outcomes import Outcome
 from harness.refusals import UsageError
 from measurement.protocol import Captured, OwnModel
@@ -192,7 +193,8 @@ def test_a_transformers_configuration_becomes_a_model(torch_found):
     [
         ("random_", "unsupported", "random numbers"), ("counting", "unsupported", "two answers"),
         ("exits", "error", "called exit(3)"), ("none", "error", "has no model()"), ("wrong", "error", "returned int"),
-        ("shapes", "error", "cannot be multiplied"), ("raises", "error", "KeyError"), ("empty", "error", "no tensor"),
+        ("shapes", "error", "cannot be multiplied"),
+        ("skeleton", "ok", ""), ("raises", "error", "KeyError"), ("empty", "error", "no tensor"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_a_sentence(torch_found, name, status, words):
@@ -206,9 +208,9 @@ def test_a_library_that_is_not_there_is_a_sentence(torch_found):
 
 
 MEASURED = {
-    "jax": {"function": ["y"], "nnx": ["output"], "linen": ["output"], "bare": ["0", "1"]},
-    "tensorflow": {"keras3": ["x", "y"], "keras2": ["output"], "module": ["0", "1"]},
-    "paddle": {"layer": ["sums.0", "sums.1", "y"], "norm": ["output"]},
+    "jax": {"skeleton": ["output"], "function": ["y"], "nnx": ["output"], "linen": ["output"], "bare": ["0", "1"]},
+    "tensorflow": {"skeleton": ["output"], "keras3": ["x", "y"], "keras2": ["output"], "module": ["0", "1"]},
+    "paddle": {"skeleton": ["output"], "layer": ["sums.0", "sums.1", "y"], "norm": ["output"]},
 }
 
 
@@ -228,6 +230,37 @@ def test_other_frameworks_run_what_their_users_write(found, request):
     if framework == "jax":
         assert found["bare"]["flops"] and found["bare"]["bytes"] == 4 * (16 + 16 + 1)
         assert not found["calls_back"]["modes"]["jit"]["whole"]
+
+
+def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert runner.main(["new-workload", "--name", "mine", "--framework", "jax"]) == 0
+    assert signature.read("mine.py").frameworks == ("jax",)
+    for words in (["--name", "mine"], ["--name", "../mine"], ["--name", "other", "--framework", "mxnet"], []):
+        assert runner.main(["new-workload", *words]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py"]
+
+
+def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkeypatch, net):
+    asked = {}
+
+    def resolved(base, text, name, word, report):
+        asked[name] = text
+        return "locked"
+
+    monkeypatch.setattr(versions, "VENVS", tmp_path)
+    monkeypatch.setattr(versions, "_resolved", resolved)
+    monkeypatch.setattr(environments, "made", lambda recipe, report: recipe.home / "bin" / "python")
+    more = tmp_path / "more.txt"
+    more.write_text("timm\n")
+    pythons = {requirements.interpreter(str(more), ["torch"], ["cpu"], print) for _ in range(2)}
+    ((name, text),) = asked.items()
+    assert pythons == {str(tmp_path / name / "bin" / "python")} and name.startswith("torch-cpu-with-")
+    assert "torch==" in text and text.endswith("timm\n")
+    with pytest.raises(UsageError, match="one framework"):
+        requirements.interpreter(str(more), ["torch", "jax"], ["cpu"], print)
+    words = ["bench", "--workload", str(net), "--requirements", str(more), "--python", "python3"]
+    assert runner.main(words) == 2
 
 
 def test_make_knows_the_parameters_of_a_file(net):

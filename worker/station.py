@@ -66,6 +66,8 @@ class Station:
             if not isinstance(error, Unsupported):
                 traceback.print_exc()
             status, reason = classify(error)
+            if isinstance(error, SystemExit):
+                reason = f"the model called exit({'' if error.code is None else error.code})."
             if source and not isinstance(error, (Unsupported, Fault)) and (place := place_of(error, source)):
                 reason = f"{place}: {reason}"
             trouble.append(status)

@@ -83,3 +83,8 @@ def _installed(library: str) -> ModuleType:
             f"{library} is not installed beside torch here ({error}): name an interpreter that has it, PYTHON=/path/to/"
             "python, or what to install, REQUIREMENTS=file."
         ) from error
+    except (RuntimeError, OSError) as error:  # torchvision for CUDA beside torch for the CPU, for one
+        raise Unsupported(
+            f"{library} is installed but does not load beside torch {torch.__version__} ({error}): install builds of "
+            "both that belong together."
+        ) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import frameworks
 import workloads
+from harness.skeletons import SKELETONS
 from measurement.cells import Cell
 from worker.channel import classify
 
@@ -47,7 +48,7 @@ MODELS = {
         "layer": PADDLE + "class Net(nn.Layer):\n    def __init__(self):\n        super().__init__()\n"
         "        self.a, self.unused = nn.Linear(8, 8), nn.Linear(8, 8)\n"
         "    def forward(self, x, scale=1.0):\n"
-        "        y = nn.functional.relu(self.a(x)) * scale\n        return {'y': y, 'sums': (y.sum(axis=1), x + 1)}\n\n"
+        "        y = nn.functional.relu(self.a(x)) * scale\n        return {'y': y, 'sums': (y.sum(axis=1), y + 1)}\n\n"
         "def model():\n    return Net()\n\ndef inputs(batch_size=2):\n"
         "    return {'x': paddle.randn([batch_size, 8]), 'scale': 2.0}\n",
         "norm": PADDLE + "def model():\n    return nn.Sequential(nn.BatchNorm1D(8), nn.Dropout(0.5))" + INPUTS,
@@ -93,7 +94,7 @@ def main() -> None:
     framework, folder = sys.argv[1], Path(sys.argv[2])
     adapter, found = frameworks.load_adapter(framework), {}
     adapter.configure(Cell(framework, "x", "own", "inference", "cpu", "fp32", 1, (), "eager"))
-    for name, text in MODELS[framework].items():
+    for name, text in {**MODELS[framework], "skeleton": SKELETONS[framework]}.items():
         path = folder / f"{framework}_{name}.py"
         path.write_text(text)
         found[name] = measured(adapter, framework, path)

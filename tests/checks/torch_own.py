@@ -10,6 +10,7 @@ from pathlib import Path
 import workloads
 from frameworks.torch import graphs
 from frameworks.torch.adapter import Adapter
+from harness.skeletons import SKELETONS
 from measurement.cells import Cell
 from measurement.sampling import Clocks
 from worker import own as pricing
@@ -160,6 +161,7 @@ def breaks(adapter: Adapter, source: str) -> dict:
 
 def main() -> None:
     folder = Path(sys.argv[1])
+    MODELS["skeleton"] = SKELETONS["torch"]
     for name, text in MODELS.items():
         (folder / f"{name}.py").write_text(text)
     graphs.BACKENDS["inductor"] = ("eager", None)  # what is captured does not depend on what compiles it
