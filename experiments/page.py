@@ -12,6 +12,7 @@ from rich.text import Text
 from experiments.evidence import Evidence
 from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
+from measurement.statistics import ENOUGH_LAUNCHES
 from reports import charts
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
@@ -36,7 +37,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pi
     parts += [
         f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
     ]
-    parts.append("## Claims\n\nIntervals are 95 %; a claim holds only where the interval says so.")
+    parts.append(f"## Claims\n\nIntervals are 95 %; a claim holds only where the interval says so. {reach(evidence)}".rstrip())
     for claim in experiment.claims:
         lines = [
             f"- {side}: **{answer.verdict}**: {answer.numbers}"
@@ -46,6 +47,20 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pi
     parts += [f"![{name}]({name})" for name in pictures]
     parts += [table_text(table) for table in experiment.tables(evidence, experiment.published())]
     return "\n\n".join(parts) + "\n"
+
+
+def reach(evidence: Evidence) -> str:
+    """Whether the answers speak for other processes too; nothing where nothing has an interval."""
+    fewest = min((record["launches"] or 1 for record in evidence.records.measured if record.latency_ms), default=None)
+    if fewest is None:
+        return ""
+    if fewest >= ENOUGH_LAUNCHES:
+        return f"They hold across processes: each cell was measured in {fewest} or more."
+    few = "one process" if fewest == 1 else f"{fewest} processes"
+    return (
+        f"Some cells were measured in {few}, so their intervals leave out how processes differ: "
+        "where an interval ends near a claim's limit, another run may answer otherwise."
+    )
 
 
 def setting(evidence: Evidence) -> str:
@@ -77,3 +92,5 @@ def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:
             sentence = "" if index else claim.sentence
             answers.add_row(sentence, side, Text(str(answer.verdict), style=STYLES[answer.verdict]), answer.numbers)
     console.print(answers)
+    if told := reach(evidence):
+        console.print(told)

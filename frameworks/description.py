@@ -52,7 +52,7 @@ class Framework:
     dumps: dict[str, str] = field(default_factory=dict)
     # Whether the fused attention of (implementation, kind of device, dtype) is one kernel, which writes no scores.
     attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
-    # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there.
+    # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there, if asked to.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
     modules: tuple[str, ...] = ()
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named

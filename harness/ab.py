@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import alternation, compare, paired, pairs, report, runs, sweep, versions
+from harness import alternation, compare, heading, paired, pairs, report, runs, sweep, versions
 from harness.begun import PAIR, in_order, is_ours
 from harness.begun import read as read_begun
 from harness.begun import write as write_begun
@@ -23,7 +23,7 @@ from harness.progress import Bar, duration
 from harness.recorder import Recorder
 from harness.refusals import INTERRUPTED, UsageError
 from harness.uv import SetupError
-from reports import terminal
+from reports import published, terminal
 from reports.compare import Side
 
 _LETTERS = "ab"
@@ -124,7 +124,9 @@ def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run,
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
     console.print(f"Stopped. {kept} of {planned} cells are kept in {begun.folder}.", soft_wrap=True)
-    console.print(f"Go on with: make ab RESUME={begun.folder}", highlight=False, soft_wrap=True)
+    console.print(
+        f"Go on with: make ab {sweep.make_word('RESUME', str(begun.folder))}", highlight=False, soft_wrap=True
+    )
     return INTERRUPTED
 
 
@@ -183,7 +185,9 @@ def trust(begun: Begun, arguments: argparse.Namespace) -> None:
 def begin(begun: Begun, out: str | None) -> Begun:
     """The same with its folder, which is made. Raises UsageError."""
     if out and (Path(out) / PAIR).exists():
-        raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: make ab RESUME={out}.")
+        raise UsageError(
+            f"OUT={out} already holds a pair of runs; go on with it: make ab {sweep.make_word('RESUME', out)}."
+        )
     run = runs.Run.create(out)
     content = {"sides": list(begun.words), "given": begun.given, "command": sys.argv, "started_at": runs.utc_now()}
     write_begun(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
@@ -196,8 +200,8 @@ def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) ->
     columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides]
     samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
     comparison = paired.compare(*columns, samples, limit)
-    command = compare.command_of({"given": begun.given}).replace("make bench", "make ab A=… B=…")
-    headings = (Side(label(word), pairs.facts(own), command) for word, own in zip(begun.words, columns, strict=True))
+    command = published.command("ab A=… B=…", begun.given)
+    headings = (Side(label(word), heading.facts(own), command) for word, own in zip(begun.words, columns, strict=True))
     return compare.told(replace(comparison, sides=tuple(headings)), begun.folder / "comparison.md", console)
 
 

@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.pairs import Figures, Pair, cautions, joined
+from harness.heading import cautions
+from harness.pairs import Figures, Pair, joined
 from harness.significance import CHANCE, Estimates, holm
 from measurement.statistics import Interval, independent_ratio
 from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
@@ -20,7 +21,6 @@ LIMIT = 0.05  # by which B may be slower
 # What moves all modes of a shape alike is taken for the machine's, unless it is more than an undisturbed machine's
 # speed changes while its clock (the host's loop, the GPU's multiprocessors) does not.
 MOST_DRIFT, SAME_CLOCK_WITHIN = 0.25, 0.05
-_EAGER = "eager"
 _PARTS = ("mean", "error", "degrees")
 METHOD = (
     "Welch's test on launches, Holm's correction for the number of cells. A move that all modes of a shape share may "
@@ -181,9 +181,9 @@ class Moves:
 
     def _apart(self, n: int, other: int) -> Estimates:
         """What one mode moved beyond another one of its shape; by the speedups, in which both were timed in turn."""
-        if self.pairs[other].mode == _EAGER and n in self.beside_eager:
+        if self.pairs[other].baseline and n in self.beside_eager:
             return self.beside_eager[n]
-        if self.pairs[n].mode == _EAGER and other in self.beside_eager:
+        if self.pairs[n].baseline and other in self.beside_eager:
             graph = self.beside_eager[other]
             return replace(graph, mean=-graph.mean)
         return _one(self.change, n) - _one(self.change, other)

@@ -11,11 +11,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import changes, pairs, report, runs
+from harness import changes, heading, pairs, report, runs
 from harness.refusals import FINDING, INCOMPLETE, UsageError
 from measurement import durable
 from reports import compare as comparing
-from reports import select, terminal
+from reports import published, select, terminal
 
 COLOURS = {
     comparing.SLOWER: "red",
@@ -51,20 +51,9 @@ def compare(arguments: argparse.Namespace) -> int:
 def side_of(source: report.Source, columns) -> comparing.Side:
     """What the heading says of one run; its name is what tells it from another, its folder's."""
     name = source.home.name if source.folders else source.names[0]
-    return comparing.Side(name, pairs.facts(columns), command_of(runs.Run(source.home).read(runs.PLAN)))
-
-
-def command_of(plan: dict) -> str:
-    """The command that makes a run like the one that was planned so; empty where nothing is known of it."""
-    if "given" not in plan:
-        return ""
-    words = [f"{flag.upper().replace('-', '_')}={_word(value)}" for flag, value in plan["given"].items()]
-    return " ".join(["make bench", *words])
-
-
-def _word(value) -> str:
-    text = ",".join(map(str, value)) if isinstance(value, list) else "1" if value is True else str(value)
-    return Path(text).name if text.startswith("/") else text
+    given = runs.Run(source.home).read(runs.PLAN).get("given")
+    command = "" if given is None else published.command("bench", given)
+    return comparing.Side(name, heading.facts(columns), command)
 
 
 def told(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:
@@ -94,7 +83,8 @@ def share(text: str) -> float:
 
 
 def show(comparison: comparing.Comparison, console: Console) -> None:
-    """Print what differs between the runs, then the cells, those that did not change last, and why some are open."""
+    """Print the answer, what differs between the runs, the cells, those that changed first, and why some are open."""
+    console.print(comparing.title(comparison), style="bold", highlight=False, markup=False)
     for caution in comparison.cautions:
         console.print(caution, style="yellow", highlight=False)
     names, shared = comparison.names

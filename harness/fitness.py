@@ -11,6 +11,7 @@ from statistics import median
 
 from measurement.sampling import Clocks, Contender, take_sample
 from measurement.statistics import Interval
+from reports.content import times
 
 WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time from ours
 NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
@@ -110,7 +111,7 @@ def parent_check(framework: str, cores: float) -> Check:
 def threads_check(framework: str, threads: int, cores: Sequence[float]) -> Check:
     """Whether the framework kept to its thread setting. `cores` is CPU time over wall time, per trial."""
     busiest = max(cores)
-    asked = f"{threads} thread{'s' if threads > 1 else ''} asked for"
+    asked = f"{times(threads, 'thread')} asked for"
     return Check(framework, asked, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
 
 

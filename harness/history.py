@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness import pairs, report, steps
+from harness import modes, pairs, report, steps
 from harness.changes import SAME_WITHIN
 from harness.pairs import Figures, State
 from harness.significance import Estimates
@@ -21,7 +21,6 @@ from reports import select, terminal, trend, trend_page
 from reports.trend import Line, Mark, Moment
 
 FEWEST_RUNS = 2
-_EAGER = "eager"
 
 
 @dataclass(frozen=True)
@@ -38,17 +37,15 @@ def history(arguments: argparse.Namespace) -> int:
     """Show how every cell went over several runs: a line each, with intervals, and the steps in it."""
     console = terminal.console()
     names = [name for word in arguments.runs for name in word.split(",") if name]
-    loaded = sorted((one for name in names for one in _read(name, arguments.filter)), key=lambda one: one.moment.began)
-    loaded = list({one.moment.place: one for one in loaded}.values())
-    if len(loaded) < FEWEST_RUNS:
+    loaded = [one for name in names for one in read(name, arguments.filter)]
+    if len({one.moment.place for one in loaded}) < FEWEST_RUNS:
         raise UsageError("Say which runs to follow, two at least: make history RUN=<run>,<run>,<run>.")
-    lines, cautions = follow(loaded)
-    if not lines:
+    told = of_runs(loaded)
+    if told is None:
         raise UsageError("No cell is in two of these runs on one machine; follow runs of the same sweep.")
-    told = trend.History(tuple(one.moment for one in loaded), tuple(lines), tuple(cautions))
     trend.show(told, console)
-    folder = report.folder_for(arguments.out, Path(loaded[-1].moment.place))
-    for name, text in (("history.md", trend.page(told)), ("history.html", trend_page.html(told))):
+    folder = report.folder_for(arguments.out, Path(told.moments[-1].place))
+    for name, text in (("history.md", trend.page(told)), ("history.html", trend_page.html(told, modes.words()))):
         try:
             (folder / name).write_text(text, encoding="utf-8")
         except OSError as error:
@@ -57,7 +54,14 @@ def history(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _read(name: str, filtered: str | None) -> list[Loaded]:
+def of_runs(loaded: Sequence[Loaded]) -> trend.History | None:
+    """The history of all cells that two runs hold on one machine; None where there is none."""
+    loaded = sorted({one.moment.place: one for one in loaded}.values(), key=lambda one: one.moment.began)
+    lines, cautions = follow(loaded)
+    return trend.History(tuple(one.moment for one in loaded), tuple(lines), tuple(cautions)) if lines else None
+
+
+def read(name: str, filtered: str | None = None) -> list[Loaded]:
     """The runs that a name stands for: a folder of runs is each of them. Raises UsageError."""
     found = []
     for place in report.places(name):
@@ -90,7 +94,7 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
     series = {key: _series(loaded, *key) for key in keys}
     series = {key: one for key, one in series.items() if sum(figures is not None for _, figures in one) >= FEWEST_RUNS}
     found = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
-    graphs = {key: one for key, one in series.items() if not key[1].endswith(f"/{_EAGER}")}
+    graphs = {key: one for key, one in series.items() if not any(state and state.baseline for state, _ in one)}
     beside = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
     lines = [
         Line(
@@ -133,9 +137,9 @@ def _point(interval: Interval, state: State) -> Estimates:
 
 def _alone(machine: str, cell: str, found: Mapping, beside: Mapping) -> set[int]:
     """The runs at which a cell stepped beyond what all modes of its shape did: its speedup, or one over it, stepped."""
-    group, _, mode = cell.rpartition("/")
-    if mode != _EAGER:
-        return {step.at for step in beside.get((machine, cell), ())}
+    if (machine, cell) in beside:
+        return {step.at for step in beside[machine, cell]}
+    group = cell.rpartition("/")[0]
     others = [key for key in found if key[0] == machine and key[1] != cell and key[1].rpartition("/")[0] == group]
     return {step.at for key in others for step in beside.get(key, ())}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from measurement.cells import YARDSTICK_PREFIX, Cell
+from reports.content import times
 
 _AXES = ("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes")
 _USUAL = {"pass_name": "inference", "shapes": "static"}  # which goes without saying
@@ -31,7 +32,7 @@ class Labels:
         first = next(iter(self._cells.values()))
         same = {name: str(getattr(first, name)) for name in _AXES if name not in self._varying}
         told = [value for name, value in same.items() if name != "threads" and value != _USUAL.get(name)]
-        told += [_threads(first.threads)] if "threads" in same else []
+        told += [times(first.threads, "thread")] if "threads" in same else []
         everywhere = [set(cell.parameters) for cell in self._cells.values()]
         size = ("batch_size", "seq_len")
         told += [f"{n}={v}" for n, v in first.parameters if n not in size and all((n, v) in own for own in everywhere)]
@@ -51,7 +52,7 @@ class Labels:
         size = f"{batch}×{length}" if length is not None else f"batch {batch}" if batch is not None else ""
         words = [cell.workload, size]
         words += [str(getattr(cell, name)) for name in _AXES[1:5] if name in self._told]
-        words += [_threads(cell.threads)] if "threads" in self._told else []
+        words += [times(cell.threads, "thread")] if "threads" in self._told else []
         words += [cell.shapes] if "shapes" in self._told else []
         words += [_value(name, value) for name, value in cell.parameters if name in self._parameters]
         return " ".join(filter(None, words))
@@ -88,7 +89,3 @@ def _varies_within_a_workload(cells: Sequence[Cell], axis: str) -> bool:
 def _value(name: str, value: int | str) -> str:
     """`width=64`, `mask=none`, but `padded` and `explicit`, which say of themselves what they are a value of."""
     return value if value in ("padded", "explicit", "fused") else f"{name}={value}"
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread{'s' if count != 1 else ''}"

@@ -10,8 +10,9 @@ from statistics import fmean, median, stdev
 import numpy as np
 
 from harness.changes import LIMIT, Moves, in_order
+from harness.heading import cautions
 from harness.intervals import half_width_within
-from harness.pairs import Pair, cautions, joined
+from harness.pairs import Pair, joined
 from harness.significance import SMALLEST, Estimates, quantile
 from measurement import host
 from measurement.statistics import ENOUGH_LAUNCHES

@@ -1,39 +1,46 @@
-"""Two runs' records joined by cell: which can be compared, why others cannot, and what differs between the runs."""
+"""Two runs' records joined by cell: which can be compared, and why others cannot."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from functools import cache
-from statistics import median
 from typing import NamedTuple
 
+from harness.heading import OF_A_RUN
 from measurement import flags
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import ENOUGH_LAUNCHES, WITHIN_PROCESS, Interval
 from reports.compare import NOT_COMPARABLE, Compared
-from reports.content import text_of, times
-from reports.points import machine_names
 
 _FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting", "policies": "policies"}
-_OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
 _FIGURES = (
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
     *("host_loop_ms_median", "host_ms_median", "gpu_sm_mhz"),
 )
-_TEXTS = ("status", "reason", "weights", "tf32", "policies", "launches", "interval_scope", "flags", "device")
+_TEXTS = (
+    "status",
+    "reason",
+    "weights",
+    "tf32",
+    "policies",
+    "launches",
+    "interval_scope",
+    "flags",
+    "device",
+    "baseline",
+)
 _MADE = "policies"  # of the settings
 # The columns of a record that a comparison looks at.
 COLUMNS_READ = tuple(
     name
-    for name in dict.fromkeys(("cell", "run_id", "started_at", *_OF_A_RUN, *_TEXTS, *_FIGURES, "settings"))
+    for name in dict.fromkeys(("cell", "mode", "run_id", "started_at", *OF_A_RUN, *_TEXTS, *_FIGURES, "settings"))
     if name != _MADE
 )
-SAME_HOST_WITHIN = 0.1
 
 
 class State(NamedTuple):
@@ -48,6 +55,7 @@ class State(NamedTuple):
     scope: str | None
     flags: str | None
     device: str | None
+    baseline: bool | None  # whether its mode is the one that graphs are compared with
 
     @property
     def few_launches(self) -> bool:
@@ -94,6 +102,11 @@ class Pair(NamedTuple):
     def mode(self) -> str:
         return self.cell.rpartition("/")[2]
 
+    @property
+    def baseline(self) -> bool:
+        """Whether it is the mode that graphs are compared with."""
+        return bool(self.states[0].baseline)
+
     def host_decides(self, side: int) -> bool:
         """Whether the host decides how long a call takes."""
         if (self.states[side].device or "cpu").partition(":")[0] == "cpu":
@@ -129,7 +142,8 @@ class _Side:
     """One run's records by the names of their cells."""
 
     def __init__(self, columns: Mapping[str, list]):
-        columns = {**columns, _MADE: list(map(_policies, columns["settings"]))}
+        baselines = map(_is_baseline, columns["mode"], columns["baseline"])
+        columns = {**columns, _MADE: list(map(_policies, columns["settings"])), "baseline": list(baselines)}
         names = columns["cell"]
         states = map(State, *map(columns.get, _TEXTS))
         figures = map(Figures, *map(columns.get, _FIGURES))
@@ -137,10 +151,9 @@ class _Side:
         self.count = Counter(names)
 
 
-def _kinds(columns: Mapping[str, list]) -> list[dict]:
-    """Every machine, framework, version, revision, profile and number of launches that occur together in a run."""
-    combinations = dict.fromkeys(zip(*map(columns.get, _OF_A_RUN), strict=True))
-    return [dict(zip(_OF_A_RUN, values, strict=True)) for values in combinations]
+@cache  # a few, over and over
+def _is_baseline(mode: str, baseline: bool | None) -> bool:
+    return is_baseline({"mode": mode, "baseline": baseline})
 
 
 @cache  # a few, over and over
@@ -204,76 +217,3 @@ def _unbounded(a: Figures, b: Figures) -> str:
         if None in latency[:3]:
             return f"{side} has too few samples for an interval"
     return ""
-
-
-def cautions(a: Mapping[str, list], b: Mapping[str, list]) -> list[str]:
-    """What differs between the runs as such, by what their records say of them; machines and versions first."""
-    kinds = [_kinds(columns) for columns in (a, b)]
-    names = machine_names([*kinds[0], *kinds[1]])
-    machines = [
-        {record.get("machine_id"): names[record.get("machine_id"), record.get("device_name")] for record in side}
-        for side in kinds
-    ]
-    sentences = []
-    if machines[0].keys() != machines[1].keys():
-        sides = (f"{', '.join(side.values())} (machine {', '.join(map(str, side))})" for side in machines)
-        sentences.append(
-            f"Different machines: A on {', B on '.join(sides)}. The ratios tell of machines as much as of software."
-        )
-    versions = [_versions(side) for side in kinds]
-    changed = [
-        f"{framework} {versions[0][framework]} → {versions[1][framework]}"
-        for framework in versions[0]
-        if framework in versions[1] and versions[0][framework] != versions[1][framework]
-    ]
-    if changed:
-        sentences.append(f"Different versions: {', '.join(changed)}.")
-    for column, title in (("git_revision", "revisions of the suite"), ("profile", "profiles")):
-        sides = [", ".join(sorted(map(str, {record.get(column) for record in side}))) for side in kinds]
-        if sides[0] != sides[1]:
-            sentences.append(f"Different {title}: {sides[0]} and {sides[1]}.")
-    return sentences + _host_speeds(*(columns["host_loop_ms_median"] for columns in (a, b)))
-
-
-def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
-    """Which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
-    times_ms = [[value for value in side if value is not None] for side in (a, b)]
-    if not all(times_ms):
-        return []
-    ours, theirs = map(median, times_ms)
-    if max(ours, theirs) <= (1 + SAME_HOST_WITHIN) * min(ours, theirs):
-        return []
-    return [
-        f"A slower host: the same loop of Python took {text_of(ours)} ms in A and {text_of(theirs)} ms in B. What the "
-        "host decides differs for that alone; a finding in both is the same finding on a slower host."
-    ]
-
-
-def _versions(records: Iterable[dict]) -> dict[str, str]:
-    by_framework: dict[str, set] = defaultdict(set)
-    for record in records:
-        if record.get("framework_version"):
-            by_framework[record["framework"]].add(record["framework_version"])
-    return {framework: ", ".join(sorted(versions)) for framework, versions in by_framework.items()}
-
-
-def facts(columns: Mapping[str, list]) -> tuple[str, ...]:
-    """What a heading says of a run: date, versions, revision of the suite, profile with launches, machine."""
-    kinds = _kinds(columns)
-    machines = sorted({f"{kind['device_name'] or 'unnamed'} ({str(kind['machine_id'])[:4]})" for kind in kinds})
-    launches = sorted({kind["launches"] for kind in kinds if kind["launches"]})
-    counts = "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))) if launches else "no"
-    date = min(filter(None, columns["started_at"]), default="").replace("T", " ")[:16]
-    return tuple(
-        filter(
-            None,
-            (
-                date and f"{date} UTC",
-                ", ".join(f"{name} {version}" for name, version in _versions(kinds).items()),
-                ", ".join(sorted({f"suite {kind['git_revision']}" for kind in kinds if kind["git_revision"]})),
-                f"{', '.join(sorted({str(kind['profile']) for kind in kinds}))}, "
-                + (times(launches[-1], "launch", "launches") if len(launches) == 1 else f"{counts} launches"),
-                ", ".join(machines),
-            ),
-        )
-    )

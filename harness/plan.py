@@ -90,8 +90,8 @@ def cells_of(sweep: Sweep) -> list[Cell]:
 
 
 def default_of(framework: str, device: str, dtype: str, parameter: Parameter) -> int | str:
-    """A parameter's value where the sweep names none: fused attention wherever the framework has it."""
-    fused = frameworks.describe(framework).fused_attention(device.split(":")[0], dtype)
+    """A parameter's value where the sweep names none: fused attention wherever the framework has a kernel of it."""
+    fused = frameworks.describe(framework).attention_kernel("plain", device.split(":")[0], dtype)
     return "explicit" if parameter.name == "attention" and not fused else parameter.default
 
 

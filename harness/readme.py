@@ -11,7 +11,7 @@ from pathlib import Path
 from harness import modes, recordfile
 from measurement.schema import is_noisy
 from reports import brief, drawing, page, published, sections
-from reports.content import text_of
+from reports.content import ratio, text_of
 from reports.material import Material
 from reports.points import Point, Points
 from reports.verdict import Verdict, wording
@@ -24,6 +24,7 @@ RUNS = ("torch-2.13-c-short", "torch-2.13-c-long", "jax-c-long", "tensorflow-c-s
 ONE_MACHINE = tuple(H200 / name for name in RUNS)
 # And these on another of that kind: the library's torch again, and JAX at the shapes that it lacks on the first.
 TORCH_AGAIN, JAX_ALONE = (H200 / "torch-2.13-d-short", H200 / "torch-2.13-d-long"), H200 / "jax-d-short"
+MASKS = "These are the libraries' models: TensorFlow's and JAX's add a mask of ones, torch's has none."
 BEGIN, END = "<!-- figures: made by python -m harness.readme -->", "<!-- end of figures -->"
 PICTURES = {"light": ROOT / "docs/picture-light.svg", "dark": ROOT / "docs/picture-dark.svg"}
 SAMPLE = ROOT / "docs/sample.html"
@@ -51,13 +52,16 @@ def figures() -> str:
     whole, old, cpu = material(*ONE_MACHINE), material(H200 / "torch-2.11-long"), material(TWO_CORES)
     verdict = _one(whole, "library")
     small, large = (advice for advice in verdict.advice if advice.framework == whole.points.all[0]["framework"])
+    (training,) = material(H200 / "gpt2-training").verdicts[0].advice
     slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
-    ranked = [*(fastest.sentence for fastest in verdict.fastest.values()), _absent()]
+    ranked = [MASKS, *(fastest.sentence for fastest in verdict.fastest.values()), _absent()]
     lines = [
         f"- **{_gain(small)}** On an H200, bf16, {wording.sentence(small)} {wording.cautions(small)} {_again(small)}",
         f"- **{_gain(large)}** The same, {wording.sentence(large)} {wording.cautions(large)}",
         f"- **Compare milliseconds, not speedups, between frameworks.** {' '.join(ranked)}",
-        f"- **{wording.ratio(slow['speedup_vs_eager'])}, and no finding.** {_differs(slow)}",
+        f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
+        f"- **{_gain(training)}** Training a GPT-2 (124M) on an H200, bf16, {wording.sentence(training)} "
+        f"{wording.cautions(training)}".rstrip(),
         f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
     ]
     return "\n".join([BEGIN, *lines, "", *_table(), "", _caption(verdict), END])
@@ -89,8 +93,8 @@ def _again(advice: Advice) -> str:
     """What the recommended mode brought on the other machine, where that ran the same shapes."""
     shapes = {(judged.shape.batch, judged.shape.length) for judged in advice.judged}
     found = [
-        f"{wording.ratio(p.speedup.value)} at batch {p['batch_size']}, {p['seq_len']} tokens "
-        f"(95 %: {p.speedup.low:.2f} to {wording.ratio(p.speedup.high)})"
+        f"{ratio(p.speedup.value)}× at batch {p['batch_size']}, {p['seq_len']} tokens "
+        f"(95 %: {p.speedup.low:.2f} to {ratio(p.speedup.high)}×)"
         for p in material(*TORCH_AGAIN).points.measured
         if p["mode"] == advice.mode and (p["batch_size"], p["seq_len"]) in shapes
     ]

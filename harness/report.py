@@ -16,11 +16,12 @@ from harness import begun, belonging, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import explanation, published, select, terminal
-from reports.content import times
+from reports.content import listed, times
 from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
 GATHERED = "gathered.csv"
+MOST_RUNS = 12  # that a heading names
 
 
 @dataclass
@@ -79,7 +80,7 @@ def report(arguments: argparse.Namespace) -> int:
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
     whole = material.Material(points, tuple(profiles), source.machines, *notes)
-    heading = write.listed(source.names) + (f" ({text})" if text else "")
+    heading = listed(source.names, MOST_RUNS) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)
     for path in written:

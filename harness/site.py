@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections import Counter, defaultdict
 from pathlib import Path
 
-from harness import modes, recordfile
+from harness import history, modes, recordfile
 from harness.report import folder_for
-from reports import published, sections, select, terminal
+from reports import published, sections, select, terminal, trend, trend_page
 from reports.content import times
 from reports.material import Material
 from reports.page import html, index
@@ -28,9 +29,26 @@ def site(arguments: argparse.Namespace) -> int:
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():
             runs.append(_page(folder, out))
-    (out / "index.html").write_text(index(runs), encoding="utf-8")
+    (out / "index.html").write_text(index(runs, _history()), encoding="utf-8")
     console.print(f"Written: {out / 'index.html'} and {times(len(runs), 'page')} of runs", highlight=False)
     return 0
+
+
+def _history() -> str:
+    """The cells that several published runs measured on one machine: a section for each machine."""
+    runs = defaultdict(list)
+    for folder in published.folders(recordfile.RESULTS):
+        if (folder / RECORDS).exists():
+            for run in history.read(str(folder)):
+                runs[run.machine].append(run)
+    sections = []
+    for machine, own in runs.items():
+        shared = Counter(cell for run in own for cell in run.cells)
+        told = history.of_runs([run for run in own if any(shared[cell] > 1 for cell in run.cells)])
+        if told:
+            title = f"{trend.TITLE}, machine {machine[:4]}"
+            sections.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))
+    return "".join(sections)
 
 
 def _page(folder: Path, out: Path) -> Run:

@@ -59,13 +59,27 @@ def steps(points: Sequence[Estimates | None], series: int = 1, floor: float = 0.
     """
     known = [(place, point) for place, point in enumerate(points) if point is not None]
     scatter = Scatter.of(known)
-    cuts = [0, *sorted(_splits(known, 0, scatter, series, floor)), len(known)]
-    levels = [level(known[start:end], scatter) for start, end in itertools.pairwise(cuts) if start < end]
-    changes = [after - before for before, after in itertools.pairwise(levels)]
+    cuts = sorted(_splits(known, 0, scatter, series, floor))
+    changes = _changes(known, cuts, scatter)
+    # A later split may lie where the change is, and leave an earlier one beside it with none.
+    while idle := [n for n, one in enumerate(changes) if not _is_step(one, (len(known) - 1) * series, floor)]:
+        cuts.pop(max(idle, key=lambda n: float(changes[n].chance)))
+        changes = _changes(known, cuts, scatter)
     return [
-        Step(known[cut][0], Interval(*map(float, change.interval)))
-        for cut, change in zip(cuts[1:-1], changes, strict=True)
+        Step(known[cut][0], Interval(*map(float, change.interval))) for cut, change in zip(cuts, changes, strict=True)
     ]
+
+
+def _changes(points: Points, cuts: Sequence[int], scatter: Scatter) -> list[Estimates]:
+    """From each part's level to the next one's."""
+    parts = itertools.pairwise([0, *cuts, len(points)])
+    levels = [level(points[start:end], scatter) for start, end in parts if start < end]
+    return [after - before for before, after in itertools.pairwise(levels)]
+
+
+def _is_step(change: Estimates, tried: int, floor: float) -> bool:
+    """Whether a change is no chance, of so many that were tried, and larger than the relative floor."""
+    return float(change.chance) * tried < CHANCE and abs(float(change.mean)) > math.log1p(floor)
 
 
 def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: float) -> list[int]:
@@ -74,7 +88,7 @@ def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: fl
         return []
     tried = [(n, level(points[n:], scatter) - level(points[:n], scatter)) for n in range(1, len(points))]
     split, change = min(tried, key=lambda one: (float(one[1].chance), -abs(float(one[1].mean))))
-    if float(change.chance) * len(tried) * series >= CHANCE or abs(float(change.mean)) <= math.log1p(floor):
+    if not _is_step(change, len(tried) * series, floor):
         return []
     rest = scatter, series, floor
     return [first + split, *_splits(points[:split], first, *rest), *_splits(points[split:], first + split, *rest)]

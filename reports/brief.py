@@ -7,7 +7,7 @@ from itertools import islice
 
 from measurement.schema import is_noisy
 from reports import markdown
-from reports.content import text_of, times
+from reports.content import ratio, text_of, times
 from reports.material import Material
 from reports.points import Point
 from reports.verdict import Verdict, wording
@@ -43,7 +43,9 @@ def _origin(material: Material) -> str:
 
 def table(verdict: Verdict, material: Material) -> Iterable[str]:
     setting = verdict.setting
-    every = list(dict.fromkeys(point.series for point in setting.points))
+    # Eager modes that nobody deploys last: they are the first to be left out.
+    unused = lambda point: point.eager and not deployed(point["framework"], material.known)  # noqa: E731
+    every = list(dict.fromkeys(point.series for point in sorted(setting.points, key=unused)))
     series = every[:MOST_MODES]
     part = f" ({len(series)} of {len(every)} modes)" if len(series) < len(every) else ""
     yield markdown.line([f"{setting.name}, ms · × eager{part}", *series])
@@ -66,7 +68,7 @@ def figure(point: Point, known: Known) -> str:
     if point.eager or not deployed(point["framework"], known) or point["speedup_vs_eager"] is None:
         return time
     noisy = "~" if is_noisy(point.record, "ratio") else ""
-    return f"{time} · {wording.ratio(point['speedup_vs_eager'])}{noisy}{'' if comparable(point) else ' ≠'}"
+    return f"{time} · {ratio(point['speedup_vs_eager'])}×{noisy}{'' if comparable(point) else ' ≠'}"
 
 
 def _cautions(material: Material) -> Iterable[str]:
@@ -75,6 +77,8 @@ def _cautions(material: Material) -> Iterable[str]:
             if found := wording.cautions(advice):
                 yield f"{verdict.setting.name}, {advice.framework}: {found}"
         yield from verdict.contradictions
+        if verdict.unlike:
+            yield f"{verdict.setting.name}: {verdict.unlike}"
     failed = sum(not point.measured for point in material.points.all)
     if failed:
         yield f"{times(failed, 'cell')} without figures."

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from measurement.statistics import Interval
 from reports import markdown
-from reports.content import Figure, Row, Table, text_of, times
+from reports.content import Figure, Row, Table, listed, text_of, times
 from reports.names import shortened
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
@@ -116,12 +116,8 @@ def reasons(cells: Iterable[Compared], names: dict[str, str]) -> list[str]:
         if cell.why:
             by_reason[cell.why].append(names[cell.cell])
     ordered = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
-    lines = [f"{_listed(own)}: {why}." for why, own in ordered[:MOST_REASONS]]
+    lines = [f"{listed(own)}: {why}." for why, own in ordered[:MOST_REASONS]]
     return lines + ([f"And {len(ordered) - MOST_REASONS:,} more reasons."] if len(ordered) > MOST_REASONS else [])
-
-
-def _listed(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def table(cells: Sequence[Compared], names: dict[str, str], beside_eager: bool = False) -> Table:

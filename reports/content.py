@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 # More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
 MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE, MOST_CHARTS = 30, 1500, 200, 12
+MOST_NAMED = 3
 
 
 class Figure(NamedTuple):
@@ -139,6 +140,11 @@ def text_of(value: float) -> str:
     return f"{value:.0f}" if "e+" in text else text
 
 
+def ratio(value: float) -> str:
+    """A multiple, without its sign: two decimals below ten, so that 1.50 stands beside 1.43, else three digits."""
+    return f"{value:.2f}" if value < 9.995 else text_of(value)
+
+
 def span(low: float | None, high: float | None) -> str:
     """An interval in words; empty where there is none."""
     return "" if low is None or high is None else f"{text_of(low)} to {text_of(high)}"
@@ -147,3 +153,9 @@ def span(low: float | None, high: float | None) -> str:
 def times(count: int, thing: str, things: str | None = None) -> str:
     """`1 cell`, `2 cells`."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    """Names, the first of many."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from measurement.schema import MEASURED, figure_status, is_baseline
-from reports.content import text_of
+from reports.content import ratio, text_of
 
 UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
@@ -25,11 +25,6 @@ def direction(record: dict) -> str:
     if low is None or high is None:
         return ""
     return FASTER if low > 1 else SLOWER if high < 1 else ""
-
-
-def ratio(value: float) -> str:
-    """Two decimals below ten, so that 1.50 stands under 1.43, else three digits."""
-    return f"{value:.2f}" if value < 10 else text_of(value)
 
 
 def figures(record: dict, fastest: bool = False) -> list[Text]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from reports.content import times
+
 _SIZES = ("batch_size=", "seq_len=")
 
 
@@ -55,5 +57,5 @@ def _text(part: str) -> str:
         return "" if part == "inference" else part
     words = {"batch_size": f"batch {value}", "seq_len": f"seq {value}"}
     if name == "threads":
-        return f"{value} thread{'' if value == '1' else 's'}"
+        return times(int(value), "thread") if value.isdecimal() else part
     return words.get(name, part)

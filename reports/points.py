@@ -10,6 +10,7 @@ from functools import cache, cached_property
 
 from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import Interval
+from reports.content import times
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
 ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
@@ -118,7 +119,7 @@ class Points:
             f"{record['workload']} {record.get('implementation')}",
             *self._constant.get(_model(record), ()),
             f"{record.get('device')} {record.get('dtype')}",
-            *([f"{threads} thread{'' if threads == 1 else 's'}"] if threads else []),
+            *([times(threads, "thread")] if threads else []),
         ]
         parts += [str(record.get(n)) for n in _USUAL if record.get(n) not in (None, _USUAL[n])]
         if "weights" in self._varying:

@@ -56,7 +56,7 @@ def row(folder: Path, results: Path) -> list[str]:
 
 
 def command(target: str, given: dict) -> str:
-    """What to type for the same again, from the flags that were given."""
+    """What to type for the same again, from the flags that were given. Of an absolute path its name is enough."""
     meant = {flag: value for flag, value in given.items() if value is not None and value is not False}
     if target == "explain":
         meant.pop("budget", None)  # of a sweep file; a profile has none
@@ -66,6 +66,7 @@ def command(target: str, given: dict) -> str:
 
 def _value(value) -> str:
     text = ",".join(map(str, value)) if isinstance(value, list) else "1" if value is True else str(value)
+    text = Path(text).name if text.startswith("/") else text
     return f"'{text}'" if set(text) & set(" *?|") else text
 
 

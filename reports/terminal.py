@@ -15,6 +15,7 @@ from rich.text import Text
 from measurement.schema import MEASURED, is_baseline
 from measurement.text import plain
 from reports import facts, marks
+from reports.content import times
 from reports.points import natural
 
 _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes")
@@ -149,17 +150,17 @@ def shape_text(shape: tuple, separator: str) -> str:
     sizes = [f"batch {known['batch_size']}"] if known["batch_size"] is not None else []
     sizes += [f"seq {known['seq_len']}"] if known["seq_len"] is not None else []
     others = [part for part in (known["parameters"] or "").split(";") if part]
-    threads = f"{known['threads']} thread{'s' if known['threads'] != 1 else ''}"
+    threads = times(known["threads"], "thread") if known["threads"] else ""
     unusual = [f" {known[name]}" for name in ("pass", "shapes") if known[name] not in _USUAL]
     lines = [f"{known['workload']} {known['implementation']}{''.join(unusual)}", ", ".join(sizes + others)]
-    return separator.join([*lines, f"{known['device']} {known['dtype']}, {threads}"])
+    return separator.join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
 
 
 def counts(records: list[dict], told: Collection[str] = ()) -> str:
     """How many cells ended how, what the marks mean, and why those without figures have none."""
     found = Counter(record["status"] for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in found.most_common())
-    lines = [f"{len(records)} cell{'s' if len(records) != 1 else ''}: {parts}", _legend(records), certainty(records)]
+    lines = [f"{times(len(records), 'cell')}: {parts}", _legend(records), certainty(records)]
     lines += facts.unequal_machine(records)
     raised = Counter(name for record in records for name in (record.get("flags") or "").split(";"))
     lines += [

@@ -21,7 +21,7 @@ METHOD = (
     "runs, whichever is larger, corrected for all splits and lines (Bonferroni), and of 2 % or more. A step that all "
     "modes of a shape make at once may be the machine's."
 )
-MOST_LINES, MOST_RUNS = 200, 12  # of Markdown; in columns
+MOST_LINES, MOST_RUNS = 200, 12  # of a page; in columns of Markdown
 
 
 @dataclass(frozen=True)

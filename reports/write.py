@@ -9,13 +9,12 @@ from rich.console import Console
 
 from measurement import durable
 from reports import brief, markdown, page, verdict
-from reports.content import Section, times
+from reports.content import Section, listed, times
 from reports.material import Material
 from reports.points import machine_names, machine_of
 from reports.terminal import summary
 
 BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
-MOST_NAMED = 3
 MOST_SENTENCES = 12  # more than this scrolls by unread
 
 
@@ -47,12 +46,6 @@ def subject(material: Material) -> str:
     workloads = list(dict.fromkeys(point["workload"] for point in points.all))
     devices = list(dict.fromkeys(device for _, device in points.machines if device))
     return " on ".join(listed(names) for names in (workloads, devices) if names) or "profiles"
-
-
-def listed(names: list[str]) -> str:
-    """Names, the first of many."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def files(folder: Path, heading: str, material: Material, built: list[Section]) -> list[Path]:

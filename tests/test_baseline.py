@@ -76,11 +76,20 @@ def test_every_framework_has_one(name):
     assert len([mode for mode in frameworks.describe(name).modes if not mode.graph]) == 1
 
 
+ASKING = ("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition")
+
+
 def told_by_name(source: str) -> list[int]:
-    """Lines that compare something with the usual name of a baseline mode."""
-    comparisons = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Compare))
-    sides = ((node.lineno, side) for node in comparisons for side in (node.left, *node.comparators))
-    return [line for line, side in sides if isinstance(side, ast.Constant) and side.value == "eager"]
+    """Lines that compare something with the usual name of a baseline mode, or give it a name to be compared with."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        sides += [node.value] if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) else []
+        asks = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING
+        sides += node.args if asks else []
+        texts = [side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)]
+        found += [node.lineno for text in texts if text.rpartition("/")[2] == "eager"]
+    return found
 
 
 def test_no_code_but_a_framework_s_own_goes_by_its_name():
@@ -89,6 +98,10 @@ def test_no_code_but_a_framework_s_own_goes_by_its_name():
     assert {path for path in files if told_by_name((ROOT / path).read_text())} == {Path("measurement/schema.py")}
 
 
-def test_a_comparison_with_the_name_is_found():
-    assert told_by_name('x = 1\nif cell.mode != "eager":\n    pass') == [2]
+@pytest.mark.parametrize(
+    "line",
+    ['y = cell.mode != "eager"', '_EAGER = "eager"', '_EAGER: str = "eager"', 'y = cell.id.endswith("/eager")'],
+)
+def test_going_by_the_name_is_found(line):
+    assert told_by_name(f"x = 1\n{line}") == [2]
     assert told_by_name('words = {"eager": 1}') == []

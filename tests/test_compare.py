@@ -218,6 +218,21 @@ def test_a_slower_host_is_said(ours, theirs, said):
 
 
 @pytest.mark.parametrize(
+    ("ours", "theirs", "sides"),
+    [
+        ("drift;program_differs", None, "1 cell in A and 0 cells in B"),
+        ("program_differs", "program_differs", "1 cell in A and 1 cell in B"),
+        ("drift", None, None),
+    ],
+)
+def test_another_program_than_eager_s_is_said(ours, theirs, sides):
+    cautions = compared([EAGER, GRAPH | {"flags": ours}], [EAGER, GRAPH | {"flags": theirs}]).cautions
+    assert [text.partition(" (")[0] for text in cautions] == (
+        [f"Another program than eager mode's: {sides}"] if sides else []
+    )
+
+
+@pytest.mark.parametrize(
     ("b", "limit", "code"),
     [
         (moved(1.0, 1.1), "5%", 1),
@@ -234,6 +249,7 @@ def test_a_slower_host_is_said(ours, theirs, said):
 def test_the_exit_code_tells_slower_from_nothing_decided(tmp_path, capsys, b, limit, code):
     runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", b))]
     assert runner.main(["compare", *map(str, runs), "--max-slowdown", limit]) == code
+    assert capsys.readouterr().out.startswith("a → b: ")  # the answer, before everything else
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from html.parser import HTMLParser
 
@@ -33,6 +34,14 @@ def test_a_step_is_found_where_it_is_and_with_its_size():
 def test_several_steps_are_found_in_their_order():
     found = steps(series([1.0, 1.001, 1.2, 1.201, 1.199, 0.9, 0.901, 0.9]))
     assert [(step.at, round(step.ratio.value, 2)) for step in found] == [(2, 1.2), (5, 0.75)]
+
+
+@pytest.mark.parametrize("levels", [[1.0, 1.01, 1.0, 1.0, 1.0, 1.4, 1.4], [1.0, 1.0, 1.3, 1.3, 1.31, 1.8, 1.8]])
+def test_a_split_beside_the_step_is_none_of_its_own(levels):
+    found = [(step.at, step.ratio.value) for step in steps(series(levels), 2, 0.02)]
+    assert found == [
+        (n, pytest.approx(b / a, rel=0.02)) for n, (a, b) in enumerate(itertools.pairwise(levels), 1) if b > 1.1 * a
+    ]
 
 
 def test_two_runs_suffice_where_launches_tell():
@@ -105,7 +114,7 @@ def test_runs_are_followed_by_date_and_their_steps_told(capsys, tmp_path):
     header = "| cell, ms | 2026-01-02 alpha 1.2 abc1 | 2026-02-02 alpha 1.2 abc2 | 2026-03-02 alpha 1.3 abc3 |"
     assert header in page
     assert "| alpha eager | 20 ±1.0 % | 20 ±1.0 % |" in page
-    assert 'class="up"' in html and html.count("<svg") == 2 and html.count("stroke-dasharray") == 1
+    assert 'class="v-slower"' in html and html.count('class="chart"') == 2 and html.count('class="step"') == 1
 
 
 def test_a_step_of_all_modes_may_be_the_machine_s(capsys, tmp_path):
@@ -115,7 +124,7 @@ def test_a_step_of_all_modes_may_be_the_machine_s(capsys, tmp_path):
     assert code == 0 and "0 steps up (slower), 0 steps down (faster), 2 that all modes share" in out
     assert "3: +30.0 % (all modes)" in out
     assert page.count("; all modes of the shape: the machine, or what they share") == 2
-    assert html.count('class="shared"') == 2
+    assert html.count('class="v-cannot-be-told"') == 2
 
 
 def test_a_folder_of_runs_is_each_of_them_and_few_launches_make_no_step(capsys, tmp_path):
@@ -179,7 +188,7 @@ class Balanced(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "link", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):

@@ -99,7 +99,7 @@ def test_the_answer_follows_what_is_chosen_and_the_address_keeps_it(page, report
     assert page.evaluate(f"{PANELS}.map(p => p.querySelector('summary').textContent.includes('bf16'))") == [True]
     choose(page, "batch", "4")
     assert page.evaluate("document.querySelector('#answer .panel:not([hidden]) figure.on h3').textContent") == (
-        "batch 4, 128 tokens"
+        "At batch 4, 128 tokens"
     )
     card = "document.querySelector('#answer .panel:not([hidden]) figure.on .cards').innerText"
     assert "beta graph, 30 ms" in page.evaluate(card)

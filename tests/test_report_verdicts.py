@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from doubles.reported import built, elsewhere, record
+from doubles.reported import built, elsewhere, record, small_set
 
 from reports import facts
 from reports.material import Material
@@ -68,7 +68,7 @@ def test_of_several_launches_the_fewest_count_and_what_was_not_told_apart_needs_
 def test_a_mode_that_pays_at_once_is_said_to():
     rows = [record("beta", "eager", first_call_s=9.0), record("beta", "graph")]
     made = built(rows)
-    assert "pays from the first call" in made["answer"].panels[0].notes[0]
+    assert "pays for itself from the first call" in made["answer"].panels[0].notes[0]
     assert [cell.text for cell in column(made["compiling"], "pays after calls")] == ["0"]
 
 
@@ -107,3 +107,18 @@ def test_outputs_are_ticked_where_all_were_compared():
     assert built(compared)["answer"].panels[0].checks[0] == "✓ 2 of 2 outputs compared, all agree"
     compared[0]["parity_reference"] = None
     assert built(compared)["answer"].panels[0].checks[0] == "! 1 of 2 outputs compared, all agree"
+
+
+def test_a_graph_that_was_not_timed_beside_eager_is_no_tick():
+    rows = [row | ({} if row["mode"] == "eager" else {"speedup_vs_eager": None}) for row in small_set()[:4]]
+    assert "! 0 of 2 compiled figures timed in turn with eager's" in built(rows)["answer"].panels[0].checks
+
+
+def test_checks_speak_for_and_against():
+    checks = built(small_set())["answer"].panels[0].checks
+    assert checks == (
+        "! 0 of 12 outputs compared",
+        "✓ 6 of 6 compiled figures timed in turn with eager's",
+        "✓ 3 processes or more each",
+        "! of 12 figures 1 noisy",
+    )

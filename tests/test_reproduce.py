@@ -10,9 +10,12 @@ import sys
 import pytest
 from conftest import ROOT
 from doubles.suite import copy_with_fake
+from doubles.synthetic import timed
 
 import experiments
 import runner
+from experiments.evidence import Evidence, Records
+from experiments.page import reach
 from harness import plan, sweep
 
 
@@ -61,8 +64,23 @@ def test_claims_are_answered_beside_the_tables(reproduced):
     assert "| batch_size | fake eager | fake graph |" in page
     assert "Scaled down: Everything is tiny." in output
     assert "**Scaled down** (cpu): Everything is tiny." in page
+    assert "Some cells were measured in one process" in page or "hold across processes" in page
     assert "![fake-table-times.svg](fake-table-times.svg)" in page
     assert (folder / "fake-table-times.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("launches", "sentence"),
+    [
+        ([1, 6], "Some cells were measured in one process, so"),
+        ([2], "Some cells were measured in 2 processes, so"),
+        ([3, 6], "They hold across processes: each cell was measured in 3 or more."),
+        ([], ""),
+    ],
+)
+def test_the_page_tells_how_far_its_answers_reach(launches, sentence):
+    told = reach(Evidence(Records(timed(1.0, launches=count) for count in launches)))
+    assert told.startswith(sentence) and bool(told) == bool(sentence)
 
 
 def test_the_run_is_bench_s_own(reproduced):

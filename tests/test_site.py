@@ -46,10 +46,25 @@ def test_every_link_leads_to_a_file_of_the_site(site):
     assert (site / "cpu/first/results.csv").exists()
 
 
+def test_the_index_shows_how_cells_of_several_runs_went(site):
+    text = (site / "index.html").read_text()
+    (history,) = re.findall(r'<section id="history-abcd">.*?</section>', text)
+    assert "How it went, machine abcd: 2 cells over 2 runs, 1 step up (slower)" in history
+    assert "32 → 40" not in history and "16 → 40" in history and history.count('class="chart"') == 2
+    assert "2026-01-01" not in history  # the day of the records, not of the plan
+
+
+def test_a_site_whose_runs_share_no_cell_shows_no_history(tmp_path, monkeypatch):
+    monkeypatch.setattr(recordfile, "RESULTS", tmp_path / "results")
+    publish(tmp_path / "results", "cpu/only", small_set(), "2026-01-01T00:00:00Z")
+    assert runner.main(["site", "--out", str(tmp_path / "site")]) == 0
+    assert "history-" not in (tmp_path / "site/index.html").read_text().split("</style>")[1]
+
+
 def test_the_index_has_what_the_newest_run_says(site):
     text = (site / "index.html").read_text()
-    latest, runs = text.split('id="runs"')
-    cells = re.findall(r"<td>(.*?)</td>", latest)
+    _, latest, *_, runs = text.split("<section ")
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", latest)
     (alpha,) = [cell for cell in cells if "2026-02-02" in cell]
     assert "<b>eager, 20 ms</b>" in alpha and 'href="cpu/second/index.html"' in alpha
     (beta,) = [cell for cell in cells if "graph, 15 to 72.5 ms" in cell]

@@ -223,7 +223,9 @@ def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
     [
         ("torch", "cpu", "fp32", "fused"),
         ("torch", "gpu:1", "bf16", "fused"),
-        ("jax", "cpu", "fp32", "fused"),
+        ("jax", "cpu", "fp32", "explicit"),
+        ("jax", "gpu", "fp32", "explicit"),
+        ("jax", "gpu", "bf16", "fused"),
         ("jax", "cpu", "fp16", "explicit"),
         ("paddle", "cpu", "fp32", "explicit"),
         ("paddle", "gpu", "fp32", "explicit"),
@@ -232,7 +234,7 @@ def test_dry_run_prints_every_cell_and_starts_nothing(tmp_path, capsys):
         ("numpy", "cpu", "fp32", "explicit"),
     ],
 )
-def test_attention_is_fused_where_the_framework_has_it(framework, device, dtype, attention):
+def test_attention_is_fused_where_the_framework_has_a_kernel_of_it(framework, device, dtype, attention):
     words = dict(framework=framework, workload="gpt-tiny", device=device, dtype=dtype, mode="eager")
     (cell,) = cells_of(resolve(words))
     assert cell.parameter("attention") == attention

@@ -45,7 +45,7 @@ def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
     rows = [cell(10.0), cell(8.0, 1.25, mode="plain", first=5.5), cell(2.5, 4.0, mode="quick", first=8.0)]
     assert told(*rows) == [
         'alpha at batch 1, 128 tokens: use alpha.compile(model, "quick"): 4.00× as fast as eager (95 %: 3.96 to 4.04×)'
-        ", 2.5 ms. The default, plain, brings 1.25×. Compiling pays after about 10 s of calls (1,000 calls)."
+        ", 2.5 ms. The default, plain, brings 1.25×. Compiling pays for itself after about 10 s of calls (1,000 calls)."
     ]
 
 
@@ -54,7 +54,8 @@ def test_shapes_that_share_a_mode_and_its_gain_share_a_sentence():
     for batch, gain in ((1, 6.0), (8, 4.0), (64, 1.2)):
         rows += [cell(12.0, batch_size=batch), cell(12.0 / gain, gain, mode="plain", batch_size=batch)]
     first, second = told(*rows)
-    assert first.startswith("alpha at batch 1 and 8, 128 tokens: use alpha.compile(model): 4.00 to 6.00× as fast as")
+    assert first.startswith("alpha at batch 1 and 8, 128 tokens: use alpha.compile(model): 4.00× (95 %: 3.96 to ")
+    assert "to 4.04×) to 6.00× (95 %: 5.94 to 6.06×) as fast as eager, by shape, 2 to 3 ms." in first
     assert second.startswith("alpha at batch 64, 128 tokens: use alpha.compile(model): 1.20× as fast as eager")
 
 
@@ -70,8 +71,12 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
 @pytest.mark.parametrize(
     ("speedup", "spread", "wanted"),
     [
-        (1.1, 0.15, "cannot tell: plain comes to 1.10× of eager's speed (0.94 to 1.26×)"),
-        (0.8, 0.01, "stay with eager, 10 ms: no mode is shown to be faster (plain comes to 0.80×)"),
+        (1.1, 0.15, "cannot tell: plain comes to 1.10× of eager's speed (95 %: 0.94 to 1.26×)"),
+        (
+            0.8,
+            0.01,
+            "stay with eager, 10 ms: no mode is shown to be faster (plain comes to 0.80×; 95 %: 0.79 to 0.81×)",
+        ),
         (1.01, 0.005, "stay with eager"),
         (1.5, 0, "cannot tell: no speedup has an interval"),
     ],
@@ -96,6 +101,9 @@ def test_noise_disturbance_and_single_processes_are_said():
     noisy = cell(5.0, 2.0, mode="plain", status="noisy", ratio_status="noisy", latency_status="noisy", launches=1)
     (sentence,) = told(cell(10.0, launches=1), noisy)
     assert sentence.endswith("Careful: noisy, seen in one process; others may differ.")
+    several = [cell(10.0, batch_size=batch, launches=batch) for batch in (1, 2)]
+    several += [cell(5.0, 2.0, mode="plain", batch_size=batch, launches=batch) for batch in (1, 2)]
+    assert "Careful: seen in at least one process; others may differ." in told(*several)[0]
     disturbed = cell(5.0, 2.0, mode="plain", status="disturbed", ratio_status="disturbed")
     assert "Careful: machine disturbed." in told(cell(10.0), disturbed)[0]
     assert "Careful" not in told(cell(10.0), cell(5.0, 2.0, mode="plain"))[0]
@@ -166,24 +174,35 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
     _, (here,) = beside(elsewhere=False)
     (fastest,) = here.fastest.values()
     assert fastest.sentence == (
-        "At batch 1, 128 tokens the fastest is beta graph, 4 ms; then alpha plain, 5 ms (1.25× the time)."
+        "At batch 1, 128 tokens the fastest is beta graph, 4 ms; then alpha plain, 5 ms (1.25× the time, "
+        "95 %: 1.23 to 1.27×)."
     )
     assert fastest.absent == ()
     _, (first, second) = beside(elsewhere=True)
     (fastest,) = first.fastest.values()
     assert fastest.sentence == "At batch 1, 128 tokens: alpha plain, 5 ms (no other framework was measured here)."
     assert [absent.sentence for absent in fastest.absent] == [
-        "not ranked: beta graph, 4 ms on Another processor; across machines 1.25× the speed (95 %: 1.23 to 1.27), of "
+        "not ranked: beta graph, 4 ms on Another processor; across machines 1.25× the speed (95 %: 1.23 to 1.27×), of "
         "which some may be the machines'"
     ]
     (other,) = second.fastest.values()
-    assert "across machines 1.25× the time (95 %: 1.23 to 1.27)" in other.absent[0].sentence
+    assert "across machines 1.25× the time (95 %: 1.23 to 1.27×)" in other.absent[0].sentence
     again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
     rows = [point.record for point in beside(elsewhere=True)[0].all]
     for whole in verdict.of(Points(rows + again), KNOWN):
         ranked = {rank.point["framework"] for fastest in whole.fastest.values() for rank in fastest.ranks}
         absent = {one.point["framework"] for fastest in whole.fastest.values() for one in fastest.absent}
         assert ranked & absent == set()
+
+
+def test_the_winner_s_modes_that_may_be_as_fast_are_named_and_libraries_said_to_differ():
+    rows = [cell(4.0, 2.0, mode="plain"), cell(4.01, 2.0, mode="quick"), cell(8.0, 2.0, framework="beta")]
+    (one,) = verdict.of(Points([row | {"implementation": "library"} for row in rows]), KNOWN)
+    (fastest,) = one.fastest.values()
+    assert "the fastest is alpha plain, 4 ms (alpha quick, 4.01 ms, may be as fast); then beta" in fastest.sentence
+    assert "IMPL=plain" in one.unlike and verdict.of(Points(rows), KNOWN)[0].unlike == ""
+    (alone,) = verdict.of(Points([row | {"implementation": "library"} for row in rows[:2]]), KNOWN)
+    assert alone.unlike == ""
 
 
 def test_asked_for_machines_are_ranked_together():

@@ -47,10 +47,15 @@ def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look
         if who in found:
             continue
         words = known.get(who)
-        colour = (words and words.colour) or OTHERS[zlib.crc32(who[0].encode()) % len(OTHERS)]
         place = words.place if words and words.place else sum(name == who[0] for name, _ in found)
-        found[who] = Look(colour, 0 if point.eager else max(place - 1, 0) % len(PATHS), point.eager)
+        found[who] = Look(hue(who[0], known), 0 if point.eager else max(place - 1, 0) % len(PATHS), point.eager)
     return found
+
+
+def hue(framework: str, known: Mapping) -> str:
+    """A framework's colour."""
+    own = next((words.colour for (name, _), words in known.items() if name == framework and words.colour), "")
+    return own or OTHERS[zlib.crc32(framework.encode()) % len(OTHERS)]
 
 
 def symbols() -> str:

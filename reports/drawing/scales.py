@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MOST_TICKS = 6
+LEAST = 4.0  # the factor that an axis spans at least, or noise would fill the chart
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,11 @@ class Scale:
     end: float = 98.0
 
     @classmethod
-    def of(cls, values: Iterable[float | None], begin: float = 2.0, end: float = 98.0) -> Scale:
-        """The scale that shows all these figures, with a little room."""
+    def of(cls, values: Iterable[float | None], begin: float = 2.0, end: float = 98.0, least: float = LEAST) -> Scale:
+        """The scale that shows all these figures, with a little room; it spans a factor of `least` or more."""
         known = [value for value in values if value and value > 0] or [1.0]
         low, high = min(known), max(known)
-        # At least a factor of four, or noise would fill the chart.
-        room = max(math.sqrt(4 * low / high), 1.08)
+        room = max(math.sqrt(least * low / high), min(1.08, least))
         return cls(low / room, high * room, begin, end)
 
     def at(self, value: float) -> float:

@@ -39,8 +39,12 @@ def curves(rows: Sequence[Curve], x_title: str, y_title: str) -> str:
     frame = 'width="100%" height="100%" viewBox="0 0 100 100" preserveAspectRatio="none"'
     plot = f'<svg {frame}><path class="rule" d="{ways}"/>{body}</svg>'
     chart = f'<svg width="100%" height="{HEIGHT}" role="presentation">{grid}{plot}{marks}</svg>'
-    axes = f'<p class="axes">{escape(y_title)}, over {escape(x_title)}; both axes logarithmic</p>'
-    return f"{axes}{chart}"
+    return axes(f"{y_title}, over {x_title}; both axes logarithmic") + chart
+
+
+def axes(text: str) -> str:
+    """What a chart's axes are, to stand above it."""
+    return f'<p class="axes">{escape(text)}</p>'
 
 
 def _curve(row: Curve, across: Scale, up: Scale) -> str:

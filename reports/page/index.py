@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
 from reports.content import times
 from reports.material import Material
-from reports.page.template import filled
+from reports.page import template
 from reports.points import machine_of
 from reports.verdict import wording
-
-ASSETS = Path(__file__).resolve().parent / "assets"
 
 
 @dataclass(frozen=True)
@@ -27,12 +24,12 @@ class Run:
     material: Material
 
 
-def index(runs: Sequence[Run]) -> str:
-    """The whole page."""
+def index(runs: Sequence[Run], history: str = "") -> str:
+    """The whole page; `history` is the section on cells that several runs measured."""
     newest = sorted(runs, key=lambda run: run.begun, reverse=True)
-    style = (ASSETS / "page.css").read_text(encoding="utf-8")
-    parts = {"style": style, "latest": _latest(newest), "runs": "".join(map(_row, newest))}
-    return filled((ASSETS / "index.html").read_text(encoding="utf-8"), parts)
+    parts = {"latest": _latest(newest), "history": history, "runs": "".join(map(_row, newest))}
+    body = template.filled(template.asset("index.html"), parts)
+    return template.page("Is compiling worth it? Published runs", body, "index")
 
 
 def _latest(runs: Sequence[Run]) -> str:
@@ -58,7 +55,7 @@ def _latest(runs: Sequence[Run]) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("what", *names))
     body = ""
     for row, own in sorted(cells.items()):
-        figures = "".join(f"<td>{own.get(name, '')}</td>" for name in names)
+        figures = "".join(f'<td data-title="{escape(name, quote=True)}">{own.get(name, "")}</td>' for name in names)
         body += f"<tr><td>{escape(', '.join(filter(None, row)))}</td>{figures}</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

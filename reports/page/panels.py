@@ -42,9 +42,9 @@ def _chart(chart: Chart, several: bool, first: bool) -> str:
     shape = f' class="shape{" on first" if first else ""}"' if several else ""
     cards = f'<div class="cards">{"".join(map(_card, chart.cards))}</div>' if chart.cards else ""
     label = escape(chart.description, quote=True)
-    named = f"<h3>{escape(shape_name(chart))}</h3>" if several and chart.tags else ""
+    named = f"<h3>At {escape(shape_name(chart))}</h3>" if several and chart.tags else ""
     return (
-        f"<figure{shape}{attributes(chart.tags)}>{cards}{named}"
+        f"<figure{shape}{attributes(chart.tags)}>{named}{cards}"
         f'<div class="chart" role="img" aria-label="{label}">{chart.drawing}</div></figure>'
     )
 

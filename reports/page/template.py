@@ -1,6 +1,22 @@
-"""Filling in a template."""
+"""Filling in a template, and the frame that all pages share."""
 
 from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+
+ASSETS = Path(__file__).resolve().parent / "assets"
+
+
+def page(title: str, body: str, kind: str = "") -> str:
+    """A whole page that needs no other file; `kind` is what its style may go by."""
+    parts = {"title": escape(title), "style": asset("page.css"), "kind": kind, "body": body.strip()}
+    return filled(asset("frame.html"), parts)
+
+
+def asset(name: str) -> str:
+    """The text of a file that pages are made of."""
+    return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def filled(template: str, parts: dict[str, str]) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 
 from reports import drawing, markdown
 from reports.content import Section
 from reports.material import Material
+from reports.page import template
 from reports.page.panels import panel
-from reports.page.template import filled
 
-ASSETS = Path(__file__).resolve().parent / "assets"
 # Sections that say where the figures come from; they stand last, folded.
 FOLDED = {"truth", "flags", "failures", "machines"}
 
@@ -28,10 +26,9 @@ def html(title: str, material: Material, sections: list[Section], heading: str =
         "symbols": drawing.symbols(),
         "body": "\n".join(fragment(section) for section in sections),
         "commands": "".join(f"<li><code>{escape(command)}</code></li>" for command in material.commands),
-        "style": (ASSETS / "page.css").read_text(encoding="utf-8"),
-        "script": (ASSETS / "page.js").read_text(encoding="utf-8"),
+        "script": template.asset("page.js"),
     }
-    return filled((ASSETS / "page.html").read_text(encoding="utf-8"), parts)
+    return template.page(title, template.filled(template.asset("page.html"), parts))
 
 
 def _subtitle(material: Material, heading: str) -> str:

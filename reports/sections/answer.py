@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from measurement.schema import is_noisy
 from reports import drawing, facts
-from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number, span, text_of
+from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number, ratio, span, text_of
 from reports.material import Material
 from reports.points import Point
 from reports.sections import trust
@@ -15,6 +15,7 @@ from reports.verdict.places import Shape
 from reports.verdict.rules import STAY, UNTOLD, USE, comparable
 
 COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?", "elsewhere")
+AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals, ~ is less certain than promised"
 STRANGERS = (
     "Machines are not compared: a framework that ran a shape on another one is shown in grey with its time, and is not "
     "ranked. ACROSS=1 ranks all machines together."
@@ -67,7 +68,7 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
     rows += [_dot(material, point, note="another program than eager") for point in differing]
     rows.sort(key=lambda row: row.value)
     words = f"Latency at {shape.text}: " + "; ".join(f"{r.name} {r.text}" for r in rows)
-    picture = drawing.dots(rows, "ms per call, less is better")
+    picture = drawing.axes(AXIS) + drawing.dots(rows, AXIS)
     return Chart(picture, words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
 
 
@@ -87,12 +88,19 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         yield Card("Compile?", answer, tuple(_advised(advice, judged) for advice, judged in own), kind)
     first = fastest.ranks[0].point
     others = [fastest.second] if fastest.second else []
-    lines = [
+    lines = [f"95 %: {ends} ms"] if (ends := span(first["latency_ms_ci_low"], first["latency_ms_ci_high"])) else []
+    lines += [f"{point.series}, {text_of(point['latency_ms_median'])} ms, may be as fast" for point in fastest.alike]
+    lines += [
         f"then {rank.point.series}, {text_of(rank.point['latency_ms_median'])} ms"
-        + (f" ({wording.ratio(rank.ratio.value)} the time)" if rank.told_apart else ", cannot be told apart")
+        + (
+            f" ({ratio(rank.ratio.value)}× the time, {wording.certain(rank.ratio)})"
+            if rank.told_apart
+            else ", cannot be told apart"
+        )
         for rank in others
     ]
     lines += [absent.sentence for absent in fastest.absent]
+    lines += [verdict.unlike] if verdict.unlike else []
     yield Card("Fastest", f"{first.series}, {text_of(first['latency_ms_median'])} ms", tuple(lines))
     costs = [(advice.framework, text) for advice, judged in own if (text := wording.pays_at(advice, judged))]
     if costs:
@@ -100,8 +108,8 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         costs.sort(key=lambda cost: cost[0] != first["framework"])
         (framework, text), *rest = costs
         answer, _, more = text.partition(" (")
-        lines = [f"{framework}{f': {more[:-1]}' if more else ''}", *(f"{name}: {text}" for name, text in rest)]
-        yield Card("Compiling costs", answer, tuple(lines))
+        lines = [f"{framework}{f', {more[:-1]}' if more else ''}", *(f"{name}: {text}" for name, text in rest)]
+        yield Card("Does compiling pay?", answer[:1].upper() + answer[1:], tuple(lines))
 
 
 def _advised(advice, judged) -> str:
@@ -110,14 +118,16 @@ def _advised(advice, judged) -> str:
         return f"{advice.framework}: eager, {text_of(judged.eager['latency_ms_median'])} ms"
     if point is None:
         return f"{advice.framework}: cannot tell"
-    gain = f", {wording.ratio(point.speedup.value)} as fast as eager" if advice.deployed and point.speedup else ""
-    return f"{advice.framework}: {advice.words.call or advice.mode}{gain}"
+    call = f"{advice.framework}: {advice.words.call or advice.mode}"
+    if not advice.deployed or not point.speedup:
+        return call
+    return f"{call}, {ratio(point.speedup.value)}× as fast as eager ({wording.certain(point.speedup)})"
 
 
 def _fastest_row(fastest: Fastest) -> Row:
     first = fastest.ranks[0].point
     second = fastest.second
-    ratio = second.ratio if second else None
+    longer = second.ratio if second else None
     cells = (
         fastest.shape.text,
         first.series,
@@ -125,7 +135,7 @@ def _fastest_row(fastest: Fastest) -> Row:
         second.point.series if second else "",
         number(second.point["latency_ms_median"]) if second else "",
         number(second.point["latency_ms_median"] / first["latency_ms_median"]) if second else "",
-        span(ratio.low, ratio.high) if ratio else "",
+        span(longer.low, longer.high) if longer else "",
         second.slower if second else "",
         "; ".join(absent.sentence for absent in fastest.absent),
     )

@@ -40,6 +40,7 @@ SENTENCES = (
     "p95 and p99 are of single calls, each waited for. % of peak is of the best matrix product of the same run.",
 )
 MOST_SHAPES = 40
+AXIS = "ms per call, less is better; the axis is logarithmic"
 
 
 def section(material: Material) -> Section | None:
@@ -63,7 +64,7 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     series = {point.series: material.look(point) for point in points}
     legend = "".join(_key(name, look) for name, look in series.items())
     words = f"Latency of every mode at every shape: {setting.name}. The table holds the same figures."
-    picture = Chart(drawing.spread(rows, "ms per call, less is better"), words)
+    picture = Chart(drawing.axes(AXIS) + drawing.spread(rows, AXIS), words)
     table = Table.of(COLUMNS, points, _row).filled()
     return Panel(setting.name, table, (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>')
 

@@ -15,7 +15,11 @@ def checks(setting: Setting) -> list[str]:
     checked = sum(point["parity_reference"] is not None for point in points)
     mark, agree = YES if checked == len(points) else BUT, ", all agree" if checked else ""
     lines = [f"{mark} {checked} of {len(points)} outputs compared{agree}"]
-    lines.append(f"{YES} eager and compiled took turns")
+    graphs = [point for point in points if not point.eager]
+    paired = sum(point["speedup_vs_eager"] is not None for point in graphs)
+    if graphs:
+        mark = YES if paired == len(graphs) else BUT
+        lines.append(f"{mark} {paired} of {len(graphs)} compiled figures timed in turn with eager's")
     launches = [point["launches"] for point in points if point["launches"]]
     if launches:
         fewest = min(launches)

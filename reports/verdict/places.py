@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from reports.content import times
 from reports.points import ALIKE, Point, Points, machine_of, natural
 
 # What goes without saying.
@@ -152,7 +153,7 @@ def _setting(
     machine = names[0] if len(names) == 1 else "several machines"
     device = "" if several or key["device"] not in ("cpu", "gpu:0") else key["device"].partition(":")[0] + ", "
     name = [f"{key['workload']} {key['implementation']}", f"{device}{machine}", str(key["dtype"])]
-    threads = f"{key['threads']} thread{'' if key['threads'] == 1 else 's'}" if key["threads"] else ""
+    threads = times(key["threads"], "thread") if key["threads"] else ""
     name += [threads] if threads and (key["device"] == "cpu" or "threads" in said) else []
     name += [str(key[axis]) for axis, usual in _USUAL.items() if key[axis] not in (None, usual)]
     parameters = [part for part in (key["parameters"] or "").split(";") if part]

@@ -8,13 +8,14 @@ from functools import cached_property
 
 from measurement.statistics import Interval, independent_ratio
 from reports import facts
-from reports.content import text_of
+from reports.content import ratio, text_of
 from reports.points import Point, Points, grouped, machine_of
 from reports.verdict import wording
 from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings
 from reports.verdict.rules import STAY, USE, Advice, advise, comparable, judge
 
 WORDS = {USE: "compile", STAY: "stay"}
+UNLIKE = "Libraries' models differ in more than the framework; IMPL=plain runs the same operators in each."
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Absent:
         value = self.ratio.value if longer else 1 / self.ratio.value
         low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
         return (
-            f"{told}; across machines {wording.ratio(value)} the {'time' if longer else 'speed'} "
-            f"(95 %: {low:.2f} to {high:.2f}), of which some may be the machines'"
+            f"{told}; across machines {ratio(value)}× the {'time' if longer else 'speed'} "
+            f"({wording.certain(Interval(value, low, high))}), of which some may be the machines'"
         )
 
 
@@ -62,19 +63,29 @@ class Fastest:
         return next((rank for rank in self.ranks if facts.entrant(rank.point) != first), None)
 
     @property
+    def alike(self) -> list[Point]:
+        """The winner's other modes that are not shown to be slower."""
+        first, *others = self.ranks
+        own = facts.entrant(first.point)
+        return [rank.point for rank in others if facts.entrant(rank.point) == own and not rank.told_apart]
+
+    @property
     def sentence(self) -> str:
         """Who is fastest, in milliseconds, and who is next."""
         first = self.ranks[0].point
-        time = text_of(first["latency_ms_median"])
-        begun = f"At {self.shape.text}"
-        second = self.second
+        begun, fastest, second = f"At {self.shape.text}", _timed(first), self.second
         if second is None:
-            return f"{begun}: {first.series}, {time} ms (no other framework was measured here)."
-        other = f"{second.point.series}, {text_of(second.point['latency_ms_median'])} ms"
+            return f"{begun}: {fastest} (no other framework was measured here)."
+        other = _timed(second.point)
         if not second.told_apart:
-            return f"{begun}: {first.series}, {time} ms, and {other}, cannot be told apart."
-        longer = wording.ratio(second.ratio.value)
-        return f"{begun} the fastest is {first.series}, {time} ms; then {other} ({longer} the time)."
+            return f"{begun}: {fastest}, and {other}, cannot be told apart."
+        alike = f" ({', '.join(map(_timed, self.alike))}, may be as fast)" if self.alike else ""
+        longer = f"{ratio(second.ratio.value)}× the time, {wording.certain(second.ratio)}"
+        return f"{begun} the fastest is {fastest}{alike}; then {other} ({longer})."
+
+
+def _timed(point: Point) -> str:
+    return f"{point.series}, {text_of(point['latency_ms_median'])} ms"
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,12 @@ class Verdict:
     def sentences(self) -> list[str]:
         """Each piece of advice, then what to be careful about."""
         return [f"{wording.sentence(one)} {wording.cautions(one)}".rstrip() for one in self.advice]
+
+    @property
+    def unlike(self) -> str:
+        """What to know before frameworks are ranked by their libraries' models; empty where they are not."""
+        frameworks = {point["framework"] for point in self.setting.points} | self.setting.strangers
+        return UNLIKE if self.setting.points[0]["implementation"] == "library" and len(frameworks) > 1 else ""
 
     @cached_property
     def fastest(self) -> dict[Shape, Fastest]:

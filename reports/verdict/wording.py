@@ -6,22 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from measurement.schema import is_noisy
+from measurement.statistics import Interval
 from reports import facts
-from reports.content import text_of
+from reports.content import ratio, text_of
 from reports.points import Point
 from reports.verdict.places import Shape
 from reports.verdict.rules import STAY, UNTOLD, USE, Advice, Judged
 
 
-def ratio(value: float) -> str:
-    """A multiple: two decimals below ten, so that 1.50 stands beside 1.43."""
-    return f"{value:.2f}×" if value < 9.995 else f"{text_of(value)}×"
-
-
 def ratios(values: Sequence[float]) -> str:
     """One multiple, or the range of several."""
     low, high = ratio(min(values)), ratio(max(values))
-    return low if low == high else f"{low.removesuffix('×')} to {high}"
+    return f"{low}×" if low == high else f"{low} to {high}×"
 
 
 def milliseconds(points: Iterable[Point]) -> str:
@@ -70,18 +66,28 @@ def _use(advice: Advice) -> str:
     parts = [f"use {advice.words.call or advice.mode}"]
     time = milliseconds(advice.chosen)
     if advice.deployed:
-        speedups = advice.speedups
-        low, high = min(one.low for one in speedups), max(one.high for one in speedups)
-        parts.append(
-            f"{ratios([one.value for one in speedups])} as fast as eager "
-            f"(95 %: {ratio(low).removesuffix('×')} to {ratio(high)}), {time}"
-        )
+        parts.append(f"{_gain(advice.speedups)}, {time}")
     else:
         eager = [judged.eager for judged in advice.judged if judged.eager]
         beside = f" (operator by operator {milliseconds(eager)}, which nobody deploys)" if eager else ""
         parts.append(time + beside)
     begun = ": ".join(parts)
     return ". ".join([begun, *filter(None, (_default(advice), _costs(advice)))])
+
+
+def _gain(speedups: Sequence[Interval]) -> str:
+    """One speedup with its interval; of several the lowest and the highest, each with its own."""
+    low, high = (kind(speedups, key=lambda one: one.value) for kind in (min, max))
+    if ratio(low.value) == ratio(high.value):
+        whole = Interval(low.value, min(one.low for one in speedups), max(one.high for one in speedups))
+        return f"{ratio(low.value)}× as fast as eager ({certain(whole)})"
+    ends = f"{ratio(low.value)}× ({certain(low)}) to {ratio(high.value)}× ({certain(high)})"
+    return f"{ends} as fast as eager, by shape"
+
+
+def certain(interval: Interval) -> str:
+    """The interval of a multiple: `95 %: 1.04 to 1.14×`."""
+    return f"95 %: {ratio(interval.low)} to {ratio(interval.high)}×"
 
 
 def _default(advice: Advice) -> str:
@@ -112,13 +118,13 @@ def pays(advice: Advice) -> str:
         return ""
     calls, pair = max(known, key=lambda entry: entry[0] * entry[1].eager["latency_ms_median"])
     if calls * pair.eager["latency_ms_median"] < 1:
-        return "pays from the first call"
+        return "pays for itself from the first call"
     seconds = calls * pair.eager["latency_ms_median"] / 1e3
-    return f"pays after about {_rounded(seconds)} s of calls ({_rounded(calls)} calls)"
+    return f"pays for itself after about {_rounded(seconds)} s of calls ({_rounded(calls)} calls)"
 
 
 def pays_at(advice: Advice, judged: Judged) -> str:
-    """What is told of one framework's compiling at one shape: `pays after about 9.7 s of calls (2,300 calls)`."""
+    """What is told of compiling at one shape: `pays for itself after about 9.7 s of calls (2,300 calls)`."""
     if advice.kind != USE:
         return ""
     told = pays(replace(advice, judged=(judged,)))
@@ -135,7 +141,7 @@ def _stay(advice: Advice) -> str:
     worst = min(others, key=lambda point: point.speedup.value)
     return (
         f"stay with eager, {milliseconds(advice.chosen)}: no mode is shown to be faster "
-        f"({worst['mode']} comes to {ratio(worst.speedup.value)})"
+        f"({worst['mode']} comes to {ratio(worst.speedup.value)}×; {certain(worst.speedup)})"
     )
 
 
@@ -150,8 +156,9 @@ def _untold(advice: Advice) -> str:
     if not known:
         return "cannot tell: no speedup has an interval"
     best = max(known, key=lambda point: point.speedup.value)
-    spread = f"{ratio(best.speedup.low).removesuffix('×')} to {ratio(best.speedup.high)}"
-    return f"cannot tell: {best['mode']} comes to {ratio(best.speedup.value)} of eager's speed ({spread})"
+    return (
+        f"cannot tell: {best['mode']} comes to {ratio(best.speedup.value)}× of eager's speed ({certain(best.speedup)})"
+    )
 
 
 def cautions(advice: Advice) -> str:
@@ -183,7 +190,8 @@ def _certainty(advice: Advice) -> str:
     few = facts.few_launches(*chosen)
     parts = [f"noisy{_share(noisy, len(chosen))}"] if noisy else []
     parts += [f"machine disturbed{_share(disturbed, len(chosen))}"] if disturbed else []
-    processes = "one process" if few == 1 else f"{few} processes"
+    least = "at least " if len({point["launches"] for point in chosen}) > 1 else ""
+    processes = least + ("one process" if few == 1 else f"{few} processes")
     parts += [f"seen in {processes}; others may differ"] if few else []
     return f"Careful: {', '.join(parts)}." if parts else ""
 
