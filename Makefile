@@ -53,7 +53,7 @@ Then:  make report                             the page; `make bench` alone meas
 
 Measure
   make bench [FRAMEWORK=paddle] [DEVICE=gpu]   eager against graph modes; DRY_RUN=1 prints the plan
-  make bench WORKLOAD=path/to/model.py         your own model, eager and compiled (docs/own-models.md)
+  make bench WORKLOAD=path/to/model.py         your own model: docs/own-models.md
   make new-workload NAME=x [FRAMEWORK=torch]   the file of one to begin with
   make bench PRESET=service-bert               a question asked often; `make list` has them
   make explain [MODE=eager,graph]              profile a call in each mode: where the time goes
