@@ -37,7 +37,9 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pi
     parts += [
         f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
     ]
-    parts.append(f"## Claims\n\nIntervals are 95 %; a claim holds only where the interval says so. {reach(evidence)}".rstrip())
+    parts.append(
+        f"## Claims\n\nIntervals are 95 %; a claim holds only where the interval says so. {reach(evidence)}".rstrip()
+    )
     for claim in experiment.claims:
         lines = [
             f"- {side}: **{answer.verdict}**: {answer.numbers}"

@@ -18,7 +18,7 @@ class Mode:
     graph: bool
     summary: str
     devices: tuple[str, ...] = ("cpu", "gpu")
-    passes: tuple[str, ...] = ("inference", "training")
+    passes: tuple[str, ...] = ("inference", "training", "prefill", "decode")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
     cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
     call: str = ""
@@ -52,8 +52,10 @@ class Framework:
     dumps: dict[str, str] = field(default_factory=dict)
     # Whether the fused attention of (implementation, kind of device, dtype) is one kernel, which writes no scores.
     attention_kernel: Callable[[str, str, str], bool] = field(default=lambda implementation, device_kind, dtype: False)
-    # fused_attention(device kind, dtype): whether plain models can have the framework's own operator there, if asked to.
+    # fused_attention(device kind, dtype): whether plain models can be asked to use the framework's own operator.
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
+    # Values of parameters that users of the framework start with, where those of the workload are not they.
+    defaults: dict[str, str] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black

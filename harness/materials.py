@@ -157,8 +157,9 @@ def _make(request: dict) -> dict:
 
     oracle = workload.oracle_parameters(parameters)
     key = _digest(_code_digest(), workload.name, request["pass"], oracle, request["seed"])
-    inputs = CACHE / f"{workload.name}-inputs-{key}.npz"
-    sets = [workload.inputs(parameters, request["seed"] + 1 + index) for index in range(workload.input_sets)]
+    sets = workload.sets(parameters, request["seed"])
+    shapes = [[value.shape for value in arrays.values()] for arrays in sets]  # the same values may lie otherwise
+    inputs = CACHE / f"{workload.name}-inputs-{_digest(key, shapes)}.npz"
     cache.save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
 
     held = request["storage"]
@@ -167,7 +168,8 @@ def _make(request: dict) -> dict:
     if not workload.has_oracle or flops > ORACLE_FLOPS:
         reference = None
     elif not cache.holds(reference):
-        loaded = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
+        kept = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
+        loaded = workload.weights_from(wanted, kept)
         calls = [
             {name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]
         ]
@@ -188,7 +190,7 @@ def _make(request: dict) -> dict:
 def _weights_source(workload, parameters: dict, source: str | None, seed: int):
     """A name for the weights that changes with their values, and a function that loads them."""
     if source is None:
-        return f"seed:{seed}", lambda: workload.seeded_weights(parameters, seed)
+        return f"seed:{seed}", lambda: workload.kept_weights(parameters, seed)
     from harness.checkpoints import open_checkpoint
 
     checkpoint = open_checkpoint(source)

@@ -90,9 +90,11 @@ def cells_of(sweep: Sweep) -> list[Cell]:
 
 
 def default_of(framework: str, device: str, dtype: str, parameter: Parameter) -> int | str:
-    """A parameter's value where the sweep names none: fused attention wherever the framework has a kernel of it."""
-    fused = frameworks.describe(framework).attention_kernel("plain", device.split(":")[0], dtype)
-    return "explicit" if parameter.name == "attention" and not fused else parameter.default
+    """A parameter's value where the sweep names none: the framework's own, attention fused where it has a kernel."""
+    description = frameworks.describe(framework)
+    if parameter.name == "attention" and not description.attention_kernel("plain", device.split(":")[0], dtype):
+        return "explicit"
+    return description.defaults.get(parameter.name, parameter.default)
 
 
 def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]) -> list[tuple]:

@@ -101,7 +101,7 @@ AXES = {
         "mode", "eager, graph (each framework's default), all, or a mode's own name", "eager,graph",
         lambda word: word,  # checked when the frameworks are known
     ),
-    "pass": Axis("pass", "inference, training", "inference", lambda word: choose(word, PASSES, "pass")),
+    "pass": Axis("pass", ", ".join(PASSES), "inference", lambda word: choose(word, PASSES, "pass")),
     "device": Axis("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: side by side", "cpu", _device),
     "dtype": Axis("dtype", ", ".join(DTYPES), "fp32", lambda word: choose(word, DTYPES, "dtype")),
     "shapes": Axis(

@@ -13,6 +13,7 @@ import frameworks
 from harness import environments
 from harness.sweep import UsageError
 from harness.uv import ROOT, VENVS, SetupError, environment, uv
+from measurement import durable
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
 _MISSING = r"no version of (\S+?)==(\S+)"
@@ -74,7 +75,8 @@ def _made(base: environments.Recipe, name: str, requirements: str, word: str, re
     """The interpreter of the environment `name`; what is resolved once is kept beside it."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
-        lock.write_text(_resolved(base, requirements, name, word, report))
+        # Whole, or asked for anew.
+        durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
     recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
     return environments.made(recipe, report)
 

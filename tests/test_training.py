@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from doubles.float64 import convolution64
 from doubles.small import SMALL, TRAINED, workload
 from pytest import approx
 
@@ -30,7 +31,8 @@ def test_derivatives_are_those_of_small_changes(name, small_bert):
     weights, inputs = variables(trained, parameters), trained.inputs(parameters, 1)
     trained.model.loss(parameters, weights, inputs).backward()
     rng = np.random.default_rng(1)
-    for key, weight in weights.items():
+    for key in weights.keys() - set(trained.model.state(parameters)):
+        weight = weights[key]
         direction = rng.standard_normal(weight.shape)
         losses = []
         for sign in (1, -1):
@@ -51,6 +53,24 @@ def test_the_loss_on_variables_is_the_loss_on_arrays(small_bert):
         assert float(trained.model.loss(parameters, weights, inputs).value) == approx(
             float(trained.model.loss(parameters, plain, inputs)), rel=1e-5
         )
+
+
+def test_running_statistics_move_a_tenth_of_the_way_to_the_batch_s():
+    """The first norm's, whose input is one convolution; the variance is the unbiased one."""
+    trained = workloads.get("resnet-tiny", "training")
+    parameters = {**SMALL["resnet-tiny"], "accumulate": 1}
+    weights, inputs = trained.seeded_weights(parameters, 0), trained.inputs(parameters, 1)
+    outputs = trained.references(parameters, weights, [inputs])[0]
+    assert set(outputs) == {"loss", *trained.model.state(parameters)}
+    wide = convolution64_of(inputs["images"], weights["conv1.weight"].astype(np.float64))
+    for channel, values in enumerate(np.moveaxis(wide, 1, 0)):
+        for name, of_batch in (("running_mean", values.mean()), ("running_var", values.var(ddof=1))):
+            before = float(weights[f"bn1.{name}"][channel])
+            assert outputs[f"bn1.{name}"][channel] == approx(before + 0.1 * (of_batch - before), rel=1e-6)
+
+
+def convolution64_of(images, kernel):
+    return np.stack([convolution64(image, kernel, 2, 3) for image in images])
 
 
 def test_two_steps_of_adamw_by_hand():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,9 +44,10 @@ class GroupWork:
         self.cells = list(group.cells)
         self.workload = workloads.get(self.cells[0].workload, self.cells[0].pass_name)
 
-    def weights(self) -> dict[str, np.ndarray]:
-        """The canonical weights by name, mapped from their files."""
-        return {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group.weights).glob("*.npy"))}
+    def weights(self) -> Mapping[str, np.ndarray]:
+        """The canonical weights by name, from files that are mapped."""
+        kept = {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group.weights).glob("*.npy"))}
+        return self.workload.weights_from(dict(self.cells[0].parameters), kept)
 
     def startable(self) -> list[Cell]:
         """The cells whose compiler is there, started; the others are reported. Before anything else of the group."""

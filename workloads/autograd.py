@@ -83,6 +83,11 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return Variable(result, parents)
 
 
+def constant(x: np.ndarray | Variable) -> np.ndarray:
+    """The values of `x`, through which nothing is differentiated."""
+    return x.value if isinstance(x, Variable) else x
+
+
 def _swapped(x: np.ndarray) -> np.ndarray:
     return np.swapaxes(x, -1, -2)
 

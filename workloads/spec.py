@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -126,9 +126,21 @@ class Workload(ABC):
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         """A seeded initialisation, float32, with the names and shapes of `weight_shapes`."""
 
+    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """What is kept of the seeded weights, from which `weights_from` makes them: all of them, or much less."""
+        return self.seeded_weights(parameters, seed)
+
+    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """The weights by name, in the precision of what was kept of them (or of a checkpoint's own)."""
+        return kept
+
     @abstractmethod
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         """One seeded set of inputs, in the order in which the model takes them."""
+
+    def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
+        """The input sets that calls take in turn, in their order."""
+        return [self.inputs(parameters, seed + 1 + index) for index in range(self.input_sets)]
 
     @abstractmethod
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
@@ -172,6 +184,17 @@ class Workload(ABC):
         """The oracle's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
+    def state(self, parameters: Parameters) -> tuple[str, ...]:
+        """Names of the weights that no gradient reaches and that the forward pass itself changes: running statistics.
+
+        A call of the training pass has them among its outputs, as the call leaves them.
+        """
+        return ()
+
+    def loss_and_state(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
+        """The oracle's loss, and what the forward pass makes of the weights that `state` names."""
+        return self.loss(parameters, weights, inputs), {}
+
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights that the loss needs besides the model's."""
         return {}
@@ -206,7 +229,7 @@ class Workload(ABC):
         return tuple(tuple(sorted(axes)) for axes in free)
 
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        """The parameters on which the values of inputs and outputs depend."""
+        """The parameters on which the values of inputs and outputs depend, though not how inputs lie in memory."""
         return dict(parameters)
 
 

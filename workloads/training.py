@@ -24,7 +24,7 @@ _ACCUMULATE = Parameter(
 
 @dataclass(frozen=True)
 class Training(Workload):
-    """One call is one optimizer iteration on `model`: its output is the loss before the update.
+    """One call is one optimizer iteration on `model`: its outputs are the loss before the update, and its state.
 
     An iteration takes `accumulate` micro-batches and averages their gradients. With more than one, every input has a
     leading axis of that length.
@@ -59,22 +59,24 @@ class Training(Workload):
         return self.references(parameters, weights, [inputs])[0]
 
     def references(self, parameters: Parameters, weights: Arrays, sets: list[Arrays]) -> list[Arrays]:
-        """The losses of consecutive iterations, in float64, each on the next set."""
-        variables = {name: Variable(np.array(value, np.float64)) for name, value in weights.items()}
+        """The losses of consecutive iterations and the state after each, in float64, each on the next set."""
+        state = {name: np.array(weights[name], np.float64) for name in self.model.state(parameters)}
+        variables = {name: Variable(np.array(weights[name], np.float64)) for name in weights.keys() - state.keys()}
         moments = {name: (np.zeros(v.shape), np.zeros(v.shape)) for name, v in variables.items()}
-        count, losses = int(parameters["accumulate"]), []
+        count, outputs = int(parameters["accumulate"]), []
         for step, inputs in enumerate(sets, start=1):
             total = 0.0
             for index in range(count):
                 batch = inputs if count == 1 else {name: value[index] for name, value in inputs.items()}
-                loss = self.model.loss(parameters, variables, batch) * (1 / count)
+                loss, state = self.model.loss_and_state(parameters, variables | state, batch)
+                loss = loss * (1 / count)
                 loss.backward()
                 total += float(loss.value)
-            losses.append({"loss": np.float64(total).reshape(1)})
+            outputs.append({"loss": np.float64(total).reshape(1), **state})
             for name, variable in variables.items():
                 adamw(variable.value, variable.gradient, moments[name], step)
                 variable.gradient = None
-        return losses
+        return outputs
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         """Forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.

@@ -41,9 +41,12 @@ FRAMEWORK = Framework(
     default_graph=("jit",),
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        "plain": (
+            *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
+            *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        ),
     },
-    trained=("bert", "gpt", "mlp"),
+    trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     own=("inference",),
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
@@ -52,6 +55,7 @@ FRAMEWORK = Framework(
     ),
     # On a GPU cuDNN's kernel for 16-bit types; elsewhere the same operator composed by XLA, which fp16 on a CPU lacks.
     fused_attention=lambda device_kind, dtype: (device_kind, dtype) != ("cpu", "fp16"),
+    defaults={"layout": "nhwc", "cell": "scan"},  # as Flax has them
     dumps=hlo.DUMPS,
     cache_variables=("JAX_COMPILATION_CACHE_DIR",),
 )

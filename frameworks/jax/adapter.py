@@ -18,7 +18,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import graphs, own, program, runtime
+from frameworks.jax import generation, graphs, memory, own, program, runtime
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays, Workload
@@ -30,6 +30,7 @@ PRECISION = {
     "bf16": (jnp.bfloat16, "default"),
     "fp16": (jnp.float16, "default"),
 }
+CAST_THERE = 1 << 20  # values: from so many on the device casts, which takes NumPy long
 READ_BACK = (
     "jax_default_matmul_precision",
     "jax_enable_x64",
@@ -94,6 +95,8 @@ class Adapter(boundary.Adapter):
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
         if cell.implementation == "own":
             return self._prepare_own(workload, cell, weights, inputs)
+        if cell.pass_name in generation.PASSES:
+            return self._prepare_generating(workload, cell, weights, inputs)
         models = _models(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
@@ -130,6 +133,17 @@ class Adapter(boundary.Adapter):
         listed = program.listing(cell, call, arguments, step, model.sets[0])
         return Step(step, model.sets, capture, program=listed, own=own.Owned(model))
 
+    def _prepare_generating(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        """The model with a cache of its own, which a jitted call takes over from the one before."""
+        dtype = jnp.dtype(PRECISION[cell.dtype][0])
+        made = generation.Generator(workload, cell, weights, functools.partial(self._load, dtype), dtype)
+        device_inputs = [self.place(cell, arrays) for arrays in inputs]
+        jax.block_until_ready((made.params, made.cache, device_inputs))
+        arguments = (made.params, made.cache, *device_inputs[0])
+        made.advance, capture = self._compilations.callable(cell, made.forward, arguments, made.detail, donated=(1,))
+        listed = program.listing(cell, made.advance, arguments, made, device_inputs[0])
+        return Step(made, device_inputs, capture, made.restore, listed)
+
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         if cell.implementation == "own":
             return self._own[cell.group_id].place(arrays)
@@ -140,40 +154,25 @@ class Adapter(boundary.Adapter):
     def _load(self, dtype: jnp.dtype, array: np.ndarray) -> jax.Array:
         # A copy of our own: JAX may alias host memory, and these arrays are pages of a file.
         kind = dtype if np.issubdtype(array.dtype, np.floating) else np.int32
+        if array.size >= CAST_THERE and array.dtype != kind:
+            return jax.device_put(array, self._device).astype(kind)
         return jax.device_put(np.array(array, dtype=kind, order="C"), self._device)
 
     def synchronize(self, output: Any) -> None:
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(output)
+        output = generation.arrays(output)
+        held = getattr(output.get("state"), "held", None) if isinstance(output, dict) else None
+        return own.named({**output, **held} if held else output)
 
     def release(self) -> None:
         self._own.clear()
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
-    def meter(self, cell: Cell) -> Meter | None:
-        return Meter(self._device) if cell.device_kind == "gpu" else None
-
-
-class Meter(boundary.Meter):
-    """Memory of a GPU as its allocator counts it."""
-
-    def __init__(self, device: jax.Device):
-        self._device, self._ballast = device, None
-
-    def allocated_bytes(self) -> int | None:
-        statistics = runtime.memory(self._device)
-        return statistics and statistics["bytes_in_use"]
-
-    def reset_peak(self) -> None:
-        # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.
-        self._ballast = runtime.ballast(self._device)
-
-    def peak_bytes(self) -> int | None:
-        ballast, self._ballast = self._ballast, None
-        return runtime.memory(self._device)["peak_bytes_in_use"] - ballast.bytes if ballast else None
+    def meter(self, cell: Cell) -> memory.Meter | None:
+        return memory.Meter(self._device) if cell.device_kind == "gpu" else None
 
 
 def _models(implementation: str) -> ModuleType:

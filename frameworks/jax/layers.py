@@ -11,7 +11,9 @@ import numpy as np
 from workloads.spec import Arrays
 
 # Parts of names under which matrices are looked up by row and not multiplied with.
-TABLES = {"embeddings", "wte", "wpe"}
+TABLES = {"embeddings", "embedding", "wte", "wpe"}
+# Where the tree of a model's parameters, and what it returns under training, hold what no gradient reaches, by name.
+STATE = "state without gradients"
 
 
 def linear(p: dict, x: jax.Array) -> jax.Array:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax import attention, probes
+from frameworks.jax import attention, lstm, probes, resnet, vit
 from frameworks.jax import gpt as gpt_model
 from frameworks.jax.layers import embedding, layer_norm, linear, tree
 from measurement.cells import Cell
@@ -116,4 +116,5 @@ def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: 
 
 
 MODELS = {"bert": bert, "gpt": gpt, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}
+MODELS |= {"resnet": resnet.build, "vit": partial(vit.build, explicit_attention, fused_attention), "lstm": lstm.build}
 MODELS |= {name: partial(probe, forward) for name, forward in probes.FORWARD.items()}

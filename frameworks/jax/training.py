@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from frameworks.jax.layers import linear
+from frameworks.jax.layers import STATE, linear
 from workloads import training
 
 SETTINGS = {
@@ -32,11 +32,15 @@ def _gpt(params: dict, outputs: dict, targets: jax.Array) -> jax.Array:
     return _cross_entropy(outputs["logits"], targets)
 
 
+def _classes(params: dict, outputs: dict, labels: jax.Array) -> jax.Array:
+    return _cross_entropy(outputs["logits"], labels)
+
+
 def _cross_entropy(logits: jax.Array, classes: jax.Array) -> jax.Array:
     return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), classes).mean()
 
 
-LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt}
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
 
 
 def optimizer() -> optax.GradientTransformation:
@@ -56,34 +60,39 @@ def iteration(family: str, forward: Callable, dtype: np.dtype, accumulate: int, 
     def cast(x: jax.Array) -> jax.Array:
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
-    def objective(params: dict, *inputs: jax.Array) -> jax.Array:
+    def objective(params: dict, held: dict, *inputs: jax.Array) -> tuple[jax.Array, dict]:
         *given, target = inputs
-        params = jax.tree.map(cast, params)
-        return LOSSES[family](params, forward(params, *map(cast, given)), target)
+        params = {**jax.tree.map(cast, params), STATE: held}
+        outputs = forward(params, *map(cast, given))
+        return LOSSES[family](params, outputs, target), outputs.get(STATE, {})
 
-    gradients_of = jax.value_and_grad(objective)
+    gradients_of = jax.value_and_grad(objective, has_aux=True)
     adamw = optimizer()
 
-    def summed(params: dict, inputs: tuple) -> tuple:
+    def summed(params: dict, held: dict, inputs: tuple) -> tuple:
         if accumulate == 1:
-            return gradients_of(params, *inputs)
+            (loss, held), gradients = gradients_of(params, held, *inputs)
+            return loss, gradients, held
 
-        def add(total: tuple, batch: tuple) -> tuple:
-            return jax.tree.map(jnp.add, total, gradients_of(params, *batch)), None
+        def add(carried: tuple, batch: tuple) -> tuple:
+            *total, held = carried
+            (loss, held), gradients = gradients_of(params, held, *batch)
+            return (*jax.tree.map(jnp.add, total, [loss, gradients]), held), None
 
-        total = jax.tree.map(jnp.zeros_like, (jnp.float32(0), params))
+        carried = (*jax.tree.map(jnp.zeros_like, (jnp.float32(0), params)), held)
         if scanned:
-            total, _ = jax.lax.scan(add, total, inputs)
+            carried, _ = jax.lax.scan(add, carried, inputs)
         else:
             for index in range(accumulate):
-                total, _ = add(total, tuple(x[index] for x in inputs))
-        return jax.tree.map(lambda x: x / accumulate, total)
+                carried, _ = add(carried, tuple(x[index] for x in inputs))
+        *total, held = carried
+        return (*jax.tree.map(lambda x: x / accumulate, total), held)
 
     def iterate(state: tuple, *inputs: jax.Array) -> tuple:
-        params, moments = state
-        loss, gradients = summed(params, inputs)
+        params, held, moments = state
+        loss, gradients, held = summed(params, held, inputs)
         updates, moments = adamw.update(gradients, moments, params)
-        return (optax.apply_updates(params, updates), moments), loss
+        return (optax.apply_updates(params, updates), held, moments), loss
 
     return iterate
 
@@ -95,11 +104,17 @@ class Trainer:
         self._device = device
         self.iterate: Callable | None = None  # set once it is built, for which the state's shapes must be known
         self._first = jax.device_get(params)
+        self._held = self._first.pop(STATE, {})
         self.restore()
 
     def __call__(self, *inputs: jax.Array) -> dict[str, Any]:
         self.state, loss = self.iterate(self.state, *inputs)
         return {"loss": loss, "state": self}  # itself, so that outputs kept for long do not keep every state
+
+    @property
+    def held(self) -> dict[str, jax.Array]:
+        """The newest of what no gradient reaches, by name."""
+        return self.state[1]
 
     def block_until_ready(self) -> Trainer:
         """What `jax.block_until_ready` calls: return when the newest state is there."""
@@ -109,6 +124,6 @@ class Trainer:
     def restore(self) -> None:
         """Begin again with the first weights."""
         put = partial(jax.device_put, device=self._device)  # committed, as a jitted function's results are
-        params = jax.tree.map(put, self._first)
-        self.state = jax.tree.map(put, (params, optimizer().init(params)))
+        params, held = jax.tree.map(put, (self._first, self._held))
+        self.state = jax.tree.map(put, (params, held, optimizer().init(params)))
         jax.block_until_ready(self.state)

@@ -8,7 +8,12 @@ FRAMEWORK = Framework(
     distributions=("numpy",),
     modes=(Mode("eager", graph=False, summary="operator by operator", devices=("cpu",), passes=("inference",)),),
     default_graph=(),
-    models={"plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead")},
+    models={
+        "plain": (
+            *("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
+            *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        ),
+    },
     environment=lambda threads, device_kind: openmp_environment(threads),
     oracle=True,
 )

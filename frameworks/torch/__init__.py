@@ -92,9 +92,12 @@ FRAMEWORK = Framework(
     default_graph=("inductor",),
     models={
         "library": ("bert",),
-        "plain": ("bert", "gpt", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        "plain": (
+            *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
+            *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
+        ),
     },
-    trained=("bert", "gpt", "mlp"),
+    trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     own=("inference",),
     environment=environment,
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too

@@ -12,7 +12,7 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import FRAMEWORK, cuda_graph, graphs, own, plain, program, training, whole_iteration
+from frameworks.torch import FRAMEWORK, cuda_graph, generation, graphs, own, plain, program, training, whole_iteration
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
@@ -80,14 +80,19 @@ class Adapter(adapter.Adapter):
             self._models[cell.group_id] = _build(workload, cell, tensors)
         model = self._models[cell.group_id]
         resident = [self.place(cell, arrays) for arrays in inputs]
+        outer, restore = (lambda call: call), (lambda: None)
+        if cell.pass_name in generation.PASSES:
+            outer = partial(generation.telling_cache, model=model, workload=workload, cell=cell)
+            restore = generation.restoring(model)
         if cell.mode == "eager":
             call = _inference(model)
-            return Step(call, resident, program=lambda: program.operations(call, resident[0]))
+            return Step(outer(call), resident, restore=restore, program=lambda: program.operations(call, resident[0]))
         if cell.mode == cuda_graph.MODE:
-            replayed = cuda_graph.Replayed(_inference(model), cuda_graph.Recorder(self._device))
-            return Step(replayed, resident, replayed.capture, program=lambda: replayed.operations(program.operations))
+            replayed = cuda_graph.Replayed(_inference(model), cuda_graph.Recorder(self._device), restore)
+            listed = partial(replayed.operations, program.operations)
+            return Step(outer(replayed), resident, replayed.capture, restore, listed)
         compiled, capture, listed = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
-        return Step(_inference(compiled), resident, capture, program=lambda: listed(_inference))
+        return Step(outer(_inference(compiled)), resident, capture, restore, lambda: listed(_inference))
 
     def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.group_id not in self._own:
@@ -131,7 +136,7 @@ class Adapter(adapter.Adapter):
             torch.cuda.synchronize(self._device)
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(output)
+        return own.named(generation.tensors(output))
 
     def release(self) -> None:
         self._models.clear()
@@ -164,6 +169,8 @@ def _inference(model: Callable) -> Callable:
 
 def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
     if cell.implementation == "plain":
+        if cell.pass_name in generation.PASSES:
+            return generation.build(workload, cell, tensors)
         return plain.build(workload, dict(cell.parameters), tensors)
     try:
         from frameworks.torch import library  # imports transformers: seconds

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from frameworks.torch import gpt, probes
+from frameworks.torch import gpt, lstm, probes, resnet, vit
 from workloads import bert, mlp
 from workloads.spec import Parameters, Workload
 
@@ -150,12 +150,17 @@ SMALL_MODELS = {
     **probes.MODELS,
 }
 
+# Families whose files build the whole model.
+BUILDERS = {"resnet": resnet.build, "vit": vit.build, "lstm": lstm.build}
+
 
 def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
-    """The workload's model holding `weights` themselves, not copies.
+    """The workload's model holding `weights` themselves, not copies, wherever their order in memory allows it.
 
     A missing or left-over tensor is a RuntimeError.
     """
+    if workload.family in BUILDERS:
+        return BUILDERS[workload.family](workload, parameters, weights).eval()
     fused = parameters.get("attention") == "fused"
     with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
         if workload.family == "bert":

@@ -28,16 +28,24 @@ def _gpt(model: nn.Module, input_ids: torch.Tensor, targets: torch.Tensor) -> to
     return F.cross_entropy(model.logits(input_ids, last=False).flatten(0, 1), targets.flatten())
 
 
-LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt}
+def _classes(model: nn.Module, given: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(model(given)["logits"], labels)
+
+
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
 
 
 class Objective(nn.Module):
-    """A model and its loss: what is captured."""
+    """A model and its loss: what is captured.
+
+    `state` are the model's floating-point buffers by name: running statistics, which no gradient reaches.
+    """
 
     def __init__(self, model: nn.Module, family: str, device: torch.device, bf16: bool):
         super().__init__()
         self.model, self.family = model, family
         self.device_type, self.bf16 = device.type, bf16
+        self.state = {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """The model's inputs and last what the loss compares with -> the loss, a scalar."""
@@ -58,7 +66,7 @@ class Trainer:
     ):
         self._objective, self._loss = objective, loss
         self._accumulate, self._keep_gradients = accumulate, keep_gradients
-        self._first = {name: tensor.detach().cpu().clone() for name, tensor in objective.named_parameters()}
+        self._first = {name: tensor.detach().cpu().clone() for name, tensor in objective.state_dict().items()}
         if keep_gradients:
             for parameter in objective.parameters():
                 parameter.grad = torch.zeros_like(parameter)
@@ -75,16 +83,16 @@ class Trainer:
             total = loss.detach() if count == 1 else total + loss.detach()
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=not self._keep_gradients)
-        return {"loss": total.reshape(1)}
+        return {"loss": total.reshape(1), **self._objective.state}
 
     def restore(self) -> None:
-        """Put the first weights back and make the moments those before a first step.
+        """Put the first weights and statistics back and make the moments those before a first step.
 
         In place: a graph that holds the optimizer's step reads and writes them where they lie.
         """
         with torch.no_grad():
-            for name, parameter in self._objective.named_parameters():
-                parameter.copy_(self._first[name])
+            for name, tensor in self._objective.state_dict().items():
+                tensor.copy_(self._first[name])
             for state in self._optimizer.state.values():
                 for tensor in state.values():
                     tensor.zero_()

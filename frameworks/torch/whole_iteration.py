@@ -30,7 +30,8 @@ class Trainer:
         self._objective, self._accumulate = objective, accumulate
         # Detached: else what calls this function might differentiate it once more, and all it needs for that is kept.
         self._weights = {name: parameter.detach() for name, parameter in objective.named_parameters()}
-        self._first = {name: tensor.cpu().clone() for name, tensor in self._weights.items()}
+        self._buffers = dict(objective.named_buffers())
+        self._first = {name: tensor.cpu().clone() for name, tensor in (self._weights | self._buffers).items()}
         weights = list(self._weights.values())
         # First and second moments, and how many steps were taken, one tensor a weight each.
         self._state = (
@@ -41,23 +42,25 @@ class Trainer:
         self._iteration, self.capture, _ = compiled(self._iterate)
 
     def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
-        return self._iteration(self._weights, self._state, *inputs)
+        return {**self._iteration(self._weights, self._buffers, self._state, *inputs), **self._objective.state}
 
     def restore(self) -> None:
-        """Put the first weights back and make the moments those before a first step, in place."""
+        """Put the first weights and statistics back and make the moments those before a first step, in place."""
         with torch.no_grad():
-            for name, tensor in self._weights.items():
+            for name, tensor in (self._weights | self._buffers).items():
                 tensor.copy_(self._first[name])
             for tensors in self._state:
                 for tensor in tensors:
                     tensor.zero_()
 
-    def _iterate(self, weights: dict, state: tuple[list, list, list], *inputs: torch.Tensor) -> dict[str, Any]:
+    def _iterate(
+        self, weights: dict, buffers: dict, state: tuple[list, list, list], *inputs: torch.Tensor
+    ) -> dict[str, Any]:
         """What is compiled: forward, loss and backward of every micro-batch, and the update."""
         count = self._accumulate
-        gradients, total = grad_and_value(self._loss)(weights, *(inputs if count == 1 else (x[0] for x in inputs)))
+        gradients, total = self._gradients(weights, buffers, *(inputs if count == 1 else (x[0] for x in inputs)))
         for index in range(1, count):
-            more, loss = grad_and_value(self._loss)(weights, *(x[index] for x in inputs))
+            more, loss = self._gradients(weights, buffers, *(x[index] for x in inputs))
             gradients, total = {name: gradients[name] + more[name] for name in more}, total + loss
         means, squares, steps = state
         with torch.no_grad():
@@ -69,6 +72,16 @@ class Trainer:
             )  # fmt: skip
         return {"loss": total.reshape(1)}
 
-    def _loss(self, weights: dict[str, torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-        loss = functional_call(self._objective, weights, inputs)
-        return loss if self._accumulate == 1 else loss / self._accumulate
+    def _gradients(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[dict, torch.Tensor]:
+        """Of one micro-batch, with its loss; buffers are written to once the gradients are there."""
+        gradients, (loss, after) = grad_and_value(self._loss, has_aux=True)(weights, buffers, *inputs)
+        with torch.no_grad():
+            for name, buffer in buffers.items():
+                buffer.copy_(after[name])
+        return gradients, loss
+
+    def _loss(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        """The loss, and the buffers after it: copies, since what is differentiated may write to nothing but its own."""
+        copies = {name: buffer.clone() for name, buffer in buffers.items()}
+        loss = functional_call(self._objective, weights | copies, inputs)
+        return loss if self._accumulate == 1 else loss / self._accumulate, copies

@@ -200,4 +200,6 @@ def _share(count: int, of: int) -> str:
     """At how many of several shapes."""
     if of == 1:
         return ""
+    if count == of == 2:
+        return " at both shapes"
     return f" at all {of} shapes" if count == of else f" at {count} of {of} shapes"

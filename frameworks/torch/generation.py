@@ -1,0 +1,58 @@
+"""The passes prefill and decode: a model whose cache changes from call to call, and how its content is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from frameworks.torch import llama
+from measurement.cells import Cell
+from workloads.spec import Workload
+
+PASSES = ("prefill", "decode")
+MODELS = {"prefill": llama.Prefill, "decode": llama.Decode}
+
+
+def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
+    """The model of the cell's pass, which takes the weights out of `weights`. One left over is a RuntimeError."""
+    places = int(cell.parameter("prompt" if cell.pass_name == "prefill" else "context"))
+    batch, fused = int(cell.parameter("batch_size")), cell.parameter("attention") == "fused"
+    model = MODELS[cell.pass_name](workload.model, weights, batch, places, fused)
+    if weights:
+        raise RuntimeError(f"the model has no place for {', '.join(weights)}")
+    return model.eval()
+
+
+def restoring(model: torch.nn.Module) -> Callable[[], None]:
+    """What makes the model's cache that before a first call; a prompt writes all of it anew."""
+    return getattr(model, "restore", lambda: None)
+
+
+def telling_cache(call: Callable[..., Any], model: torch.nn.Module, workload: Workload, cell: Cell) -> Callable:
+    """`call`, whose output tells as well what is in the cache where that is compared: once it is asked for."""
+    if cell.pass_name == "decode":
+
+        def places(place: torch.Tensor) -> torch.Tensor:
+            return torch.cat((place - 1, place))
+    else:
+        compared = torch.as_tensor(workload.places_compared(dict(cell.parameters)), device=model.embedding.device)
+
+        def places(_: torch.Tensor) -> torch.Tensor:
+            return compared
+
+    def called(*inputs: torch.Tensor) -> dict[str, Any]:
+        output = call(*inputs)
+        return {**output, "cache": partial(lambda given: model.cached(places(given)), inputs[-1])}
+
+    return called
+
+
+def tensors(output: Any) -> Any:
+    """The output with what the cache holds now, where the model has one; any other output as it is."""
+    cache = output.get("cache") if isinstance(output, dict) else None
+    if not callable(cache):
+        return output
+    return {name: tensor for name, tensor in output.items() if name != "cache"} | cache()

@@ -1,0 +1,159 @@
+"""The decode pass of a model with a cache: one token at a time, over what a static cache holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workloads import drawn, llama_cost
+from workloads.reference import softmax
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+
+STEPS = 4  # consecutive tokens, each a call, after which the first comes again
+PAST = ("past.keys", "past.values")
+# Powers of two by which the past's numbers are larger than a weight's: a standard deviation of 1.28. Smaller keys would
+# be attended to so evenly that a wrong one would hardly show.
+POWERS = dict.fromkeys(PAST, 6)
+
+
+@dataclass(frozen=True)
+class Decode(Workload):
+    """One call is one token of each sequence of a batch, at the end of a cache of `context` places.
+
+    The cache holds a seeded past, the same for every sequence, as where one prompt is continued several times. Calls
+    take tokens that are given (teacher forcing) at the last four places in turn, each of which writes its keys and
+    values to its place, and attends to all up to it. The place is an input: a graph serves all four.
+    """
+
+    model: Workload = None
+
+    def first_place(self, parameters: Parameters) -> int:
+        """That of the first call."""
+        return int(parameters["context"]) - STEPS
+
+    def past_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        """Keys and values that are in the cache at first, (layers, nkv, C, hs); the last places are written over."""
+        model = self.model
+        return dict.fromkeys(PAST, (model.layers, model.kv_heads, int(parameters["context"]), model.head_size))
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return self.model.weight_shapes(parameters) | self.past_shapes(parameters)
+
+    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return self.model.kept_weights(parameters, seed)
+
+    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        return drawn.Drawn(kept, self.weight_shapes(parameters), POWERS) if drawn.POOL in kept else kept
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
+
+    def from_checkpoint(
+        self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int
+    ) -> Arrays:
+        rng, shapes = np.random.default_rng([seed, 1]), self.past_shapes(parameters)
+        past = {
+            name: rng.standard_normal(shape, dtype=np.float32)
+            * drawn.STANDARD_DEVIATION
+            * np.float32(2 ** POWERS[name])
+            for name, shape in shapes.items()
+        }
+        return tensors(self.model, parameters) | past
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        return self.model.canonical_name(checkpoint_name)
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        return {"context": parameters["context"]}
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """Token ids (B,) and their place (1,): the first one."""
+        tokens = np.random.default_rng(seed).integers(
+            0, self.model.vocabulary, int(parameters["batch_size"]), dtype=np.int64
+        )
+        return {"tokens": tokens, "place": np.array([self.first_place(parameters)], np.int64)}
+
+    def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
+        """Consecutive tokens, at consecutive places."""
+        return [
+            arrays | {"place": arrays["place"] + index} for index, arrays in enumerate(super().sets(parameters, seed))
+        ]
+
+    def places_compared(self, place: np.ndarray) -> np.ndarray:
+        """Where the cache is compared after a call: at its own place, and at the one before, which it must leave."""
+        return np.concatenate([place - 1, place])
+
+    def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
+        return self.references(parameters, weights, [inputs])[0]
+
+    def references(self, parameters: Parameters, weights: Mapping, sets: list[Arrays]) -> list[Arrays]:
+        """Of consecutive calls, the first at the first place: logits (B, V), keys and values (layers, B, nkv, 2, hs).
+
+        No cache is kept here: a token attends to the past, and to the tokens that were given since.
+        """
+        model, first = self.model, self.first_place(parameters)
+        keys, values = (np.asarray(weights[name])[:, :, :first] for name in PAST)  # (layers, nkv, first, hs)
+        since: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(model.layers)]
+
+        def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+            since[layer].append((k, v))
+            new_keys, new_values = (np.concatenate(parts, 2) for parts in zip(*since[layer], strict=True))
+            scores = [q @ keys[layer][:, None].swapaxes(-1, -2), q @ new_keys[:, :, None].swapaxes(-1, -2)]
+            shares = softmax(np.concatenate(scores, -1) / math.sqrt(model.head_size))  # (B, nkv, nh / nkv, 1, C)
+            return shares[..., :first] @ values[layer][:, None] + shares[..., first:] @ new_values[:, :, None]
+
+        def written(layer: int, which: int) -> np.ndarray:
+            """Of one layer, what stands at the place before and at the newest, (B, nkv, 2, hs)."""
+            newest = since[layer][-1][which]
+            past = np.broadcast_to((keys, values)[which][layer][:, -1:], newest.shape)
+            return np.concatenate([since[layer][-2][which] if len(since[layer]) > 1 else past, newest], 2)
+
+        outputs = []
+        for inputs in sets:
+            states = model.states(weights, inputs["tokens"][:, None], inputs["place"], attend)
+            cached = {
+                name: [written(layer, which) for layer in range(model.layers)]
+                for which, name in enumerate(("keys", "values"))
+            }
+            outputs.append(
+                {"logits": model.logits(weights, states[:, 0])}
+                | {name: np.stack(parts) for name, parts in cached.items()}
+            )
+        return outputs
+
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        return llama_cost.decode(self.model, parameters, dtype, fused_attention)
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def tokens_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.oracle_parameters(parameters)
+
+
+def decode_of(model: Workload) -> Decode:
+    """The decode pass of `model`."""
+    own = {parameter.name: parameter for parameter in model.parameters}
+    context = Parameter(
+        "context", "context", min(1024, model.positions), "places of the cache, the last of which are decoded (decode)",
+        minimum=STEPS + 1, maximum=model.positions,
+    )  # fmt: skip
+    # A kernel for long queries has little to do for one token: what is written out is the default.
+    attention = replace(own["attention"], default="explicit")
+    return Decode(
+        name=model.name,
+        family=model.family,
+        implementations=model.implementations,
+        parameters=(own["batch_size"], context, attention),
+        tolerance=model.tolerance,
+        passes=model.passes,
+        input_sets=STEPS,
+        parity_calls=STEPS,
+        model=model,
+    )

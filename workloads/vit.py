@@ -1,0 +1,202 @@
+"""Vision transformers (Dosovitskiy et al. 2021) as torchvision has them: pre-norm blocks, a class token; no dropout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from workloads.images import (
+    CHANNELS,
+    channels_first,
+    classes_of,
+    convolution_cost,
+    image_parameters,
+    image_shape,
+    images,
+)
+from workloads.reference import (
+    attention,
+    concatenated,
+    convolution,
+    cross_entropy,
+    gelu,
+    layer_norm,
+    linear,
+)
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+
+LAYER_NORM_EPSILON = 1e-6
+OUTPUTS = ("logits",)
+ROUNDING_OF_A_LAYER = {"fp32": 1e-6, "tf32": 1e-3, "bf16": 1e-2, "fp16": 1.2e-3}  # as BERT's
+_NORMS = ("ln_1.weight", "ln_2.weight", "ln.weight")
+
+
+@dataclass(frozen=True)
+class ViT(Workload):
+    """A vision transformer of a given size."""
+
+    layers: int = 12
+    hidden: int = 768
+    heads: int = 12
+    patch: int = 16
+    classes: int = 1000
+
+    def length(self, parameters: Parameters) -> int:
+        """Positions of an image: its patches and the class token."""
+        return (int(parameters["image"]) // self.patch) ** 2 + 1
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        h = self.hidden
+        shapes = {"class_token": (1, 1, h), "conv_proj.weight": (h, CHANNELS, self.patch, self.patch)}
+        shapes |= {"conv_proj.bias": (h,), "encoder.pos_embedding": (1, self.length(parameters), h)}
+        for layer in range(self.layers):
+            prefix = f"encoder.layers.encoder_layer_{layer}"
+            shapes |= _norm(f"{prefix}.ln_1", h)
+            shapes |= {f"{prefix}.self_attention.in_proj_weight": (3 * h, h)}  # query, key and value
+            shapes |= {f"{prefix}.self_attention.in_proj_bias": (3 * h,)}
+            shapes |= _linear(f"{prefix}.self_attention.out_proj", h, h)
+            shapes |= _norm(f"{prefix}.ln_2", h)
+            shapes |= _linear(f"{prefix}.mlp.0", 4 * h, h) | _linear(f"{prefix}.mlp.3", h, 4 * h)
+        return shapes | _norm("encoder.ln", h) | _linear("heads.head", self.classes, h)
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """Normal weights of standard deviation 0.02; norms and biases drawn too, lest a forgotten one stay hidden."""
+        rng = np.random.default_rng(seed)
+        weights = {}
+        for name, shape in self.weight_shapes(parameters).items():
+            draw = rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02)
+            weights[name] = draw + 1 if name.endswith(_NORMS) else draw
+        return weights
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        return images(parameters, seed)
+
+    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+        def norm(x: np.ndarray, name: str) -> np.ndarray:
+            return layer_norm(x, weights[f"{name}.weight"], weights[f"{name}.bias"], LAYER_NORM_EPSILON)
+
+        pixels, h = channels_first(parameters, inputs), self.hidden
+        patches = convolution(pixels, weights["conv_proj.weight"], self.patch, 0)  # (B, H, n, n)
+        patches = patches.reshape(len(pixels), h, -1).transpose(0, 2, 1) + weights["conv_proj.bias"]  # (B, n * n, H)
+        token = weights["class_token"] + np.zeros((len(pixels), 1, 1), pixels.dtype)  # (B, 1, H)
+        x = concatenated([token, patches], axis=1) + weights["encoder.pos_embedding"]  # (B, S, H)
+        for layer in range(self.layers):
+            prefix = f"encoder.layers.encoder_layer_{layer}"
+            kernel, bias = (weights[f"{prefix}.self_attention.in_proj_{tensor}"] for tensor in ("weight", "bias"))
+            qkv = norm(x, f"{prefix}.ln_1") @ kernel.T + bias  # (B, S, 3H)
+            q, k, v = (qkv[:, :, i * h : (i + 1) * h] for i in range(3))  # (B, S, H)
+            x = x + linear(attention(q, k, v, self.heads), weights, f"{prefix}.self_attention.out_proj")
+            y = gelu(linear(norm(x, f"{prefix}.ln_2"), weights, f"{prefix}.mlp.0"))  # (B, S, 4H)
+            x = x + linear(y, weights, f"{prefix}.mlp.3")
+        # The norm is each position's own, so that of the class token alone is the same.
+        return {"logits": linear(norm(x[:, 0], "encoder.ln"), weights, "heads.head")}
+
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        batch, length, w = int(parameters["batch_size"]), self.length(parameters), BYTES_PER_VALUE[dtype]
+        rows, h = batch * length, self.hidden
+        states, scores = rows * h, batch * self.heads * length * length
+        written = 0 if fused_attention else scores  # values of scores that reach memory
+        matmuls = [linear_cost(rows, *sizes, w) for sizes in ((h, 3 * h), (h, h), (h, 4 * h), (4 * h, h))]
+        edge = int(parameters["image"])
+        once = (
+            convolution_cost(batch, (CHANNELS, h), (edge, edge // self.patch), self.patch, w),
+            linear_cost(batch, h, self.classes, w),
+        )
+        norms = 2 * self.layers + 1
+        # Operations a value as BERT's: layer norm 7, softmax 5, GELU 5; biases of four products, two residual sums, the
+        # scale of the scores. Once: the patches' bias, the token, the positions.
+        pointwise_flops = 5 * 4 * states + 9 * states + 2 * states + scores
+        pointwise_bytes = 2 * w * (4 * states + written) + 2 * 3 * w * states
+        transposes = 0 if fused_attention else 4 * 2 * w * states * self.layers  # of heads
+        weights = sum(math.prod(shape) for shape in self.weight_shapes(parameters).values())
+        return Cost(
+            operators=(
+                OperatorCost(
+                    "matmul",
+                    self.layers * sum(m[0] for m in matmuls) + sum(m[0] for m in once),
+                    self.layers * sum(m[1] for m in matmuls) + sum(m[1] for m in once),
+                ),
+                OperatorCost(
+                    "attention",
+                    self.layers * 2 * 2 * rows * length * h,
+                    self.layers * 2 * w * (2 * states + written),
+                ),
+                OperatorCost(
+                    "normalisation",
+                    norms * 7 * states + self.layers * 5 * scores,
+                    2 * w * (norms * states + self.layers * written),
+                    transcendentals=self.layers * scores,
+                ),
+                OperatorCost(
+                    "pointwise",
+                    self.layers * pointwise_flops + 2 * states,
+                    self.layers * pointwise_bytes + 2 * w * states,
+                    transcendentals=self.layers * 4 * states,
+                ),
+                OperatorCost("copy", 0, transposes + 2 * w * states),  # patches and token into one tensor
+            ),
+            compulsory_bytes=w * (weights + math.prod(image_shape(parameters)) + batch * self.classes),
+        )
+
+    def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """Images, and the class of each (B,)."""
+        return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
+
+    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+        """The mean cross-entropy of the images' classes."""
+        return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
+
+    def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        values = int(parameters["batch_size"]) * self.classes
+        return self.cost(parameters, dtype, fused_attention).with_loss(values, BYTES_PER_VALUE[dtype])
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        """The oldest checkpoints call the two products of a perceptron linear_1 and linear_2."""
+        return checkpoint_name.replace("mlp.linear_1", "mlp.0").replace("mlp.linear_2", "mlp.3")
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        return {"image": parameters["image"]}  # a position each has an embedding
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        # The order of images in memory, and how attention is written, do not change what is computed.
+        return {name: value for name, value in parameters.items() if name not in ("layout", "attention")}
+
+
+def _linear(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+
+
+def _norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+
+
+def _vit(name: str, image: int, patch: int, **sizes: int) -> ViT:
+    attention_parameter = Parameter(
+        "attention", "attention", "fused", "the framework's fused attention operator (default where it has one), or "
+        "attention written out",
+        choices=("fused", "explicit"), implementations=("plain",),
+    )  # fmt: skip
+    return ViT(
+        name=name,
+        family="vit",
+        implementations=("plain", "library"),
+        parameters=(*image_parameters(image, smallest=patch), attention_parameter),
+        tolerance={dtype: layer * math.sqrt(sizes["layers"]) for dtype, layer in ROUNDING_OF_A_LAYER.items()},
+        passes=("inference", "training"),
+        patch=patch,
+        **sizes,
+    )
+
+
+WORKLOADS = {
+    workload.name: workload
+    for workload in (
+        _vit("vit-b16", 224, 16, layers=12, hidden=768, heads=12, classes=1000),  # 86.6M weights
+        _vit("vit-tiny", 32, 8, layers=2, hidden=32, heads=2, classes=10),
+    )
+}
