@@ -137,9 +137,8 @@ def _make(request: dict) -> dict:
     import numpy as np
 
     from workloads.rounding import stored
-    from workloads.spec import sampled, without_padding
 
-    if request["own"]:
+    if request.get("own"):
         workloads.add({request["workload"]: request["own"]})
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     wanted = workload.weight_parameters(parameters)
@@ -169,15 +168,7 @@ def _make(request: dict) -> dict:
         reference = None
     elif not cache.holds(reference):
         kept = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
-        loaded = workload.weights_from(wanted, kept)
-        calls = [
-            {name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]
-        ]
-        outputs = {}
-        for index, values in enumerate(workload.references(parameters, loaded, calls)):
-            values = without_padding(values, calls[index].get(workload.padding))
-            outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
-        cache.save(reference, outputs)
+        cache.save(reference, _outputs(workload, parameters, workload.weights_from(wanted, kept), sets, held))
     return {
         "weights": weights,
         "inputs": inputs,
@@ -185,6 +176,21 @@ def _make(request: dict) -> dict:
         "weights_name": name,
         "seals": cache.seals,
     }
+
+
+def _outputs(workload, parameters: dict, weights: dict, sets: list[dict], held: str) -> dict:
+    """The oracle's outputs of the calls that are compared, `<call>.<name>`, on inputs as the dtype `held` has them."""
+    import numpy as np
+
+    from workloads.rounding import stored
+    from workloads.spec import sampled, without_padding
+
+    calls = [{name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]]
+    outputs = {}
+    for index, values in enumerate(workload.references(parameters, weights, calls)):
+        values = without_padding(values, calls[index].get(workload.padding))
+        outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
+    return outputs
 
 
 def _weights_source(workload, parameters: dict, source: str | None, seed: int):
