@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-TARGETS := help setup wheelhouse new-workload bench explain reproduce report compare ab history gather site selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse new-workload bench explain reproduce report compare ab history watch gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
@@ -16,14 +16,15 @@ PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(findstr
     $(call quoted,BOOTSTRAP_PYTHON) -m workloads.signature $(call quoted,WORKLOAD)))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
          PYTHON REQUIREMENTS COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
+CLUSTER := LAUNCHER NODES PARTITION ACCOUNT TIME GRES CONSTRAINT LINES SCRATCH CONTAINER
 OTHERS := NAME TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
 # These say how environments are made, and may come from the environment as well.
 SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 # Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
-unexport $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS)
+unexport $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS)
 # A misspelt variable would be ignored, and something else measured than was asked for.
-KNOWN := $(FLAGS) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
+KNOWN := $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
 GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
 NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
@@ -64,6 +65,7 @@ Read
   make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
   make ab A=<python> B=<python>                two environments; VERSIONS=jax==0.10,jax==0.11
   make history RUN=<run>,<run>,<run>            a line per cell over many runs, and where it stepped
+  make watch [RUN=newest]                      how far a run is, from any machine
   make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
   make site [OUT=site]                         the published runs as pages for a static host
   make list [FRAMEWORK=jax] [WORKLOAD=mlp]     workloads, presets, modes, and what runs here
@@ -88,6 +90,10 @@ Where
   REQUIREMENTS=FILE             an environment with what your model needs beside its framework
   BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)
   WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index
+  LAUNCHER=slurm                on this Slurm job's nodes, or in a job submitted for it, with
+                                NODES=2 PARTITION= ACCOUNT= TIME= GRES= CONSTRAINT= LINES=FILE
+  SCRATCH=FOLDER                workers run from each node's own disk
+  CONTAINER=apptainer:FILE      they run in a container; also CONTAINER=pyxis:IMAGE
   PADDLE_INDEX=URL              take paddlepaddle-gpu from that package index (PADDLE_VERSION=3.3.1)
 endef
 
@@ -105,7 +111,7 @@ new-workload: $(RUNNER)
 	@$(RUNNER) runner.py new-workload $(call flags,NAME FRAMEWORK)
 
 bench: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS),$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
 
 explain: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
@@ -125,6 +131,9 @@ ab: $(RUNNER)
 
 history: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)
+
+watch: $(RUNNER)
+	@$(settings) $(RUNNER) runner.py watch $(call named,RUN)
 
 gather: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)

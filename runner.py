@@ -69,6 +69,13 @@ def ab(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
+def watch(arguments: argparse.Namespace) -> int:
+    """Show how far a run is, from any machine that sees its folder; on a terminal until it ends."""
+    from harness.watch import watch as run
+
+    return run(arguments)
+
+
 def history(arguments: argparse.Namespace) -> int:
     """Show how every cell went over several runs, with intervals, and where it stepped."""
     from harness.history import history as run
@@ -119,12 +126,7 @@ def add_readers(commands) -> None:
     command = commands.add_parser("compare", help="two runs cell by cell", description=compare.__doc__)
     for name in ("a", "b"):
         command.add_argument(name, nargs="?", metavar=name.upper(), help=what)
-    command.add_argument(
-        "--max-slowdown",
-        default="5%",
-        metavar="PERCENT",
-        help="by how much B may be slower (default: 5%%)",
-    )
+    command.add_argument("--max-slowdown", default="5%", metavar="PERCENT", help="how much slower B may be (5%%)")
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FILE", help="where the Markdown goes (default: comparison.md in B's folder)")
     command.set_defaults(run=compare)
@@ -134,6 +136,10 @@ def add_readers(commands) -> None:
     command.add_argument("--filter", metavar="TEXT", help="only cells whose name contains TEXT or matches it")
     command.add_argument("--out", metavar="FOLDER", help="where the files go (default: the last run's folder)")
     command.set_defaults(run=history)
+
+    command = commands.add_parser("watch", help="how far a run is", description=watch.__doc__)
+    command.add_argument("folder", nargs="?", metavar="RUN", help="a run's folder, or its name in results/runs")
+    command.set_defaults(run=watch)
 
     command = commands.add_parser("site", help="the published runs as pages", description=site.__doc__)
     command.add_argument("--out", metavar="FOLDER", default="site", help="where the pages go (default: site)")
@@ -156,6 +162,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_axes(command)
     flags.add_profile(command)
     command.add_argument("--requirements", metavar="FILE", help=flags.REQUIREMENTS)
+    flags.add_cluster(command)
     command.set_defaults(run=bench)
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
@@ -256,7 +263,7 @@ def main(words: list[str] | None = None) -> int:
         sys.stdout.flush()  # what the system refuses of it is told here, not after the last line
         return code
     except refusals.UsageError as error:
-        return refused(str(error))
+        return refusals.refused(str(error))
     except KeyboardInterrupt:  # before there was a run to keep
         return refusals.INTERRUPTED
     except (ImportError, SystemError):
@@ -267,23 +274,7 @@ def main(words: list[str] | None = None) -> int:
         refusals.silence(sys.stdout)
         return refusals.FINDING
     except OSError as error:
-        return refused(refusals.sentence(error))
-
-
-def refused(sentence: str) -> int:
-    """Say why nothing goes on; the exit code."""
-    from harness.refusals import REFUSED, silence
-    from measurement.text import plain
-
-    try:
-        print(f"runner.py: {plain(sentence)}", file=sys.stderr, flush=True)
-    except OSError:
-        silence(sys.stderr)
-    try:
-        sys.stdout.flush()
-    except OSError:  # a full disk, also for what is still to be written
-        silence(sys.stdout)
-    return REFUSED
+        return refusals.refused(refusals.sentence(error))
 
 
 if __name__ == "__main__":

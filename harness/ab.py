@@ -77,7 +77,7 @@ def campaign_of(begun: Begun, side: int, timeout: float, console: Console, held:
     python = None if word is None or versions.is_version(word) else word
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
     one = Campaign.of(Request(begun.given, resume=resumed, python=python, timeout=timeout), console, held)
-    if one.sweep.gpus:
+    if one.sweep.places.lanes:
         raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
     return one
 

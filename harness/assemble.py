@@ -78,11 +78,14 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
     cell, effective = outcome.cell, outcome.hello.effective if outcome.hello else Readback()
     shape = dict(cell.parameters)
     on_cpu = cell.device_kind == "cpu"
+    steps = [*(report.step for report in outcome.reports), outcome.failed_step]
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": context.run_id,
         "started_at": outcome.started_at,
         "machine_id": context.machine_id,
+        "node": context.node or None,
+        "job_steps": ";".join(dict.fromkeys(filter(None, steps))) or None,
         "cell": cell.id,
         "framework": cell.framework,
         "framework_version": _framework_version(outcome, context),

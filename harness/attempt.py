@@ -11,7 +11,7 @@ from harness.outcomes import Failure, Kept, Outcome
 from harness.plan import Bundle, Group
 from launchers import local
 from measurement import protocol
-from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolError, Report
+from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolError, Report, Where
 
 
 class Display(Protocol):
@@ -33,6 +33,7 @@ class Attempt:
     outcomes: dict[str, Outcome]
     lost_files: Callable[[], bool] = lambda: False  # whether weights or inputs are not what the worker was told of
     hello: Hello | None = None
+    where: Where | None = None  # on a cluster
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
     done: set[str] = field(default_factory=set)
     samples: list[dict] = field(default_factory=list)
@@ -54,6 +55,8 @@ class Attempt:
             return None
         if isinstance(message, Hello):
             self.hello = replace(message, installed={})  # the run has it
+        elif isinstance(message, Where):
+            self.where = message
         elif isinstance(message, Phase):
             self.at_work = None if message.phase == "sampling" else message.cell
         return message
@@ -72,10 +75,21 @@ class Attempt:
                 raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
-            self.keep(replace(message, launch=self.launch, worker=self.folder.name))
+            told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)
+            self.keep(told)
         elif isinstance(message, Report):
             raise ProtocolError("The worker reported a cell before it said what it runs on.", message.cell)
         self.done.add(message.cell)
+
+    @property
+    def node(self) -> str:
+        """The cluster's node on which it runs; empty without a cluster."""
+        return self.where.node if self.where else ""
+
+    @property
+    def step(self) -> str:
+        """The step of the job as which it runs there."""
+        return f"{self.where.job}.{self.where.step}" if self.where else ""
 
     def fail(self, cell_id: str, status: str, reason: str) -> None:
         """The cell has no figures; the first reason counts."""
@@ -84,8 +98,8 @@ class Attempt:
         outcome.hello = outcome.hello or self.hello
         tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
         if outcome.failure is None:
-            outcome.failure = Failure(status, reason, tail)
-            self.kept.append(Kept(cell_id, failure=outcome.failure))
+            outcome.failure, outcome.failed_step = Failure(status, reason, tail), self.step
+            self.kept.append(Kept(cell_id, failure=outcome.failure, node=self.node, step=self.step))
 
     def keep(self, report: Report) -> None:
         """The cell has been measured."""

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KEY = ROOT / ".cache" / "key"
 # What `bench`, `reproduce`, `explain` and `ab` write first of all.
 FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR = "plan.json", "reproduction.json", "explanation.json", "ab.json"
+NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is at the control cell
 # What decides what is measured.
 _DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")
 _KINDS = {

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from pathlib import Path
 
-from harness import environments, modes, recordfile, runs, sweep, yardsticks
+from harness import cluster, environments, modes, recordfile, runs, submission, sweep, yardsticks
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
 from harness.progress import Bar
 from harness.recorder import Recorder
 from harness.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
+from launchers import slurm
 from measurement.schema import MEASURED
 from reports import terminal, verdict, write
 from reports.points import Points
@@ -25,6 +27,8 @@ def bench(request: Request) -> int:
         campaign = Campaign.of(request, console, held)
         if request.dry_run:
             return campaign.show()
+        if campaign.elsewhere and slurm.allocation() is None:
+            return submit(campaign)
         run = campaign.resumed or held.enter_context(runs.Run.begin(request.out))
         campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
         context = campaign.begin(run)
@@ -32,6 +36,21 @@ def bench(request: Request) -> int:
         if why := unfit_to_publish(run.folder, context.git_revision):
             console.print(why, style="yellow", highlight=False, soft_wrap=True)
         return measure(campaign, run, context)
+
+
+def submit(campaign: Campaign) -> int:
+    """Hand the run to Slurm, its environments made beforehand: many nodes have no internet. Raises UsageError."""
+    request, console = campaign.request, campaign.console
+    campaign.make_environments()
+    folder = (campaign.resumed or runs.Run.create(request.out)).folder
+    kept = {"python": request.python, "timeout": request.timeout, "scratch": request.scratch}
+    kept |= {"container": request.container}
+    again = [word for name, value in kept.items() if value is not None for word in (f"--{name}", str(value))]
+    text = submission.script(folder, sys.argv[2:], again, request.nodes or 1, request.job)
+    number = submission.submit(folder, text)
+    console.print(f"Run {folder}: submitted as job {number}.", highlight=False, soft_wrap=True)
+    console.print(f"Next: {sweep.make_word('make watch RUN', str(folder))}", highlight=False, soft_wrap=True)
+    return DONE
 
 
 def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
@@ -50,7 +69,9 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     try:
         with Bar(console, cells, campaign.estimates, finished=campaign.finished) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
-            executor = Executor(campaign.launcher(run), recorder, bar, campaign.ledger)
+            executor = Executor(campaign.launcher(run), recorder, bar, campaign.ledger, lanes=campaign.lanes(run))
+            if campaign.cluster:
+                executor.control = cluster.control_of(campaign.groups)
             executor.execute(campaign.plan, campaign.finished)
     except KeyboardInterrupt:
         run.write_csv()

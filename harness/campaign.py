@@ -17,14 +17,17 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import begun, environments, own, plan, requirements, runs, sweep
+from harness import begun, own, plan, preparation, requirements, runs, submission, surroundings, sweep
+from harness.cluster import Cluster
+from harness.hosts import ALL_GPUS, SLURM
+from harness.lanes import Lane, of_gpus
 from harness.launcher import Launcher
 from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Context, Failure
 from harness.plan import Group, Plan
-from harness.progress import duration
 from harness.refusals import UsageError
+from harness.surroundings import Surroundings
 from harness.sweep import Sweep
 from measurement import machine
 from measurement.profiles import Profile
@@ -45,12 +48,17 @@ class Request:
     timeout: float = 900
     dry_run: bool = False
     again: str | None = None  # the command that goes on with it, where that is not bench's own
+    nodes: int | None = None  # of a Slurm job that is still to be submitted
+    scratch: str | None = None
+    container: str | None = None
+    job: dict[str, str | None] = field(default_factory=dict)  # what sbatch is told, by submission.OPTIONS, and `lines`
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> Request:
         """The request of a command line that has the flags of `bench` or `explain`."""
-        names = ("out", "resume", "python", "requirements", "timeout", "dry_run")
-        return cls(asked_for(arguments), **{name: getattr(arguments, name) for name in names})
+        names = ("out", "resume", "python", "requirements", "timeout", "dry_run", "nodes", "scratch", "container")
+        job = {name: getattr(arguments, name, None) for name in (*submission.OPTIONS, "lines")}
+        return cls(asked_for(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
 
 
 @dataclass
@@ -67,6 +75,7 @@ class Campaign:
     finished: frozenset[str] = frozenset()
     ledger: Ledger = field(init=False)
     interpreters: dict[tuple[str, str], Path | Failure] = field(default_factory=dict)
+    cluster: Cluster | None = None  # the nodes of the Slurm job that serve, once `begin` asked them
 
     @classmethod
     def of(cls, request: Request, console: Console, held: contextlib.ExitStack | None = None) -> Campaign:
@@ -76,10 +85,10 @@ class Campaign:
         if resumed and held and not request.dry_run:
             held.enter_context(resumed.held())
         given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
-        resolved = sweep.resolve(given)
+        resolved = sweep.resolve(given, request.nodes)
         if request.requirements is not None and not request.dry_run:
             python = with_requirements(request, resolved, console)
-        if resolved.gpus:  # what a cell is called must not depend on how many GPUs a resumed run finds
+        if resolved.places.lanes:  # what a cell is called must not depend on where a resumed run finds itself
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.own_models:  # found again from whatever folder the run is gone on with
             given = given | {"workload": [resolved.own_models.get(name, name) for name in resolved.axes["workload"]]}
@@ -115,16 +124,35 @@ class Campaign:
     @property
     def estimates(self) -> dict[str, float]:
         """About how many seconds each bundle adds to the run, by its first cell."""
-        return estimate(self.plan, self.sweep)
+        return preparation.estimate(self.plan, self.sweep)
 
     def show(self) -> int:
-        """Print what would be measured; the exit code of a dry run."""
-        show_plan(self.plan, self.estimates, self.finished, self.console)
-        return warn(self)
+        """Print what would be measured, and what the real run would refuse here; the exit code of a dry run."""
+        places, elsewhere = self.sweep.places, self.elsewhere
+        nodes = places.lanes // places.each if elsewhere else 0
+        preparation.show_plan(self.plan, self.estimates, self.finished, self.console, nodes)
+        refusals = [None if elsewhere else preparation.no_gpu(self.plan, self.python)]
+        try:
+            if self.request.resume is None:
+                runs.check_free(self.request.out)
+        except UsageError as error:
+            refusals.append(str(error))
+        preparation.warn(refusals, self.console)
+        return 0
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether workers run on a cluster's nodes."""
+        return self.sweep.places.launcher == SLURM
 
     def prepare(self, *others: Iterable[Group]) -> None:
         """Make the environments, and the materials of the plan's groups and of `others`. Raises UsageError."""
-        self.prepare_with(prepare_environments(self.plan, self.python, self.console), *others)
+        self.prepare_with(self.make_environments(), *others)
+
+    def make_environments(self) -> dict[tuple[str, str], Path | Failure]:
+        """The interpreters by framework and kind of device, made where they are missing. Raises UsageError."""
+        inside = bool(self.request.container)
+        return preparation.environments_of(self.plan, self.python, self.console, self.elsewhere, inside)
 
     def prepare_with(self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group]) -> None:
         """Make the materials for these interpreters, by framework and kind of device. Raises UsageError."""
@@ -143,7 +171,24 @@ class Campaign:
 
     def launcher(self, run: runs.Run) -> Launcher:
         """What starts workers for this sweep, with their files in the folder of `run`."""
-        return Launcher(run, self.sweep, self.profile, self.interpreters, self.store, self.request.timeout)
+        gpu = any(group.cells[0].device_kind == "gpu" for group in self.groups)
+        prefix = self.around.prefix([run.folder], gpu, self.python)
+        parts = run, self.sweep, self.profile, self.interpreters, self.store, self.request.timeout
+        return Launcher(*parts, prefix=prefix)
+
+    @property
+    def around(self) -> Surroundings:
+        """What stands around a worker's command. Raises UsageError."""
+        return surroundings.of(self.request.scratch, self.request.container, self.python)
+
+    def lanes(self, run: runs.Run) -> tuple[Lane, ...]:
+        """Where launches go side by side; none where they go one after the other on this machine."""
+        places = self.sweep.places
+        if self.cluster:
+            own_gpu = ALL_GPUS in sweep.words(self.given.get("device") or "")
+            options, python = self.around.options([run.folder]), self.around.relay(self.python)
+            return self.cluster.lanes(places, own_gpu, options, python)
+        return of_gpus(places.gpus, machine.cpu_shares(len(places.gpus))) if places.gpus else ()
 
     def context(self, run_id: str, **facts) -> Context:
         """What every record of a run of this sweep repeats; `facts` are the machine's."""
@@ -160,7 +205,13 @@ class Campaign:
 
     def begin(self, run: runs.Run) -> Context:
         """Write what is known beforehand into the run's folder; what every record repeats is returned."""
-        facts = machine.facts()
+        if self.elsewhere:
+            before = run.read("machine.json")
+            self.cluster = Cluster.found(before.get("kind"), before.get("nodes"))
+            needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
+            if needed and not self.python and not self.cluster.facts["gpus"]:
+                raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
+        facts = self.cluster.described if self.cluster else machine.facts()
         variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
@@ -226,70 +277,3 @@ def asked_for(arguments: argparse.Namespace) -> dict:
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
     values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
     return given | {flag: value for flag, value in values.items() if value is not None}
-
-
-def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
-    """About how many seconds each bundle adds to the run, by its first cell."""
-    profile = plan.profile_of(resolved)
-    lanes = max(1, min(len(resolved.gpus), len(planned.bundles)))
-    return {b.first.id: plan.estimated_seconds(b, profile, resolved.compile_cache) / lanes for b in planned.bundles}
-
-
-def show_plan(planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console) -> None:
-    """Print what would be measured."""
-    for bundle in planned.bundles:
-        console.print(f"launch, about {duration(estimates[bundle.first.id])}:", highlight=False)
-        for group in bundle.groups:
-            for cell in group.cells:
-                console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
-    for cell_id, reason in planned.impossible.items():
-        console.print(f"unsupported: {cell_id}: {reason}", highlight=False, markup=False, soft_wrap=True)
-    done = f", {len(finished)} of them finished" if finished else ""
-    total = duration(sum(estimates.values()))
-    console.print(f"{len(planned.cells)} cells{done}, about {total}, environments apart.", highlight=False)
-
-
-def warn(campaign: Campaign) -> int:
-    """Say of a plan what the real run would refuse here; a plan for another machine is still a plan."""
-    refusals = [no_gpu(campaign.plan, campaign.python)]
-    try:
-        if campaign.request.resume is None:
-            runs.check_free(campaign.request.out)
-    except UsageError as error:
-        refusals.append(str(error))
-    for refusal in filter(None, refusals):
-        text = f"Would be refused: {refusal}"
-        campaign.console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
-    return 0
-
-
-def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
-    """Why cells for a GPU cannot be measured here; None where they can, or where only PYTHON sees the GPU."""
-    needed = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
-    if python or not needed or machine.has_gpu():
-        return None
-    return "This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees."
-
-
-def prepare_environments(planned: plan.Plan, python: str | None, console: Console) -> dict:
-    """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry.
-
-    Raises UsageError for a PYTHON that does not run, and rather than make environments for a GPU that is not there.
-    """
-    if refusal := no_gpu(planned, python):
-        raise UsageError(refusal)
-    found: dict[tuple[str, str], Path | Failure] = {}
-    for bundle in planned.bundles:
-        key = (bundle.first.framework, bundle.first.device_kind)
-        if key in found:
-            continue
-        try:
-            report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-            own = frameworks.describe(key[0]).oracle
-            found[key] = environments.ensure(*key, python=None if own else python, report=report)
-        except environments.SetupError as error:
-            if python and not own:
-                raise UsageError(f"PYTHON={python}: {error}") from None
-            console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
-            found[key] = Failure("error", f"Its environment could not be set up: {error}")
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import frameworks
 import workloads
 from measurement.cells import Cell
-from measurement.protocol import OwnModel
+from measurement.own import OwnModel
 from workloads.spec import Cost, OperatorCost
 
 

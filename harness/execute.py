@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import frameworks
-from harness import assemble
+from harness import assemble, cluster, lines
 from harness.attempt import Attempt, Display
-from harness.lanes import Lane, serve
+from harness.begun import NODES
+from harness.lanes import Lane, Service, serve
 from harness.launcher import Launcher, changed_since
 from harness.ledger import Ledger
 from harness.outcomes import Failure, Kept, Outcome
@@ -21,22 +23,25 @@ from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX
 from measurement.checked import Misfit, data_of, read
-from measurement.machine import cpu_shares
 from measurement.profiles import Profile
 from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Progress
 
 MOST_EXCUSED = 5  # launches in a row that lost their files: something goes on deleting them
+RARELY = 50.0  # times as long as making the CSV took, it is not made again while lanes are at work
 
 
 @dataclass
 class Executor:
-    """Runs the bundles of a plan: one after the other, or where the sweep says so side by side, a lane for each GPU."""
+    """Runs the bundles of a plan: one after the other, or side by side where there are lanes."""
 
     launcher: Launcher
     recorder: Recorder
     display: Display
     ledger: Ledger = field(default_factory=Ledger)
     kept: dict[str, list[Kept]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
+    lanes: tuple[Lane, ...] = ()
+    control: Group | None = None  # what every node of a cluster measures once
+    controlled: set[str] = field(default_factory=set)  # the nodes that did
 
     @property
     def run(self) -> Run:
@@ -53,7 +58,7 @@ class Executor:
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
         self.begin(plan, finished)
-        if self.sweep.gpus:
+        if self.lanes:
             run_side_by_side(self, plan.bundles)
         else:
             for bundle in plan.bundles:
@@ -91,16 +96,40 @@ class Executor:
         outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
         for outcome in outcomes.values():
             for entry in self.kept.pop(outcome.cell.id, ()):
-                outcome.take_over(entry)
+                outcome.take_over(entry, self.launcher.lane.node)
         if obstacle := self.launcher.obstacle(bundle):
             for outcome in outcomes.values():
                 outcome.failure = obstacle
         else:
             try:
                 yield from self.launches(bundle, outcomes)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, local.LaneFailure):
                 self.finish_settled(bundle, outcomes)
                 raise
+        for group in bundle.groups:
+            self.recorder.finish(group, outcomes)
+        self.display.bundle_done(bundle)
+
+    def rest_of(self, bundle: Bundle) -> Bundle | None:
+        """The groups of a bundle that have no records yet; None if there are none."""
+        left = tuple(group for group in bundle.groups if group not in self.recorder.written)
+        return Bundle(left) if left else None
+
+    def measure_control(self) -> None:
+        """Measure the control cell, unless this lane's node has."""
+        node = self.launcher.lane.node
+        if self.control and node and node not in self.controlled:
+            self.controlled.add(node)
+            try:
+                told = cluster.measured_control(self.launcher, self.control)
+            except local.LaneFailure:
+                self.controlled.discard(node)
+                raise
+            lines.append(self.run.folder / NODES, told, synced=True)
+
+    def give_up(self, bundle: Bundle, failure: Failure) -> None:
+        """Write the records of a bundle that cannot be measured."""
+        outcomes = {c.id: Outcome(c, utc_now(), failure=failure) for group in bundle.groups for c in group.cells}
         for group in bundle.groups:
             self.recorder.finish(group, outcomes)
         self.display.bundle_done(bundle)
@@ -182,7 +211,7 @@ class Executor:
                 continue
             culprits = attempt.culprits(left)
             for cell_id in culprits:
-                outcomes[cell_id].failure = failure
+                outcomes[cell_id].failure, outcomes[cell_id].failed_step = failure, attempt.step
             groups = [rest for group in left if (rest := group.without(culprits))]
 
     def run_worker(self, attempt: Attempt, job: Job, settled: Bundle | None) -> Failure:
@@ -202,6 +231,8 @@ class Executor:
                 self.keep(attempt)
                 if settled and (message is None or isinstance(message, Ended)):
                     self.finish_settled(settled, attempt.outcomes)
+        except local.LaneFailure:
+            raise
         except local.WorkerFailure as error:
             return Failure(error.status, str(error), local.log_tail(start.log))
         finally:
@@ -217,18 +248,30 @@ class Executor:
 
 
 def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
-    """Run the bundles on the sweep's GPUs. Each lane books its own time, which then goes into the executor's ledger."""
-    gpus, ledgers = executor.sweep.gpus, {}
+    """Run the bundles in the executor's lanes. Each books its own time, which then goes into the executor's ledger."""
+    ledgers: dict[int, Ledger] = {}
+    next_csv = 0.0
+
+    def in_lane(lane: Lane) -> Executor:
+        ledger = ledgers.setdefault(lane.number, Ledger())
+        launcher, recorder = replace(executor.launcher, lane=lane), executor.recorder.in_lane(lane)
+        return replace(executor, launcher=launcher, recorder=recorder, ledger=ledger)
 
     def work(lane: Lane, bundle: Bundle) -> None:
-        ledger = ledgers.setdefault(lane.number, Ledger())
-        ledger.enter("records")
-        launcher, recorder = replace(executor.launcher, lane=lane), executor.recorder.in_lane(lane)
-        replace(executor, launcher=launcher, recorder=recorder, ledger=ledger).run_bundle(bundle)
-        executor.run.write_csv()
-        ledger.enter("no launch left")
+        nonlocal next_csv
+        its = in_lane(lane)
+        its.ledger.enter("records")
+        its.measure_control()
+        its.run_bundle(bundle)
+        if (begun := time.monotonic()) >= next_csv:  # which reads all records again
+            executor.run.write_csv()
+            next_csv = time.monotonic() + RARELY * (time.monotonic() - begun)
+        its.ledger.enter("no launch left")
+
+    def give_up(lane: Lane, bundle: Bundle, why: str) -> None:
+        in_lane(lane).give_up(bundle, Failure("crash", why))
 
     try:
-        serve(bundles, gpus, cpu_shares(len(gpus)), work)
+        serve(bundles, executor.lanes, Service(work, executor.rest_of, give_up))
     finally:
         executor.ledger.absorb(ledgers.values())

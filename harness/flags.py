@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from harness import sweep
+from harness import submission, sweep
 
 REQUIREMENTS = "packages that a user's own model needs beside its framework: an environment of its own"
 
@@ -47,3 +47,14 @@ def add_profile(command: argparse.ArgumentParser) -> None:
     command.add_argument("--unseen-seq", metavar="N", help="also time the first call at sequence length N once warm")
     command.add_argument("--isolate", action="store_true", default=None, help="every shape in processes of its own")
     command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
+
+
+def add_cluster(command: argparse.ArgumentParser) -> None:
+    """Flags for measuring on the nodes of a Slurm job, and for submitting one."""
+    command.add_argument("--launcher", help="local (default), or slurm: on the nodes of this job, or of one submitted")
+    for name, what in submission.OPTIONS.items():
+        command.add_argument(f"--{name}", help=f"of the job to be submitted: {what}")
+    command.add_argument("--nodes", type=int, help="of the job to be submitted: how many nodes (default: 1)")
+    command.add_argument("--lines", metavar="FILE", help="further lines of the job's script: #SBATCH options, modules")
+    command.add_argument("--scratch", metavar="FOLDER", help="run from a copy of the environment on each node's disk")
+    command.add_argument("--container", metavar="TOOL:IMAGE", help="run workers in it: apptainer:FILE or pyxis:IMAGE")

@@ -33,6 +33,7 @@ class Launcher:
     materials: Callable[[Group], Materials]
     timeout_s: float
     lane: Lane = ALONE  # where its workers run
+    prefix: tuple[str, ...] = ()  # of every worker's command
 
     @property
     def cache(self) -> Path:
@@ -61,6 +62,9 @@ class Launcher:
             environment=local.environment(additions),
             cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
             timeout_s=self.timeout_s,
+            threads=cell.threads,
+            pinned=policies.pinned(*policy),
+            prefix=self.prefix,
         )
 
     def job(

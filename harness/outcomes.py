@@ -55,6 +55,8 @@ class Kept:
     failure: Failure | None = None
     hello: Hello | None = None
     report: Report | None = None
+    node: str = ""  # of a cluster on which it failed, and the step there
+    step: str = ""
 
 
 def _holds_arrays(path: Path) -> bool:
@@ -80,6 +82,7 @@ class Outcome:
     reports: list[Report] = field(default_factory=list)  # one per launch
     hello: Hello | None = None  # the first launch's versions and effective settings
     failure: Failure | None = None
+    failed_step: str = ""  # of a job on a cluster
     parity: Parity | None = None
 
     @property
@@ -118,11 +121,14 @@ class Outcome:
         launches = [report for report in self.reports if bool(report.capture.loaded) is loaded]
         return median(report.first_call_s for report in launches) if launches else None
 
-    def take_over(self, kept: Kept) -> None:
-        """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts."""
-        if kept.failure:
-            self.failure = kept.failure
-        elif kept.report and _holds_arrays(Path(kept.report.outputs or "")):
+    def take_over(self, kept: Kept, node: str = "") -> None:
+        """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts.
+
+        All launches of a cell are on one node: what another one reported is measured again.
+        """
+        if kept.failure and kept.node == node:
+            self.failure, self.failed_step = kept.failure, kept.step
+        elif kept.report and kept.report.node == node and _holds_arrays(Path(kept.report.outputs or "")):
             self.started_at, self.hello = kept.started_at, kept.hello
             self.forget(kept.report.launch)  # half a group, measured again and interrupted again
             self.reports.append(kept.report)
@@ -150,3 +156,4 @@ class Context:
     side_by_side: int = 1  # launches that go on at the same time
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     served_by: dict = field(default_factory=dict)  # which GPU and CPUs, where that is not the same for the whole run
+    node: str = ""  # of a cluster

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ from workloads.spec import Parameter
 
 # Rough figures for the estimate alone, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
+PARTS_A_LANE = 4  # about how many parts of bundles a lane serves, so that lanes end at about the same time
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,14 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
         key = (first.framework, first.pass_name, first.device, first.dtype, first.threads)
         key += (name,) if sweep.isolate else ()
         bundles.setdefault(key, []).append(Group(needed, wanted))
+    lanes, every = sweep.places.lanes, max(1, sum(map(len, bundles.values())))
+
+    def shares(bundle: Bundle) -> int:
+        """In how many parts a bundle is served: each start costs seconds, and many bundles need no division."""
+        return min(lanes, math.ceil(PARTS_A_LANE * lanes * len(bundle.groups) / every))
+
     ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
-    parts = [part for bundle in ordered for part in (divided(bundle, len(sweep.gpus)) if sweep.gpus else (bundle,))]
+    parts = [part for bundle in ordered for part in (divided(bundle, shares(bundle)) if lanes else (bundle,))]
     return Plan(tuple(cells), tuple(parts), impossible)
 
 

@@ -49,7 +49,7 @@ class Recorder:
     def in_lane(self, lane: Lane) -> Recorder:
         """This one for the cells of a lane; what several lanes know, they share."""
         its = copy.copy(self)
-        its.context = replace(self.context, side_by_side=lane.of, served_by=lane.served_by())
+        its.context = replace(self.context, side_by_side=lane.of, served_by=lane.served_by(), node=lane.node)
         return its
 
     def write_impossible(self, plan: Plan, finished: frozenset[str], weights: str) -> None:

@@ -90,7 +90,8 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
             context = campaign.context(f"repeat-{number}")
             with Bar(console, campaign.plan.cells, campaign.estimates, lines=False) as bar:
                 recorder = Recorder(run, context, bar, campaign.store, with_peaks=False)
-                Executor(campaign.launcher(run), recorder, bar).execute(campaign.plan, frozenset())
+                executor = Executor(campaign.launcher(run), recorder, bar, lanes=campaign.lanes(run))
+                executor.execute(campaign.plan, frozenset())
             found.append(run.records())
     return found
 

@@ -185,7 +185,8 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
         source.commands[published.command("bench", given)] = None
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
-        source.machines.setdefault(facts["machine_id"], facts)
+        known = source.machines.setdefault(facts["machine_id"], facts)
+        known.setdefault("controls", []).extend(recordfile.json_lines(folder / begun.NODES))
 
 
 def _is_behind(folder: Path) -> bool:

@@ -15,7 +15,7 @@ import experiments
 from experiments.evidence import Evidence, Records
 from experiments.spec import Experiment, Sweep
 from harness import begun as files
-from harness import bench, campaign, explain, plan, recordfile, runs, sweep
+from harness import bench, campaign, explain, plan, preparation, recordfile, runs, sweep
 from harness.campaign import Request
 from harness.progress import duration
 from harness.refusals import INTERRUPTED, UsageError
@@ -86,7 +86,7 @@ def size(chosen: list[Sweep]) -> tuple[int, float]:
         planned = plan.plan(wanted)
         cells += len(planned.cells)
         noted = part.about.get("minutes")
-        seconds += 60 * noted if noted else sum(campaign.estimate(planned, wanted).values())
+        seconds += 60 * noted if noted else sum(preparation.estimate(planned, wanted).values())
     return cells, seconds
 
 

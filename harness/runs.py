@@ -37,6 +37,7 @@ class Run:
         self.csv_path = folder / "results.csv"
         self._reports_path = folder / "launches" / "reports.jsonl"
         self._is_ours: Callable[[], bool] = _unheld  # whether what lies at `folder` is what is held
+        self._launches: int | None = None  # the highest number of a launch so far
 
     @property
     def id(self) -> str:
@@ -154,9 +155,11 @@ class Run:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         self.check_place()
         launches = self.folder / "launches"
-        names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
-        number = 1 + max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
-        folder = launches / f"{number:04d}"
+        if self._launches is None:
+            names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
+            self._launches = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
+        self._launches += 1
+        folder = launches / f"{self._launches:04d}"
         (folder / "outputs").mkdir(parents=True)
         return folder
 

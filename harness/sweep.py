@@ -13,10 +13,11 @@ from pathlib import Path
 import frameworks
 import workloads
 from frameworks import policies
-from harness import own
+from harness import hosts, own
+from harness.hosts import ALL_GPUS
 from harness.refusals import UsageError, read_text
 from harness.words import canonical, choose, numbers, whole_number
-from measurement.machine import cpu_shares, gpus, usable_cpus, visible_gpus
+from measurement.machine import gpus
 from measurement.profiles import PROFILES
 from measurement.text import plain
 
@@ -26,7 +27,6 @@ PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
 WORDS_FOR_MODES = ("eager", "graph", "all")
 PRESETS = Path(__file__).parent / "presets"
-ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,8 @@ def shell_word(value: str) -> str:
 
 
 def _threads(value: int | str) -> int:
-    limit = usable_cpus()
     if not isinstance(value, int) or value < 1:
         raise UsageError(f"THREADS is a whole number from 1 up, not {value!r}.")
-    if value > limit:
-        raise UsageError(f"THREADS is at most {limit} on this machine, not {value}.")
     return value
 
 
@@ -136,13 +133,13 @@ class Sweep:
     isolate: bool
     force: bool
     unseen_seq: int | None = None  # a sequence length that every mode meets for the first time once it is warm
-    gpus: tuple[str, ...] = ()  # those that serve launches side by side, in the driver's order; empty: one at a time
+    places: hosts.Hosts = hosts.HERE  # where it is measured
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
 
 OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
-OPTIONS |= {"force": False, "budget": None, "unseen-seq": None, "policy": None}
+OPTIONS |= {"force": False, "budget": None, "unseen-seq": None, "policy": None, "launcher": hosts.LOCAL}
 
 
 MOST_OF_A_SWEEP = 1 << 20  # bytes of a sweep file
@@ -156,7 +153,7 @@ def from_file(path: str) -> dict:
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
     own.take_in(words(content.get("workload", ())))
-    known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS)
+    known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS) - {"launcher"}
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
         choose(key, sorted(known), f"setting in {path} called")
@@ -194,7 +191,7 @@ def _axis_values(axis: Axis, given) -> list:
     if axis.flag == "framework" and asked == ["all"]:
         asked = words(axis.default)
     if axis.flag == "threads":
-        asked = [value for word in asked or [str(usable_cpus())] for value in numbers("threads", word)]
+        asked = [value for word in asked for value in numbers("threads", word)]
     return list(dict.fromkeys(axis.parse(word) for word in asked))
 
 
@@ -232,45 +229,17 @@ def _policies(given) -> dict[str, str]:
         raise UsageError(str(error)) from None
 
 
-def side_by_side(device: list[str]) -> tuple[str, ...]:
-    """The numbers of the GPUs that `gpu:all` means; none where it is not asked for. Raises UsageError."""
-    if ALL_GPUS not in device:
-        return ()
-    if device != [ALL_GPUS]:
-        raise UsageError(f"{ALL_GPUS} takes every GPU and shares out the CPUs, so it is no device among others.")
-    found = visible_gpus()
-    if not found:
-        raise UsageError(f"There is no GPU for {ALL_GPUS}: nvidia-smi lists none that CUDA_VISIBLE_DEVICES leaves.")
-    kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in found})
-    if len(kinds) > 1:
-        raise UsageError(
-            f"{ALL_GPUS} needs GPUs of one kind, since any of them may serve a cell, and here are {', '.join(kinds)}: "
-            "choose with CUDA_VISIBLE_DEVICES, or name one, gpu:<index>."
-        )
-    return tuple(gpu["index"] for gpu in found)
+def resolve(given: dict, nodes: int | None = None) -> Sweep:
+    """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError.
 
-
-def _threads_each(threads: list[int], asked: bool, lanes: int) -> list[int]:
-    """The threads of launches that go side by side on `lanes` GPUs: at most what each has of the CPUs."""
-    try:
-        limit = min(map(len, cpu_shares(lanes)))
-    except ValueError:
-        raise UsageError(
-            f"{ALL_GPUS} needs a CPU core for each of {lanes} GPUs: leave fewer with CUDA_VISIBLE_DEVICES."
-        ) from None
-    if asked and max(threads) > limit:
-        raise UsageError(f"THREADS is at most {limit} on each of {lanes} GPUs side by side, not {max(threads)}.")
-    return threads if asked else [limit]
-
-
-def resolve(given: dict) -> Sweep:
-    """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError."""
+    `nodes` are those of a job that is still to be submitted.
+    """
     given, own_models = own.with_names(given, words(given.get("workload") or ()))
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
     _check_modes(axes)
-    gpu_names = side_by_side([canonical("device", word) for word in words(given.get("device") or "")])
-    if gpu_names:
-        axes["threads"] = _threads_each(axes["threads"], bool(words(given.get("threads") or "")), len(gpu_names))
+    launcher = choose(str(given.get("launcher") or hosts.LOCAL), hosts.LAUNCHERS, "launcher")
+    places = hosts.of(launcher, [canonical("device", word) for word in words(given.get("device") or "")], nodes)
+    axes["threads"] = places.threads(axes["threads"])
     parameters = {}
     for flag in parameter_flags():
         if given.get(flag) is not None:
@@ -294,7 +263,7 @@ def resolve(given: dict) -> Sweep:
         isolate=bool(options["isolate"]),
         force=bool(options["force"]),
         unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
-        gpus=gpu_names,
+        places=places,
         policies=_policies(options["policy"]),
         own_models=own_models,
     )

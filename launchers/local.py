@@ -38,15 +38,30 @@ class WorkerFailure(Exception):
         self.status = status
 
 
+class LaneFailure(WorkerFailure):
+    """Where the worker ran is gone or was taken away, which is no cell's doing; `began` tells if it had started."""
+
+    def __init__(self, reason: str, began: bool):
+        super().__init__("crash", reason)
+        self.began = began
+
+
 @dataclass(frozen=True)
 class Launch:
-    """What to start: interpreter, folder for its files, its environment and CPUs, and how long it may be silent."""
+    """What to start: interpreter, folder for its files, its environment and CPUs, and how long it may be silent.
+
+    On another machine `threads` and `pinned` decide which CPUs (`machine.cpu_assignment`). `prefix` stands before the
+    worker's command.
+    """
 
     interpreter: Path
     folder: Path
     environment: dict[str, str]
     cpus: list[int]
     timeout_s: float
+    threads: int = 1
+    pinned: bool = False
+    prefix: tuple[str, ...] = ()
 
     @property
     def log(self) -> Path:
@@ -69,21 +84,20 @@ def run(launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
     The worker is stopped, with whatever it started, when the caller stops iterating. `stop` is a file descriptor that
     becomes readable when the user wants everything stopped, for a thread that Ctrl-C does not reach: KeyboardInterrupt.
     """
-    job_path = launch.folder / "job.json"
-    job_path.write_text(json.dumps(job))
-    with _guarded(launch, job_path) as (results, status):
+    (launch.folder / "job.json").write_text(json.dumps(job))
+    with _guarded(launch) as (results, status):
         yield from _messages(results, status, launch, stop)
         _readable(status, KILL_SECONDS)  # it is on its way out, and the guard ends what it left running
 
 
 @contextlib.contextmanager
-def _guarded(launch: Launch, job_path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def _guarded(launch: Launch) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """A worker below its guard (`guard.py`): the pipes of its results, and of what the guard says of its end."""
     with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
         results, kept = _pipe(ours, theirs)
         status, told = _pipe(ours, theirs)
         lifeline, alive = _pipe(theirs, ours)
-        guard = _start(launch, job_path, [end.fileno() for end in (lifeline, told, kept)])
+        guard = _start(launch, [end.fileno() for end in (lifeline, told, kept)])
         theirs.close()
         try:
             yield results, status
@@ -100,9 +114,14 @@ def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[B
     )
 
 
-def _start(launch: Launch, job_path: Path, descriptors: list[int]) -> subprocess.Popen:
+def worker_command(launch: Launch, results: str) -> list[str]:
+    """The words that start a worker on its job; `results` is the pipe's path."""
+    return [*launch.prefix, str(launch.interpreter), "-m", "worker", str(launch.folder / "job.json"), results]
+
+
+def _start(launch: Launch, descriptors: list[int]) -> subprocess.Popen:
     *_, kept = numbers = [str(descriptor) for descriptor in descriptors]
-    worker = [str(launch.interpreter), "-m", "worker", str(job_path), f"/dev/fd/{kept}"]
+    worker = worker_command(launch, f"/dev/fd/{kept}")
     cpus = ",".join(map(str, launch.cpus))
     with open(launch.log, "ab") as log:
         try:
@@ -147,7 +166,7 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
     The time that the worker may take begins anew with each whole message, not with each byte. A wait in which this
     process was stopped does not count: who suspends a job or a container stops its worker as well.
     """
-    incoming = Messages(partial(_note, launch.log, itertools.count()))
+    incoming = Messages(partial(note, launch.log, itertools.count()))
     with selectors.DefaultSelector() as selector:
         for source in (results, status, *([] if stop is None else [stop])):
             selector.register(source, selectors.EVENT_READ)
@@ -183,7 +202,7 @@ def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[d
         raise WorkerFailure("error", str(error)) from None
 
 
-def _note(log: Path, count: Iterator[int], line: bytes) -> None:
+def note(log: Path, count: Iterator[int], line: bytes) -> None:
     """Tell in the worker's log what was no message, as long as it is not many."""
     if next(count) < NOTES:
         with open(log, "ab") as file:
@@ -194,7 +213,12 @@ def _death(status: BinaryIO) -> str:
     """How the worker ended, as its guard tells."""
     if not _readable(status, KILL_SECONDS):
         return "The worker closed its results pipe before it was done."
-    word, _, rest = status.read(1 << 10).decode(errors="replace").partition("\n")[0].partition(" ")
+    return reason_of(status.read(1 << 10).decode(errors="replace").partition("\n")[0])
+
+
+def reason_of(words: str) -> str:
+    """How a worker ended in a sentence, from what its guard says."""
+    word, _, rest = words.partition(" ")
     if word == "signal":
         name = signal.Signals(int(rest)).name if int(rest) in set(signal.Signals) else f"signal {rest}"
         hint = " (often the system running out of memory)" if name == "SIGKILL" else ""

@@ -117,6 +117,18 @@ def machine_id(described: dict) -> str:
     return hashlib.sha256(repr(hardware).encode()).hexdigest()[:12]
 
 
+def kind(described: dict) -> str:
+    """A short name that is the same for machines that may stand in for each other, by `facts`.
+
+    Those have the same processors, the same GPUs with the same driver, and as much memory, but for what the firmware
+    of each keeps to itself.
+    """
+    memory = float(f"{described['memory_bytes'] or 0:.2g}")
+    gpus = [[gpu[name] for name in ("name", "memory.total", "driver_version")] for gpu in described["gpus"]]
+    hardware = [described["cpu"], described["cpus"], memory, sorted(gpus)]
+    return hashlib.sha256(repr(hardware).encode()).hexdigest()[:12]
+
+
 def cpu_megahertz() -> float | None:
     """The mean frequency over the CPUs as the kernel reports it now, in MHz; None where it does not."""
     lines = [line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("cpu MHz")]
@@ -200,3 +212,10 @@ def _cpu_list(text: str) -> list[int]:
 def _first_sibling(cpu: int) -> int:
     siblings = _cpu_list(_read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
     return siblings[0] if siblings else cpu
+
+
+if __name__ == "__main__":  # as a cluster's nodes are asked
+    import json
+
+    here = facts()
+    print(json.dumps({**here, "kind": kind(here)}))

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 from measurement.cells import Cell
 from measurement.checked import Count, Duration, Misfit, Positive, data_of, read, shorter_than
 from measurement.noise import Noise
+from measurement.own import OwnModel
 from measurement.profiles import Profile
 
 MEASURE, PRIME, EXPLAIN = "measure", "prime", "explain"  # kinds of a job; a priming one only fills compile caches
@@ -123,6 +124,16 @@ class Progress(Message):
 
 
 @dataclass(frozen=True)
+class Where(Message):
+    """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` tells."""
+
+    TYPE = "where"
+    node: str
+    job: str
+    step: str
+
+
+@dataclass(frozen=True)
 class Done(Message):
     """The worker did all of its job."""
 
@@ -195,24 +206,6 @@ class Captured:
 
 
 @dataclass(frozen=True)
-class OwnModel:
-    """What a worker found out of a user's model: outputs to compare with (a file, and what made them), and its cost.
-
-    `inside_s` and `whole_s` are seconds of calls within graphs and altogether, where the model leaves them.
-    """
-
-    reference: str
-    reference_name: str
-    flops: Count | None = None
-    bytes: Count | None = None
-    unfused_bytes: Count | None = None
-    transcendentals: Count | None = None
-    counted_by: str = ""
-    inside_s: Duration | None = None
-    whole_s: Positive | None = None
-
-
-@dataclass(frozen=True)
 class Unseen:
     """A warm mode's answer to another sequence length; `problem` says why it has no figures there."""
 
@@ -256,6 +249,8 @@ class Report(Ended):
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""
+    node: str = ""  # of a cluster, and the step of the job there
+    step: str = ""
 
     @classmethod
     def from_json(cls, data: dict) -> Report:
@@ -281,7 +276,7 @@ class Explained(Ended):
 
 
 _ENDED: dict[str, type[Ended]] = {"measured": Report, "primed": Primed, "explained": Explained}
-_KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Phase, Progress, Hello, Done, Ended)}
+_KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Where, Phase, Progress, Hello, Done, Ended)}
 
 
 def message(data: dict) -> Message:

@@ -20,7 +20,7 @@ _KEY = (*ALIKE, *_SIZES)
 COLUMNS_READ = (
     *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode", *_KEY),
     *("status", "latency_status", "ratio_status", "reason", "stderr_tail", "profile", "flags", "git_revision"),
-    *("versions", "baseline", "load_s", "first_call_s", "launches"),
+    *("versions", "baseline", "load_s", "first_call_s", "launches", "node"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
     *("latency_call_ms_p95", "latency_call_ms_p99", "parity_rel_rms_err", "parity_reference"),

@@ -90,7 +90,7 @@ def allowed_to(path: Path) -> set[str] | None:
     return {
         "measurement": {"numpy", "measurement.*"},
         "workloads": {"numpy", "workloads", "workloads.*", "workloads."},
-        "launchers": {"launchers.*"},
+        "launchers": {"launchers.*", "measurement.machine"},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
         "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "rich.*", "reports.charts"},
         "reports": {"reports", "reports.*", "measurement.*", "numpy", "pandas.*", "rich.*", "vl_convert"},

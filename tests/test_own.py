@@ -17,7 +17,8 @@ import workloads
 from harness import breaks, environments, own, plan, requirements, sweep, versions
 from harness.outcomes import Outcome
 from harness.refusals import UsageError
-from measurement.protocol import Captured, OwnModel
+from measurement.own import OwnModel
+from measurement.protocol import Captured
 from workloads import signature
 from workloads.own import named
 

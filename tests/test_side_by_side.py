@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, wait_for
 
-from harness import lanes, ledger, plan, sweep
+from harness import hosts, lanes, ledger, plan, sweep
 from harness.sweep import UsageError
 from measurement import machine
 from measurement.schema import MEASURED
@@ -30,10 +30,10 @@ def host(monkeypatch):
 
     def resolve(*numbers: int, cpus_each: int = 4, **asked):
         found = tuple(map(gpu, numbers))
-        monkeypatch.setattr(sweep, "visible_gpus", lambda: found)
+        monkeypatch.setattr(hosts, "visible_gpus", lambda: found)
         monkeypatch.setattr(sweep, "gpus", lambda: found)
-        monkeypatch.setattr(sweep, "cpu_shares", lambda count: [list(range(cpus_each))] * count)
-        monkeypatch.setattr(sweep, "usable_cpus", lambda: cpus_each * max(1, len(numbers)))
+        monkeypatch.setattr(hosts, "cpu_shares", lambda count: [list(range(cpus_each))] * count)
+        monkeypatch.setattr(hosts, "usable_cpus", lambda: cpus_each * max(1, len(numbers)))
         return sweep.resolve({**ASKED, "device": "gpu:all", **asked})
 
     return resolve
@@ -41,11 +41,11 @@ def host(monkeypatch):
 
 def test_every_gpu_serves_with_its_share_of_the_threads(host):
     wanted = host(0, 1)
-    assert wanted.gpus == ("0", "1")
+    assert wanted.places.gpus == ("0", "1")
     assert wanted.axes["device"] == ["gpu:0"]
     assert wanted.axes["threads"] == [4]
     assert host(0, 1, threads="1,3").axes["threads"] == [1, 3]
-    assert host(0, device="gpu").gpus == ()
+    assert host(0, device="gpu").places.gpus == ()
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_what_makes_no_sense_is_refused(host, numbers, asked, sentence):
 
 
 def test_gpus_of_two_kinds_do_not_stand_in_for_each_other(monkeypatch):
-    monkeypatch.setattr(sweep, "visible_gpus", lambda: (gpu(0), gpu(1, "Another GPU")))
+    monkeypatch.setattr(hosts, "visible_gpus", lambda: (gpu(0), gpu(1, "Another GPU")))
     with pytest.raises(UsageError, match="Another GPU of 1024 MiB, Some GPU of 1024 MiB: choose"):
         sweep.resolve({**ASKED, "device": "gpu:all"})
 
 
 def test_too_few_cores_are_refused(monkeypatch):
-    monkeypatch.setattr(sweep, "visible_gpus", lambda: tuple(map(gpu, range(10_000))))
+    monkeypatch.setattr(hosts, "visible_gpus", lambda: tuple(map(gpu, range(10_000))))
     with pytest.raises(UsageError, match="a CPU core for each of 10000 GPUs"):
         sweep.resolve({**ASKED, "device": "gpu:all"})
 
@@ -137,7 +137,8 @@ def test_the_load_of_some_cpus_is_at_most_that_of_all():
 
 def serve(work, count: int = 5) -> None:
     cpus = sorted(os.sched_getaffinity(0))
-    lanes.serve(list(range(count)), ("0", "1"), [cpus, cpus], work)
+    service = lanes.Service(work, lambda bundle: bundle, lambda lane, bundle, why: None)
+    lanes.serve(list(range(count)), lanes.of_gpus(("0", "1"), [cpus, cpus]), service)
 
 
 def test_every_bundle_is_served_once_and_one_lane_works_at_a_time():

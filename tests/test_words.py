@@ -41,8 +41,8 @@ def test_other_names_are_understood(given, meant):
 
 def test_cuda_all_means_every_gpu(monkeypatch):
     gpu = {"index": "0", "name": "X", "memory.total": "8 GiB"}
-    monkeypatch.setattr("harness.sweep.visible_gpus", lambda: [gpu])
-    assert resolve({"device": "cuda:all"}).gpus == ("0",)
+    monkeypatch.setattr("harness.hosts.visible_gpus", lambda: [gpu])
+    assert resolve({"device": "cuda:all"}).places.gpus == ("0",)
 
 
 def test_an_index_that_the_machine_lacks(monkeypatch):

@@ -20,8 +20,9 @@ from measurement.controls import delayed, independent_timer
 from measurement.gpu import GpuMeter
 from measurement.host import loop_seconds
 from measurement.noise import Noise, NoiseMeter
+from measurement.own import OwnModel
 from measurement.profiles import Profile
-from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, OwnModel, Primed, Progress, Report, Unseen
+from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
 from worker import gpu_figures, own

@@ -12,7 +12,7 @@ import numpy as np
 
 from frameworks.adapter import Step
 from frameworks.own import Owned
-from measurement.protocol import OwnModel
+from measurement.own import OwnModel
 from measurement.sampling import Clocks
 from workloads.spec import sampled
 

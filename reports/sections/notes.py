@@ -9,6 +9,7 @@ from measurement.flags import FLAGS
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number, times
 from reports.material import Material
 from reports.points import Point, machine_of
+from reports.sections import nodes
 
 _FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}
 _GPU = ("name", "memory.total", "driver_version", "power.limit")
@@ -22,7 +23,9 @@ def machine_section(material: Material) -> Section:
         sentences.insert(
             0, "Several machines were measured; they are kept apart, and what each section shows says where."
         )
+    sentences += nodes.sentences(material)
     panels = [Panel("Machines", _machines(material)), Panel("Versions", _versions(material))]
+    panels += [panel] if (panel := nodes.panel(material)) else []
     if (packages := _packages(material)).rows:
         panels.append(Panel("Packages", packages))
     return Section("machines", "Machines and versions", tuple(sentences), tuple(panels), len(panels))

@@ -7,7 +7,8 @@ time-out, a documented exit code, one sentence and no traceback.
 
 Prints each violation as it is seen and a table of all; the exit code is 1 where there was one. The same seed chooses
 the same faults at the same instants. The groups `real` and `pairs` need the environments of torch and JAX, and are
-tried only where they are named. Those that mount a file system need root, and are skipped without.
+tried only where they are named, and so is `nodes`, which starts a real Slurm of two nodes here. Those that mount a file
+system need root, and are skipped without.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ def main() -> int:
     top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--seed", type=int, default=0)
     top.add_argument("--count", type=int, default=300, help="how many faults (default: 300)")
-    usual = ",".join(group for group in campaign.GROUPS if group not in campaign.REAL)
-    top.add_argument("--group", default=usual, help=f"default: {usual}; also {', '.join(campaign.REAL)}")
+    named = (*campaign.REAL, campaign.CLUSTER)
+    usual = ",".join(group for group in campaign.GROUPS if group not in named)
+    top.add_argument("--group", default=usual, help=f"default: {usual}; also {', '.join(named)}")
     top.add_argument("--only", default="", help="faults whose name contains this")
     top.add_argument("--jobs", type=int, default=2, help="so many side by side (default: 2)")
     top.add_argument("--out", type=Path, help="where runs with a violation are kept (default: a new folder)")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.faults import calls, commands, misbehaving, places, signals, system, tampering
+from benchmarks.faults import calls, commands, misbehaving, nodes, places, signals, system, tampering
 from benchmarks.faults.trial import Trial
 from doubles.suite import Suite
 
@@ -23,7 +23,9 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
     **calls.FAULTS,
     **places.FAULTS,
     **commands.FAULTS,
+    **nodes.FAULTS,
 }
+CLUSTER = "nodes"  # these take Slurm, and only where named
 REAL = ("real", "pairs")  # these take the environments of real frameworks, and only these are tried where named
 SIGNALS = ("worker", "runner")
 SHORT = (*SIGNALS, "modes", "records", "plan", "streams", "together")  # what the tests try
@@ -52,7 +54,7 @@ def chosen(groups: Iterable[str], count: int, seed: int) -> list[Fault]:
     every = [(group, name) for group in groups for name in GROUPS[group]]
     rng, faults = random.Random(f"faults/{seed}"), []
     while len(faults) < count:
-        again = every if not faults else [one for one in every if one[0] in (*SIGNALS, *REAL)] or every
+        again = every if not faults else [one for one in every if one[0] in (*SIGNALS, *REAL, CLUSTER)] or every
         faults += rng.sample(again, len(again))
     return [Fault(number, group, name) for number, (group, name) in enumerate(faults[:count])]
 

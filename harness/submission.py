@@ -1,0 +1,96 @@
+"""A run on a cluster from outside of it: the script of its job, and handing that to sbatch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.refusals import UsageError, read_text
+
+ROOT = Path(__file__).resolve().parent.parent
+# What sbatch is told as it was given, by flag.
+OPTIONS = {
+    "partition": "its partition",
+    "account": "whom its hours are charged to",
+    "time": "its limit, as sbatch takes it; it is put in the queue again where that was too short",
+    "gres": "what every node has to have, such as gpu:4",
+    "constraint": "features of its nodes",
+}
+SCRIPT, SUBMITTED = "job.sh", "submitted.json"
+WARNING = 120  # seconds before its time limit at which the job is told
+
+_BODY = """
+# Goes on with the run where it was begun. Before the time limit, and when the job is taken off its nodes, the runner
+# is stopped politely; after the time limit the job is put in the queue again if it got anywhere.
+cd {root} || exit 1
+kept() {{ cat {out}/records.jsonl {out}/launches/reports.jsonl 2>/dev/null | wc -l; }}
+if [ -e {out}/plan.json ]; then set -- {resume}; else set -- {words}; fi
+before=$(kept)
+{python} runner.py bench "$@" &
+runner=$!
+again=
+trap 'again=1; kill -TERM "$runner"' USR1
+trap 'kill -TERM "$runner"' TERM
+while :; do
+  wait "$runner"; code=$?
+  kill -0 "$runner" 2>/dev/null || break
+done
+if [ -n "$again" ] && [ "$code" = 130 ] && [ "$(kept)" -gt "$before" ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit "$code"
+"""
+
+
+def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, given: Mapping[str, str | None]) -> str:
+    """The job's script: `words` begin the run in the folder `out`, `again` are needed besides to go on with it.
+
+    `given` are values by `OPTIONS`, and under `lines` a file of further lines. Raises UsageError.
+    """
+    options = [
+        "--job-name=eager-vs-graph",
+        f"--nodes={nodes}",
+        "--exclusive",  # what else runs on a node would be measured along
+        "--no-kill",  # the job goes on when a node dies
+        "--requeue",
+        f"--signal=B:USR1@{WARNING}",
+        "--open-mode=append",
+        f"--output={str(out).replace('%', '%%')}/slurm-%j.out",
+    ]
+    options += [f"--{name}={given[name]}" for name in OPTIONS if given.get(name)]
+    for option in options:
+        if "\n" in option:
+            raise UsageError(f"{option.partition('=')[0].lstrip('-').upper()} holds a line end; sbatch takes none.")
+    head = [f"#SBATCH {option if ' ' not in option else shlex.quote(option)}" for option in options]
+    lines = given.get("lines")
+    further = [read_text(lines, "The file of further lines", 1 << 20).rstrip("\n")] if lines else []
+    body = _BODY.format(
+        root=shlex.quote(str(ROOT)),
+        out=shlex.quote(str(out)),
+        resume=shlex.join(["--resume", str(out), *again]),
+        words=shlex.join([*words, "--out", str(out)]),
+        python=shlex.quote(sys.executable),
+    )
+    return "\n".join(["#!/bin/bash", *head, *further, body])
+
+
+def submit(out: Path, text: str) -> str:
+    """Hand the script to sbatch; the job's number. Raises UsageError."""
+    path = out / SCRIPT
+    path.write_text(text)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SBATCH_")}
+    try:
+        done = subprocess.run(
+            ["sbatch", "--parsable", str(path)], capture_output=True, text=True, env=environment, cwd=ROOT
+        )
+    except OSError as error:
+        raise UsageError(f"sbatch could not be started ({error.strerror}); LAUNCHER=slurm needs a cluster.") from None
+    number = done.stdout.strip().partition(";")[0]
+    if done.returncode or not number.isdigit():
+        said = " ".join((done.stderr or done.stdout).replace("sbatch: error: ", "").split())
+        raise UsageError(f"sbatch did not take the job: {said.rstrip('.')}; the script is {path}.")
+    (out / SUBMITTED).write_text(json.dumps({"job": number}) + "\n")
+    return number

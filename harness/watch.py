@@ -1,0 +1,102 @@
+"""How far a run is, from any machine that sees its folder: nothing is asked of the process that measures."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness import begun, recordfile, runs
+from harness.progress import duration
+from harness.submission import SUBMITTED
+from launchers import slurm
+
+EVERY = 5.0  # seconds between two looks
+
+
+@dataclass
+class Sight:
+    """What was seen of a run's folder so far; records are read once, as they come."""
+
+    folder: Path
+    place: int = 0  # in records.jsonl
+    statuses: Counter[str] = field(default_factory=Counter)
+    nodes: Counter[str] = field(default_factory=Counter)
+    seen: set[str] = field(default_factory=set)  # cells with a record
+
+    def look(self) -> None:
+        """Read what was added to the records since. They are rewritten once, at their end: then all are read again."""
+        path = self.folder / "records.jsonl"
+        size = path.stat().st_size if path.exists() else 0
+        if size < self.place:
+            self.__init__(self.folder)
+        if size == self.place:
+            return
+        with open(path, "rb") as file:
+            file.seek(self.place)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self.place += len(whole)
+        for line in whole.splitlines():
+            record = recordfile.json_object(line)
+            if record and record.get("cell") not in self.seen:
+                self.seen.add(record["cell"])
+                self.statuses[str(record.get("status"))] += 1
+                self.nodes[str(record.get("node") or "")] += 1
+
+    def lines(self) -> list[str]:
+        """How far the run is."""
+        plan = begun.read(self.folder / begun.PLAN) if (self.folder / begun.PLAN).exists() else {}
+        planned = len(plan.get("cells", []))
+        told = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
+        first = f"{len(self.seen)} of {planned} cells" if plan else "not begun yet"
+        text = [f"{first}{f' ({told})' if told else ''} · {self._job()}"]
+        text += [self._pace(plan["started_at"], planned)] if self.seen and len(self.seen) < planned else []
+        if nodes := [f"{name} {count}" for name, count in sorted(self.nodes.items()) if name]:
+            text.append("by node: " + ", ".join(nodes))
+        return text
+
+    def ended(self) -> bool:
+        """Whether all planned cells have a record."""
+        path = self.folder / begun.PLAN
+        return path.exists() and len(self.seen) >= len(begun.read(path).get("cells", []))
+
+    def _job(self) -> str:
+        """What Slurm says of the job that measures it, or is to."""
+        files = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).exists()]
+        numbers = [str(recordfile.json_object(path.read_bytes()).get("job", "")) for path in files]
+        number = next(filter(str.isdigit, numbers), None)
+        if number is None:
+            return "in no job"
+        state = slurm.asked("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
+        return f"job {number}: {state.lower() if state else 'not in the queue'}"
+
+    def _pace(self, started: str, planned: int) -> str:
+        begun_at = datetime.datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+        seconds = (datetime.datetime.now(datetime.UTC) - begun_at).total_seconds()
+        left = seconds * (planned - len(self.seen)) / len(self.seen)
+        return f"{duration(seconds)} since it was begun; at this pace about {duration(left)} left"
+
+
+def folder_of(name: str | None) -> Path:
+    """The folder of a run, which may still wait for its job. Raises UsageError."""
+    for place in (Path(name), runs.RUNS / name) if name else ():
+        if (place / SUBMITTED).exists():
+            return place.resolve()
+    return runs.Run.open(name).folder
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Print how far a run is: once, or on a terminal again and again until it is done."""
+    sight = Sight(folder_of(arguments.folder))
+    print(sight.folder)
+    while True:
+        sight.look()
+        print("\n".join(sight.lines()), flush=True)
+        if not sys.stdout.isatty() or sight.ended():
+            return 0
+        time.sleep(EVERY)

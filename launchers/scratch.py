@@ -1,0 +1,45 @@
+"""Run a worker from the node's own disk: `python -IS scratch.py SCRATCH INTERPRETER WORDS...`.
+
+The virtual environment of INTERPRETER is copied into SCRATCH by the first worker there, and the worker then runs in the
+copy; its temporary files go there, too. An interpreter that is in no virtual environment is run where it lies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+
+def main(scratch: Path, command: list[str]) -> None:
+    """Become the command, with its interpreter copied."""
+    mine = scratch / f"eager-vs-graph-{os.getuid()}"
+    temporary = mine / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True, mode=0o700)
+    interpreter = copied(Path(command[0]), mine)
+    os.execve(interpreter, [str(interpreter), *command[1:]], {**os.environ, "TMPDIR": str(temporary)})
+
+
+def copied(interpreter: Path, mine: Path) -> Path:
+    """The interpreter in a copy of its environment, which is made unless it is there, once whoever asks for it."""
+    home = interpreter.parent.parent
+    if not (home / "pyvenv.cfg").is_file():
+        return interpreter
+    stamp = home / ".stamp"
+    made = stamp.read_bytes() if stamp.is_file() else str((home / "pyvenv.cfg").stat().st_mtime_ns).encode()
+    copy = mine / f"{home.name}-{hashlib.sha256(str(home).encode() + made).hexdigest()[:12]}"
+    with open(mine / ".lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # which the kernel lets go of, however the holder ends
+        if not copy.exists():
+            half = copy.with_suffix(".new")
+            shutil.rmtree(half, ignore_errors=True)
+            shutil.copytree(home, half, symlinks=True)
+            half.rename(copy)
+    return copy / "bin" / interpreter.name
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,267 @@
+"""Start a worker as a step of a Slurm job, and what a runner inside an allocation has to know of it.
+
+srun is a prefix of the worker's command and the runner's child: its stdin is the lifeline, its stdout the worker's
+messages (`step.py`), its stderr what Slurm says. A step that ends without saying how its worker ended was lost with its
+node or taken away, whatever srun's exit code: after a node's death that may be 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import select
+import selectors
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from launchers import local
+from launchers.local import KILL_SECONDS, LaneFailure, Launch, WorkerFailure
+from launchers.messages import Messages, TooLong
+from launchers.step import ENDED, WHERE
+
+STEP = local.ROOT / "launchers" / "step.py"
+IMMEDIATE = 60  # seconds for which a step waits for CPUs of its node: those of a step that has just ended
+ASKING = 20.0  # seconds for an answer of the controller
+# Of a node that is to serve no more: states as sinfo words them, a star after those of one that does not answer.
+GONE = re.compile(r"down|fail|maint|reboot|power|unk|\*", re.IGNORECASE)
+DRAINED = re.compile("drain|drng", re.IGNORECASE)
+OUTAGE, PAUSE = 600.0, 2.0  # seconds until a controller without an answer is given up, and between two questions
+TAKEN = re.compile(r"CANCELLED|PREEMPT|DUE TO|Node failure|oom.?kill|out of memory", re.IGNORECASE)
+OUT_OF_MEMORY = re.compile(r"oom.?kill|out of memory", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The job that this process runs in: its number, its nodes, and the CPUs that it has of the smallest of them."""
+
+    job: str
+    nodes: tuple[str, ...]
+    cpus: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """What every launch of a lane asks for. `share` is the lane's number on its node, and of how many."""
+
+    job: str
+    node: str
+    share: tuple[int, int] = (0, 1)
+    own_gpu: bool = False
+    options: tuple[str, ...] = ()  # further words for srun, as those of a container
+    python: str = "python3"  # runs `step.py`
+
+    def command(self, threads: int, folder: Path) -> list[str]:
+        """The words that start a launch on the lane's node.
+
+        A lane that has its node alone gets as many CPUs as it has threads; lanes that share a node divide its CPUs and
+        GPUs among themselves (`step.take_share`), since Slurm gives each step whichever are free.
+        """
+        cpus = ["--overlap"] if self.share[1] > 1 else [f"--cpus-per-task={threads}", "--exact", "--cpu-bind=cores"]
+        words = [f"--jobid={self.job}", f"--nodelist={self.node}", "--nodes=1", "--ntasks=1", *cpus, "--mem=0"]
+        words += ["--kill-on-bad-exit=1", "--export=ALL", f"--immediate={IMMEDIATE}", "--job-name=worker"]
+        return ["srun", *words, *self.options, self.python, "-IS", str(STEP), str(folder)]
+
+
+def allocation() -> Allocation | None:
+    """The job that this process runs in; None outside of one. Raises OSError where its nodes cannot be listed."""
+    job, nodes = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_JOB_NODELIST")
+    if not job or not nodes:
+        return None
+    names = asked("scontrol", "show", "hostnames", nodes)
+    if not names:
+        raise OSError(0, "scontrol does not name the nodes of this Slurm job", "SLURM_JOB_NODELIST")
+    counts = re.findall(r"(\d+)(?:\(x\d+\))?", os.environ.get("SLURM_JOB_CPUS_PER_NODE", "")) or ["1"]
+    return Allocation(job, tuple(names.split()), min(map(int, counts)))
+
+
+def asked(*command: str, seconds: float = ASKING) -> str | None:
+    """What one of Slurm's commands prints; None where it fails or does not answer."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:
+    """Why a node is to serve no more, as Slurm tells; None where it may.
+
+    One that is being drained serves on where it is the last. Waits for a controller that does not answer, as one that
+    is restarted, until `stop` becomes readable. Raises OSError where the job is over.
+    """
+    deadline = time.monotonic() + OUTAGE
+    while (state := asked("sinfo", "--noheader", f"--nodes={node}", "--format=%T")) is None:
+        if time.monotonic() > deadline:
+            return "since Slurm's controller does not answer"
+        if select.select([] if stop is None else [stop], [], [], PAUSE)[0]:
+            return None
+    state, of_job = state.partition("\n")[0], asked("squeue", "--noheader", f"--jobs={job}", "--format=%T")
+    if of_job != "RUNNING":  # None for one that is forgotten
+        raise OSError(0, f"it is over ({(of_job or 'unknown to Slurm').lower()})", f"Slurm job {job}")
+    gone = GONE.search(state) or (DRAINED.search(state) and not last)
+    return f"since Slurm says that it is {state}" if gone else None
+
+
+def run(step: Step, launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
+    """Run a worker on `job` as a step and yield its messages until it says `done`, as `local.run` does.
+
+    The first message tells where it runs. Raises WorkerFailure, and LaneFailure where the step was lost with its node
+    or taken away.
+    """
+    (launch.folder / "job.json").write_text(json.dumps(job))
+    command = local.worker_command(launch, "{results}")
+    content = {"command": command, "share": step.share, "own_gpu": step.own_gpu, "threads": launch.threads}
+    content |= {"pinned": launch.pinned, "environment": _carried(launch.environment)}
+    (launch.folder / "step.json").write_text(json.dumps(content))
+    process = _Process(step, launch)
+    try:
+        yield from process.messages(stop)
+        process.drain(KILL_SECONDS)  # it is on its way out, and the guard ends what it left running
+    finally:
+        process.stop()
+
+
+def _carried(environment: dict[str, str]) -> dict[str, str]:
+    """The variables that a step takes along: Slurm's own, and which GPUs there are, are the node's to say."""
+    return {k: v for k, v in environment.items() if not k.startswith(("SLURM", "SRUN", "CUDA_VISIBLE", "HOSTNAME"))}
+
+
+def of_srun(environment: dict[str, str]) -> dict[str, str]:
+    """The variables that srun is started with: none of the job's, which it would take for options."""
+    return _carried(environment) | {k: v for k, v in os.environ.items() if k == "SLURM_CONF"}
+
+
+class _Process:
+    """An srun: its messages, and its end."""
+
+    def __init__(self, step: Step, launch: Launch):
+        self._launch, self._node = launch, step.node
+        self._said = launch.folder / "srun.log"
+        self._began, self._ended = "", ""  # where the step runs, and how its guard says that the worker ended
+        self._incoming = Messages(partial(local.note, launch.log, itertools.count()))
+        with open(self._said, "ab") as said:
+            try:
+                self._srun = subprocess.Popen(
+                    step.command(launch.threads, launch.folder),
+                    cwd=local.ROOT,
+                    env=of_srun(launch.environment),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=said,
+                    bufsize=0,
+                    start_new_session=True,  # Ctrl-C reaches the parent alone, which then stops the worker
+                )
+            except OSError as error:
+                raise LaneFailure(f"srun could not be started: {error.strerror}.", began=False) from None
+
+    def messages(self, stop: int | None) -> Iterator[dict]:
+        """Messages until `done`; the time that the worker may take begins anew with each."""
+        with selectors.DefaultSelector() as selector:
+            for source in (self._srun.stdout, *([] if stop is None else [stop])):
+                selector.register(source, selectors.EVENT_READ)
+            deadline = time.monotonic() + self._launch.timeout_s
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                ready = [key.fileobj for key, _ in selector.select(min(left, local.DAY))]
+                if stop in ready:
+                    raise KeyboardInterrupt
+                if ready:
+                    try:
+                        found = self._read()
+                    except EOFError:
+                        raise self._lost() from None
+                    for message in found:
+                        yield message
+                        if message["type"] == "done":
+                            return
+                        deadline = time.monotonic() + self._launch.timeout_s
+                    if self._ended:
+                        raise self._ended_early()
+                elif time.monotonic() >= deadline:
+                    self._silent()
+
+    def _read(self) -> list[dict]:
+        """The worker's messages in what came. Raises EOFError at the step's end."""
+        data = self._srun.stdout.read(1 << 16)
+        if not data:
+            raise EOFError
+        try:
+            found = self._incoming.feed(data)
+        except TooLong as error:
+            raise WorkerFailure("error", str(error)) from None
+        for message in found:
+            if message["type"] == WHERE:
+                self._began = f"{message.get('job')}.{message.get('step')}"
+            elif message["type"] == ENDED:
+                self._ended = str(message.get("words")) or "killed"
+        return [message for message in found if message["type"] != ENDED]
+
+    def _ended_early(self) -> WorkerFailure:
+        """Why a worker ended before it was done: by itself, or since Slurm ended the step."""
+        self.drain(KILL_SECONDS)
+        if self._ended == "signal 15" or (self._ended == "signal 9" and TAKEN.search(self._srun_said())):
+            return self._lost()
+        return WorkerFailure("crash", local.reason_of(self._ended))
+
+    def _lost(self) -> WorkerFailure:
+        """Why a step was ended, or ended without saying how: from what srun said."""
+        said = self._srun_said()
+        if self._began:  # a node that came back at once knows nothing of it, and Slurm would keep its CPUs for it
+            asked("scancel", self._began)
+        if OUT_OF_MEMORY.search(said):
+            return WorkerFailure("oom", "Slurm killed the step: it ran out of the memory that the job has of its node.")
+        lines = [re.sub(r"^srun: (error: )?", "", line) for line in said.splitlines() if "cpu binding" not in line]
+        words = " ".join(" ".join(lines).split())[-300:].rstrip(".") or "Slurm did not say why"
+        return LaneFailure(f"The step on {self._node} was lost: {words}.", began=bool(self._began))
+
+    def _srun_said(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._srun.wait(KILL_SECONDS)
+        return local.log_tail(self._said)
+
+    def _silent(self) -> None:
+        """The worker was silent too long, or its node is: which of them, the guard's last word tells."""
+        self.stop()
+        if not self._ended:
+            raise LaneFailure(f"{self._node} gave no sign of life for {self._launch.timeout_s:g} s.", bool(self._began))
+        seconds = f"{self._launch.timeout_s:g} s"
+        raise WorkerFailure("timeout", f"The worker gave no sign of life for {seconds} and was stopped.")
+
+    def stop(self) -> None:
+        """End the worker and all that it started: politely, then not, then by taking the step away."""
+        if self._srun.returncode is not None or self._srun.stdin.closed:
+            return
+        try:
+            with contextlib.suppress(OSError):
+                self._srun.stdin.write(b"x")
+            self.drain(KILL_SECONDS)
+        finally:
+            with contextlib.suppress(OSError):
+                self._srun.stdin.close()
+            self.drain(2 * KILL_SECONDS)
+            self._end_srun()
+
+    def drain(self, seconds: float) -> None:
+        """Read on until the step's end, or for so long."""
+        deadline = time.monotonic() + seconds
+        with contextlib.suppress(EOFError, WorkerFailure), selectors.DefaultSelector() as selector:
+            selector.register(self._srun.stdout, selectors.EVENT_READ)
+            while selector.select(max(0.0, deadline - time.monotonic())):
+                self._read()
+
+    def _end_srun(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._srun.wait(KILL_SECONDS)
+        if self._srun.returncode is None:
+            if self._began:
+                asked("scancel", "--signal=KILL", self._began)
+            self._srun.kill()
+            self._srun.wait()
+        self._srun.stdout.close()

@@ -1,0 +1,61 @@
+"""Run a worker on the node of a Slurm step: `srun … python -IS step.py FOLDER`.
+
+FOLDER/step.json says what is run and on which of the step's CPUs. The worker runs below a guard (`guard.py`), which
+is below srun: the step's stdin is its lifeline, and srun closes that when the runner, or srun itself, is gone. The
+step's stdout carries messages alone: first on which node this is, then the worker's own, last how it ended. What a
+framework prints goes into FOLDER/worker.log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from launchers import guard
+from measurement import machine
+
+WHERE, ENDED = "where", "guard"  # types of the first and the last message
+
+
+def main(folder: Path) -> None:
+    """Guard the worker of this step until it has ended."""
+    step = json.loads((folder / "step.json").read_text())
+    lifeline, results = os.dup(0), os.dup(1)
+    ended, told = os.pipe()
+    log = os.open(folder / "worker.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for ours, theirs in ((nothing, 0), (log, 1), (log, 2)):
+        os.dup2(ours, theirs)
+    os.environ |= step["environment"] | take_share(*step["share"], step["own_gpu"])
+    job = json.loads((folder / "job.json").read_text())
+    (folder / "job.json").write_text(json.dumps(job | {"own_cpus": machine.allotted_cpus()}))
+    variables = {"node": "SLURMD_NODENAME", "job": "SLURM_JOB_ID", "step": "SLURM_STEP_ID"}
+    _say(results, {"type": WHERE, **{name: os.environ.get(variable, "") for name, variable in variables.items()}})
+    kept = os.dup(results)
+    os.set_inheritable(kept, True)
+    cpus = ",".join(map(str, machine.cpu_assignment(step["threads"], exactly=step["pinned"])))
+    command = [word.replace("{results}", f"/dev/fd/{kept}") for word in step["command"]]
+    guard.main([str(lifeline), str(told), str(kept), str(folder / "worker.log"), cpus, *command])
+    _say(results, {"type": ENDED, "words": os.read(ended, 1 << 10).decode(errors="replace").partition("\n")[0]})
+
+
+def take_share(number: int, of: int, own_gpu: bool) -> dict[str, str]:
+    """Keep to one of `of` shares of this step's CPUs; the variables that show one GPU, where each share has its own."""
+    if of > 1:
+        os.sched_setaffinity(0, machine.cpu_shares(of)[number])
+    if not own_gpu:
+        return {}
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": machine.visible_gpus()[number]["uuid"]}
+
+
+def _say(results: int, message: dict) -> None:
+    """Write a message; the line end before it closes what a framework may have left on the pipe."""
+    os.write(results, f"\n{json.dumps(message)}\n".encode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
