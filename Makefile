@@ -1,29 +1,32 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-TARGETS := help setup wheelhouse bench ladder explain reproduce report compare ab history watch gather site selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse new-workload bench ladder explain reproduce report compare ab history watch gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
 DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
 PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a-z-' '\nA-Z_'))
-FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
-         PYTHON COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
-CLUSTER := LAUNCHER NODES PARTITION ACCOUNT TIME GRES CONSTRAINT LINES SCRATCH CONTAINER
-OTHERS := TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
-# These say how environments are made, and may come from the environment as well.
-SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
-SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead. Before it is
 # unexported, which would define it as empty.
 BOOTSTRAP_PYTHON ?= python3
+quoted = '$(subst ','\'',$(value $(1)))'
+# And those of the user's own file, parameters of its `inputs`, which is read and not run.
+PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(findstring .py,$(value WORKLOAD))),$(shell \
+    $(call quoted,BOOTSTRAP_PYTHON) -m workloads.signature $(call quoted,WORKLOAD)))
+FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
+         PYTHON REQUIREMENTS COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
+CLUSTER := LAUNCHER NODES PARTITION ACCOUNT TIME GRES CONSTRAINT LINES SCRATCH CONTAINER
+OTHERS := NAME TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
+# These say how environments are made, and may come from the environment as well.
+SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
+SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 # Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
 unexport $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS)
 # A misspelt variable would be ignored, and something else measured than was asked for.
 KNOWN := $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
 GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
-quoted = '$(subst ','\'',$(value $(1)))'
 NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
            print(f"did you mean {near[0]}?" if near else "`make` lists them")
 $(if $(UNKNOWN),$(error There is no variable $(UNKNOWN); \
@@ -51,6 +54,8 @@ Then:  make report                             the page; `make bench` alone meas
 
 Measure
   make bench [FRAMEWORK=paddle] [DEVICE=gpu]   eager against graph modes; DRY_RUN=1 prints the plan
+  make bench WORKLOAD=path/to/model.py         your own model: docs/own-models.md
+  make new-workload NAME=x [FRAMEWORK=torch]   the file of one to begin with
   make bench PRESET=service-bert               a question asked often; `make list` has them
   make ladder [FRAMEWORK=torch]                eager to the last graph in steps: what each brings
   make explain [MODE=eager,graph]              profile a call in each mode: where the time goes
@@ -83,6 +88,7 @@ How
   SWEEP=FILE.toml  PRESET=name  OUT=FOLDER  RESUME=newest  DRY_RUN=1  FORCE=1
 Where
   PYTHON=/path/to/python        measure this interpreter instead of the environment made here
+  REQUIREMENTS=FILE             an environment with what your model needs beside its framework
   BOOTSTRAP_PYTHON=python3.12   make the environments with this Python (3.11 or newer)
   WHEELHOUSE=FOLDER             make the environments from a wheelhouse, without any index
   LAUNCHER=slurm                on this Slurm job's nodes, or in a job submitted for it, with
@@ -101,6 +107,9 @@ setup: $(RUNNER)
 
 wheelhouse: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
+
+new-workload: $(RUNNER)
+	@$(RUNNER) runner.py new-workload $(call flags,NAME FRAMEWORK)
 
 bench: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
@@ -122,7 +131,7 @@ compare: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
 
 ab: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON REQUIREMENTS,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
 
 history: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)

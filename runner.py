@@ -153,7 +153,7 @@ def add_readers(commands) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line's parser."""
-    from harness import flags
+    from harness import flags, skeletons
 
     top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -162,6 +162,7 @@ def parser() -> argparse.ArgumentParser:
     for name, text, modes in (("bench", bench.__doc__, {}), ("ladder", steps, {"mode": "ladder"})):
         command = commands.add_parser(name, help="each step" if modes else "measure a sweep", description=text)
         flags.add_all(command)
+        command.add_argument("--requirements", metavar="FILE", help=flags.REQUIREMENTS)
         command.set_defaults(run=bench, **modes)
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
@@ -175,6 +176,7 @@ def parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("explain", help="where the time goes", description=explain.__doc__)
     flags.add_axes(command)
+    command.add_argument("--requirements", metavar="FILE", help=flags.REQUIREMENTS)
     command.set_defaults(run=explain, resume=None)
 
     command = commands.add_parser("list", help="what there is, and what this machine can run")
@@ -220,6 +222,8 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--device", default="cpu", help="cpu (default) or gpu")
     command.set_defaults(run=setup)
 
+    skeletons.add_command(commands)
+
     command = commands.add_parser("wheelhouse", help="files for a machine offline", description=wheelhouse.__doc__)
     command.add_argument("--framework", metavar="A,B", help="frameworks, or all (default: all)")
     command.add_argument("--device", help="cpu (default) or gpu")
@@ -249,16 +253,17 @@ def stop_politely() -> None:
 
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code (docs/storage.md). What cannot be done is one sentence."""
-    from harness import refusals
+    from harness import own, refusals
 
     refusals.prepare_streams()
     try:
+        own.on_the_command_line(sys.argv[1:] if words is None else words)
         arguments = parser().parse_args(words)
         code = arguments.run(arguments)
         sys.stdout.flush()  # what the system refuses of it is told here, not after the last line
         return code
     except refusals.UsageError as error:
-        return refused(str(error))
+        return refusals.refused(str(error))
     except KeyboardInterrupt:  # before there was a run to keep
         return refusals.INTERRUPTED
     except (ImportError, SystemError):
@@ -269,23 +274,7 @@ def main(words: list[str] | None = None) -> int:
         refusals.silence(sys.stdout)
         return refusals.FINDING
     except OSError as error:
-        return refused(refusals.sentence(error))
-
-
-def refused(sentence: str) -> int:
-    """Say why nothing goes on; the exit code."""
-    from harness.refusals import REFUSED, silence
-    from measurement.text import plain
-
-    try:
-        print(f"runner.py: {plain(sentence)}", file=sys.stderr, flush=True)
-    except OSError:
-        silence(sys.stderr)
-    try:
-        sys.stdout.flush()
-    except OSError:  # a full disk, also for what is still to be written
-        silence(sys.stdout)
-    return REFUSED
+        return refusals.refused(refusals.sentence(error))
 
 
 if __name__ == "__main__":

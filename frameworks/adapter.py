@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from frameworks.own import Owned
 from frameworks.program import Program
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -34,7 +35,8 @@ class Capture:
     `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
     framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged. `loaded`
     says whether all compiled code came from the compile cache, and so is what an earlier process compiled; None where
-    the framework keeps no such cache or does not report it.
+    the framework keeps no such cache or does not report it. `breaks` are the places where a user's own model leaves
+    its graphs, `recompiled` those whose code was compiled again, each with the framework's reason.
     """
 
     whole: bool
@@ -44,6 +46,8 @@ class Capture:
     backend: str | None = None
     detail: str = ""
     loaded: bool | None = None
+    breaks: tuple[tuple[str, str], ...] = ()
+    recompiled: tuple[tuple[str, str], ...] = ()
 
 
 class Step:
@@ -55,7 +59,7 @@ class Step:
     mode executes or that its graph holds, for which it may run the model; None where the framework does not show them,
     or a text that says why they cannot be compared. `load`, of engines that compile ahead of time, makes something
     that can be called of a model's file: it comes once, before the first call, and is timed apart from it. `native` is
-    the framework's own object behind the step, for its profiler.
+    the framework's own object behind the step, for its profiler. `own` is what a user's own model tells besides.
     """
 
     def __init__(
@@ -67,14 +71,15 @@ class Step:
         program: Callable[[], Program | str | None] = lambda: None,
         load: Callable[[], None] | None = None,
         native: Any = None,
+        own: Owned | None = None,
     ):
         self._call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
-        self.program, self.load, self.native = program, load, native
+        self.program, self.load, self.native, self.own = program, load, native, own
         self._next = 0
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """The same mode, compiled code included, on other inputs."""
-        return Step(self._call, inputs, self.capture, self._restore, self.program, self.load, self.native)
+        return Step(self._call, inputs, self.capture, self._restore, self.program, self.load, self.native, self.own)
 
     def __call__(self) -> Any:
         inputs = self._inputs[self._next]

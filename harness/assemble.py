@@ -7,9 +7,10 @@ import math
 from statistics import median
 
 import frameworks
+import workloads
 from frameworks import policies
-from harness import judgement
-from harness.costs import cost_of, moved_bytes, tokens_of
+from harness import breaks, judgement
+from harness.costs import cost_found, moved_bytes, tokens_of
 from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
 from measurement.peaks import Peaks, datasheet, may_be_cached
@@ -76,8 +77,6 @@ def record(
 def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
     cell, effective = outcome.cell, outcome.hello.effective if outcome.hello else Readback()
     shape = dict(cell.parameters)
-    cost = cost_of(cell)
-    moved = moved_bytes(cell, cost)
     on_cpu = cell.device_kind == "cpu"
     steps = [*(report.step for report in outcome.reports), outcome.failed_step]
     return {
@@ -109,18 +108,31 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "profile": context.profile.name,
         "compile_cache": context.compile_cache,
         "shapes": cell.shapes,
-        "flops": cost.flops,
         **tokens_of(cell),
+        **_cost(outcome),
+        "settings": json.dumps(_settings(outcome, context), default=str) if outcome.hello else None,
+        "versions": _versions(outcome),
+        "git_revision": context.git_revision,
+    }
+
+
+def _cost(outcome: Outcome) -> dict:
+    """What a call costs; empty where a user's model was not counted."""
+    cell, own = outcome.cell, outcome.reports[0].own if outcome.reports else None
+    cost = cost_found(cell, own)
+    if cost is None:
+        return {}
+    moved = moved_bytes(cell, cost)
+    return {
+        "flops": cost.flops,
         "flops_by_class": parameters_text({o.operator_class: o.flops for o in cost.operators}),
         "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
         "bytes": cost.compulsory_bytes,
         "unfused_bytes": cost.unfused_bytes,
         "moved_bytes": moved,
         "transcendentals": cost.transcendentals,
-        "intensity": cost.flops / moved,
-        "settings": json.dumps(_settings(outcome, context), default=str) if outcome.hello else None,
-        "versions": _versions(outcome),
-        "git_revision": context.git_revision,
+        "intensity": cost.flops / moved if moved else None,
+        "counted_by": (own and own.counted_by) or None,
     }
 
 
@@ -132,6 +144,8 @@ def _settings(outcome: Outcome, context: Context) -> dict:
         compiler["captured"] = report.capture.detail
     served = {"served_by": context.served_by} if context.served_by else {}
     cell = outcome.cell
+    model = workloads.get(cell.workload, cell.pass_name)
+    served |= {"file": model.digest} if getattr(model, "digest", "") else {}
     followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
     return {**outcome.hello.effective.settings, **compiler, **served, **followed}
 
@@ -201,6 +215,7 @@ def _captured(outcome: Outcome) -> dict:
         "graphs": captured.graphs,
         "graph_breaks": captured.graph_breaks,
         "recompilations": _sum_of(outcome, "recompilations"),
+        **breaks.columns(outcome),
         **_program(outcome),
     }
 
@@ -229,7 +244,7 @@ def _rates(outcome: Outcome, workload, row: dict) -> dict:
         "items_per_s": workload.items_per_call(shape) / seconds,
         "tokens_per_s": tokens / seconds if tokens else None,
         "real_tokens_per_s": row["real_tokens_per_call"] / seconds if tokens else None,
-        "achieved_tflops": row["flops"] / seconds / 1e12,
+        "achieved_tflops": row["flops"] / seconds / 1e12 if row.get("flops") is not None else None,
         "peak_memory_mb": max(memory) / 1e6 if memory else None,
     }
 

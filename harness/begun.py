@@ -24,8 +24,16 @@ KEY = ROOT / ".cache" / "key"
 FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR = "plan.json", "reproduction.json", "explanation.json", "ab.json"
 NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is at the control cell
 # What decides what is measured.
-_DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides")
-_KINDS = {"given": dict, "flags": dict, "cells": list, "sides": list, "python": (str, type(None)), "number": int}
+_DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")
+_KINDS = {
+    "given": dict,
+    "flags": dict,
+    "cells": list,
+    "sides": list,
+    "own": dict,
+    "python": (str, type(None)),
+    "number": int,
+}
 
 
 def write(path: Path, content: dict) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import begun, plan, preparation, runs, submission, surroundings, sweep
+from harness import begun, own, plan, preparation, requirements, runs, submission, surroundings, sweep
 from harness.cluster import Cluster
 from harness.hosts import ALL_GPUS, SLURM
 from harness.lanes import Lane, of_gpus
@@ -44,6 +44,7 @@ class Request:
     out: str | None = None
     resume: str | None = None
     python: str | None = None
+    requirements: str | None = None
     timeout: float = 900
     dry_run: bool = False
     again: str | None = None  # the command that goes on with it, where that is not bench's own
@@ -55,7 +56,7 @@ class Request:
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> Request:
         """The request of a command line that has the flags of `bench` or `explain`."""
-        names = ("out", "resume", "python", "timeout", "dry_run", "nodes", "scratch", "container")
+        names = ("out", "resume", "python", "requirements", "timeout", "dry_run", "nodes", "scratch", "container")
         job = {name: getattr(arguments, name, None) for name in (*submission.OPTIONS, "lines")}
         return cls(asked_for(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
 
@@ -85,8 +86,12 @@ class Campaign:
             held.enter_context(resumed.held())
         given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
         resolved = sweep.resolve(given, request.nodes)
+        if request.requirements is not None and not request.dry_run:
+            python = with_requirements(request, resolved, console)
         if resolved.places.lanes:  # what a cell is called must not depend on where a resumed run finds itself
             given = given | {"threads": resolved.axes["threads"]}
+        if resolved.own_models:  # found again from whatever folder the run is gone on with
+            given = given | {"workload": [resolved.own_models.get(name, name) for name in resolved.axes["workload"]]}
         for remark in resumed.judged() if resumed else ():
             console.print(remark, style="yellow", highlight=False, soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()
@@ -211,15 +216,27 @@ class Campaign:
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
             asked = {"given": self.given, "python": self.python, "command": sys.argv}
+            asked |= {"own": own.sealed(self.sweep.own_models)} if self.sweep.own_models else {}
             run.begin_with({**asked, "started_at": runs.utc_now(), "cells": cells})
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         revision = runs.git_revision()
         return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)
 
 
+def with_requirements(request: Request, resolved: Sweep, console: Console) -> str:
+    """The interpreter of the environment that REQUIREMENTS makes; a resumed run has it. Raises UsageError."""
+    if request.resume is not None or request.python is not None:
+        other = "RESUME, which goes on in the run's own environment" if request.resume is not None else "PYTHON"
+        raise UsageError(f"REQUIREMENTS makes an environment: leave it out beside {other}.")
+    report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
+    return requirements.interpreter(request.requirements, resolved.axes["framework"], resolved.axes["device"], report)
+
+
 def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
     """The flags and the interpreter that a resumed run was begun with. Raises UsageError if any was changed."""
     given = run.plan["given"]
+    own.take_in(sweep.words(given.get("workload") or ()))
+    own.hold_to(run.plan.get("own", {}), begun.is_ours(run.plan), "workload" in request.flags)
     begun_as = sweep.resolve(given)
     changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
     # Runs of before have the interpreter in machine.json.

@@ -69,6 +69,8 @@ class References:
     def parity(self, outcome: Outcome, oracle: dict | None, place: str, workload: Workload) -> Parity | None:
         """How far the outputs are from the reference's; None for those that stand in for it."""
         outputs = [dict(np.load(report.outputs)) for report in outcome.reports]
+        if not workload.has_oracle:
+            return with_own_eager(outcome, outputs, workload)
         known = None if oracle else self.known(place, outcome.cell)
         if oracle:
             name, reference = "numpy", oracle
@@ -95,6 +97,18 @@ class References:
             path = Path(outputs).absolute().relative_to(self.run.folder.absolute())
             self.standing_in[place] = {"cell": cell.id, "name": f"{cell.framework} {cell.mode}", "outputs": str(path)}
             self.run.write(STANDING_IN, self.standing_in)
+
+
+def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
+    """How far each launch's outputs of a user's model are from those of its own eager mode in that launch."""
+    found = [report.own for report in outcome.reports]
+    pairs = [
+        difference(values, dict(np.load(own.reference)) if own else {})
+        for values, own in zip(outputs, found, strict=True)
+    ]
+    worst = functools.reduce(Difference.worst, pairs)
+    name = next((own.reference_name for own in found if own), "its own eager mode")
+    return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
 
 
 def check_unseen(outcome: Outcome, oracle) -> None:

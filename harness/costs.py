@@ -5,12 +5,23 @@ from __future__ import annotations
 import frameworks
 import workloads
 from measurement.cells import Cell
-from workloads.spec import Cost
+from measurement.own import OwnModel
+from workloads.spec import Cost, OperatorCost
 
 
 def cost_of(cell: Cell) -> Cost:
     """The analytic cost of one call."""
     return workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), cell.dtype, fuses_attention(cell))
+
+
+def cost_found(cell: Cell, own: OwnModel | None) -> Cost | None:
+    """The cost of one call: analytic, or what the worker counted of a user's model; None where nobody did."""
+    if workloads.get(cell.workload, cell.pass_name).has_oracle:
+        return cost_of(cell)
+    if own is None or own.flops is None:
+        return None
+    everything = OperatorCost("counted", own.flops, own.unfused_bytes or 0, own.transcendentals or 0)
+    return Cost((everything,), own.bytes or 0)
 
 
 def tokens_of(cell: Cell) -> dict[str, int | None]:
@@ -19,7 +30,7 @@ def tokens_of(cell: Cell) -> dict[str, int | None]:
     return {
         "tokens_per_call": workload.tokens_per_call(parameters),
         "real_tokens_per_call": workload.real_tokens_per_call(parameters),
-        "real_flops": workload.real_flops(parameters, fuses_attention(cell)),
+        "real_flops": workload.real_flops(parameters, fuses_attention(cell)) if workload.has_oracle else None,
     }
 
 

@@ -6,6 +6,8 @@ import argparse
 
 from harness import submission, sweep
 
+REQUIREMENTS = "packages that a user's own model needs beside its framework: an environment of its own"
+
 
 def add_all(command: argparse.ArgumentParser) -> None:
     """The flags of `bench`."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from harness import breaks
 from harness.intervals import change_between_halves
 from harness.outcomes import Outcome, Parity, counted
 from measurement import flags, host
@@ -156,6 +157,8 @@ def status(
     disturbed = {name: flags.disturbed(raised, name, decides[name]) for name in half_widths}
     figures = {name: _of_figure(width, disturbed[name], profile) for name, width in half_widths.items()}
     row |= {f"{name}_status": found for name, found in figures.items()}
+    if reason := breaks.sentence(outcome):
+        return row | {"status": "partial", "reason": reason}
     # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.
     if math.isinf(half_widths.get(flags.RATIO, 0.0)) or set(figures.values()) == {"noisy"}:
         return row | {"status": "noisy"}

@@ -83,6 +83,7 @@ class Launcher:
             yardsticks=tuple(map(self._group_job, yardsticks)),
             force=self.sweep.force,
             own_cpus=tuple(own_cpus) if own_cpus else None,
+            own_models=self.sweep.own_models,
         )
 
     def _group_job(self, group: Group) -> GroupJob:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import workloads
 from harness import locks
 from harness.refusals import UsageError, sentence
 from measurement import durable
@@ -99,6 +100,7 @@ class Store:
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
             request = {"workload": workload, "pass": pass_name, "parameters": group.parameters, "seed": self._seed}
             request["source"] = None if seeded else self._source
+            request["own"] = workloads.source_of(workload)
             request["storage"] = storage(group.cells[0].dtype, pass_name)
             self._made[key] = request, ensure(request, self._seals)
 
@@ -134,10 +136,10 @@ def _code_digest() -> str:
 def _make(request: dict) -> dict:
     import numpy as np
 
-    import workloads
     from workloads.rounding import stored
-    from workloads.spec import sampled, without_padding
 
+    if request.get("own"):
+        workloads.add({request["workload"]: request["own"]})
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
     wanted = workload.weight_parameters(parameters)
     name, load = _weights_source(workload, wanted, request["source"], request["seed"])
@@ -161,19 +163,12 @@ def _make(request: dict) -> dict:
 
     held = request["storage"]
     reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
-    if workload.cost(parameters, "fp32").flops * workload.parity_calls > ORACLE_FLOPS:
+    flops = workload.cost(parameters, "fp32").flops * workload.parity_calls
+    if not workload.has_oracle or flops > ORACLE_FLOPS:
         reference = None
     elif not cache.holds(reference):
         kept = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
-        loaded = workload.weights_from(wanted, kept)
-        calls = [
-            {name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]
-        ]
-        outputs = {}
-        for index, values in enumerate(workload.references(parameters, loaded, calls)):
-            values = without_padding(values, calls[index].get(workload.padding))
-            outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
-        cache.save(reference, outputs)
+        cache.save(reference, _outputs(workload, parameters, workload.weights_from(wanted, kept), sets, held))
     return {
         "weights": weights,
         "inputs": inputs,
@@ -181,6 +176,21 @@ def _make(request: dict) -> dict:
         "weights_name": name,
         "seals": cache.seals,
     }
+
+
+def _outputs(workload, parameters: dict, weights: dict, sets: list[dict], held: str) -> dict:
+    """The oracle's outputs of the calls that are compared, `<call>.<name>`, on inputs as the dtype `held` has them."""
+    import numpy as np
+
+    from workloads.rounding import stored
+    from workloads.spec import sampled, without_padding
+
+    calls = [{name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]]
+    outputs = {}
+    for index, values in enumerate(workload.references(parameters, weights, calls)):
+        values = without_padding(values, calls[index].get(workload.padding))
+        outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
+    return outputs
 
 
 def _weights_source(workload, parameters: dict, source: str | None, seed: int):

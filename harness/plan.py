@@ -10,6 +10,7 @@ from functools import partial
 
 import frameworks
 import workloads
+from harness import own
 from harness.sweep import Sweep, UsageError
 from measurement.cells import Cell
 from measurement.profiles import PROFILES, Profile
@@ -70,7 +71,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         )
         for name, pass_name in itertools.product(sweep.axes["workload"], sweep.axes["pass"])
         for workload in [workloads.get(name, pass_name)]
-        if pass_name in workload.passes
+        if pass_name in workload.passes and own.is_for(workload, framework)
         for implementation in sweep.axes["implementation"] or workload.implementations[:1]
         if implementation in workload.implementations
         for shape in shapes_of(workload, implementation, sweep, partial(default_of, framework, device, dtype))

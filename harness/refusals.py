@@ -91,3 +91,18 @@ def silence(stream) -> None:
     """Let what is still to be written to a stream that takes nothing more go nowhere, also at the very end."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def refused(sentence: str) -> int:
+    """Say why nothing goes on; the exit code."""
+    from measurement.text import plain
+
+    try:
+        print(f"runner.py: {plain(sentence)}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # a full disk, also for what is still to be written
+        silence(sys.stdout)
+    return REFUSED

@@ -13,7 +13,7 @@ from pathlib import Path
 import frameworks
 import workloads
 from frameworks import policies
-from harness import hosts
+from harness import hosts, own
 from harness.hosts import ALL_GPUS
 from harness.refusals import UsageError, read_text
 from harness.words import canonical, choose, numbers, whole_number
@@ -135,6 +135,7 @@ class Sweep:
     unseen_seq: int | None = None  # a sequence length that every mode meets for the first time once it is warm
     places: hosts.Hosts = hosts.HERE  # where it is measured
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
+    own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
 
 OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
@@ -151,6 +152,7 @@ def from_file(path: str) -> dict:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
+    own.take_in(words(content.get("workload", ())))
     known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS) - {"launcher"}
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
@@ -232,6 +234,7 @@ def resolve(given: dict, nodes: int | None = None) -> Sweep:
 
     `nodes` are those of a job that is still to be submitted.
     """
+    given, own_models = own.with_names(given, words(given.get("workload") or ()))
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
     _check_modes(axes)
     launcher = choose(str(given.get("launcher") or hosts.LOCAL), hosts.LAUNCHERS, "launcher")
@@ -262,4 +265,5 @@ def resolve(given: dict, nodes: int | None = None) -> Sweep:
         unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
         places=places,
         policies=_policies(options["policy"]),
+        own_models=own_models,
     )

@@ -48,14 +48,35 @@ def ensure(framework: str, device: str, word: str, report=print) -> Path:
     What the framework needs is resolved anew around the pins and kept beside the environment, so that a second call
     gives the same packages.
     """
+    base = _base(framework, device)
+    requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
+    return _made(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report)
+
+
+def ensure_beside(framework: str, device: str, more: str, report=print) -> Path:
+    """The interpreter of an environment that has what `more` asks for, lines of requirements, beside the framework.
+
+    Of the framework's own packages it has the versions that its `.in` file names. Raises SetupError.
+    """
+    base = _base(framework, device)
+    requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, "") + more
+    digest = hashlib.sha256(requirements.encode()).hexdigest()[:12]
+    return _made(base, f"{framework}-{device}-with-{digest}", requirements, "", report)
+
+
+def _base(framework: str, device: str) -> environments.Recipe:
     base = environments.recipe(framework, device)
     if base is None:
         raise SetupError(f"{framework} runs in the suite's own environment and has no versions.")
-    name = f"{framework}-{device}-{_slug(word)}"
+    return base
+
+
+def _made(base: environments.Recipe, name: str, requirements: str, word: str, report) -> Path:
+    """The interpreter of the environment `name`; what is resolved once is kept beside it."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
-        requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
-        durable.replace(lock, _resolved(base, requirements, name, word, report).encode())  # whole, or asked for anew
+        # Whole, or asked for anew.
+        durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
     recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
     return environments.made(recipe, report)
 
@@ -77,7 +98,7 @@ def _line(package: str, lines: list[str]) -> str | None:
 
 def _resolved(base: environments.Recipe, requirements: str, name: str, word: str, report) -> str:
     """What the package indexes have for these requirements, every dependency with its version. Raises SetupError."""
-    report(f"{name}: resolving {word} …")
+    report(f"{name}: resolving {word or 'its requirements'} …")
     target, settings = VENVS / f".{name}.resolving", VENVS / f".{name}.toml"
     VENVS.mkdir(exist_ok=True)
     options = _options(base, word, settings)
@@ -86,9 +107,9 @@ def _resolved(base: environments.Recipe, requirements: str, name: str, word: str
         variable, _, value = base.directives["without-find-links"].partition("=")
         env.setdefault(variable, value)
     command = ["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", sys.executable, *options]
+    failed = f"{word or 'the requirements'} could not be resolved"
     try:
-        uv([*command, "-", "--output-file", str(target)], env, f"{word} could not be resolved", stdin=requirements,
-           report=report)  # fmt: skip
+        uv([*command, "-", "--output-file", str(target)], env, failed, stdin=requirements, report=report)
         return target.read_text()
     except SetupError as error:
         if missing := re.search(_MISSING, str(error)):

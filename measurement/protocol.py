@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 from measurement.cells import Cell
 from measurement.checked import Count, Duration, Misfit, Positive, data_of, read, shorter_than
 from measurement.noise import Noise
+from measurement.own import OwnModel
 from measurement.profiles import Profile
 
 MEASURE, PRIME, EXPLAIN = "measure", "prime", "explain"  # kinds of a job; a priming one only fills compile caches
@@ -76,6 +77,7 @@ class Job:
     yardsticks: tuple[GroupJob, ...] = ()
     force: bool = False
     own_cpus: tuple[int, ...] | None = None
+    own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
     @property
     def cells(self) -> list[Cell]:
@@ -199,6 +201,8 @@ class Captured:
     backend: str | None = None
     detail: str = ""
     loaded: bool | None = None
+    breaks: tuple[tuple[str, str], ...] = ()
+    recompiled: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -241,6 +245,7 @@ class Report(Ended):
     program: str | None = None
     program_difference: str | None = None
     load_s: Duration | None = None
+    own: OwnModel | None = None
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""

@@ -5,7 +5,8 @@ History of `SCHEMA_VERSION`: 1, the first; 2, shapes, unseen shapes, costs by cl
 versions of all that decides, peaks of the machine beside the framework's, explained share, parity relative to the
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
 calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
-as a share of the measured and of the vendor's, nodes of a cluster.
+as a share of the measured and of the vendor's, nodes of a cluster, users' own
+models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ STATUSES = {
     "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile says, undisturbed",
     "noisy": "measured and correct, but neither latency nor speedup is known so well, or beside eager there is none",
     "disturbed": "measured and correct, but flags say that the machine or the framework was not steady",
+    "partial": "measured and correct, but only a part of a user's own model is in graphs; the reason says what is not",
     "mismatch": "the outputs differ from the reference by more than the tolerance; no report compares the cell",
     "unsupported": "this build, machine or framework cannot run the cell as what it says; the reason tells why",
     "oom": "the device or the machine ran out of memory",
@@ -29,7 +31,7 @@ STATUSES = {
     "crash": "the worker died, or wrote what is no message",
     "error": "the framework raised an exception, or its worker reported what cannot be",
 }
-MEASURED = ("ok", "noisy", "disturbed")
+MEASURED = ("ok", "noisy", "disturbed", "partial")
 # What `ratio_status` and `latency_status` say of one figure; empty where the cell has no such figure.
 FIGURE_STATUSES = {
     "ok": "its interval is within the profile's target, and no flag speaks against it",
@@ -130,6 +132,7 @@ COLUMNS = _columns(
     ("speedup_ci_high", "float", "", "upper end of its 95 % interval"),
     ("break_even_calls", "float", "calls", "calls after which loading and compiling have paid; empty if never"),
     ("flops", "int", "FLOP", "floating-point operations per call, padding included, analytic"),
+    ("counted_by", "str", "", "who counted flops and bytes of a user's own model; empty: they are analytic"),
     ("real_flops", "int", "FLOP", "what sequences at their own lengths would take, without padding, analytic"),
     ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
     ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),
@@ -161,7 +164,11 @@ COLUMNS = _columns(
     ("peak_memory_mb", "float", "MB", "peak device memory (GPU); empty on the CPU"),
     ("graphs", "int", "", "graphs the mode captured"),
     ("graph_breaks", "int", "", "breaks between them"),
+    ("graph_break_places", "str", "JSON", "of users' own models: place and the framework's reason of each break"),
+    ("outside_share", "float", "", "share of a call's time outside of the graphs, each graph being waited for"),
+    ("gain_at_best", "float", "", "times as fast as now if what is outside of the graphs took no time"),
     ("recompilations", "int", "", "compilations or traces in the timed region"),
+    ("recompiled_places", "str", "JSON", "of users' own models: where code was compiled again, and which guard failed"),
     ("program", "str", "", "same, differs or unknown: do eager mode and this graph run the same operators"),
     ("program_difference", "str", "", "the deciding difference between the two programs, or why it is not known"),
     ("parity_max_abs_err", "float", "", "largest absolute difference from the reference, over all outputs"),

@@ -24,7 +24,8 @@ COLUMNS_READ = (
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
     *("latency_call_ms_p95", "latency_call_ms_p99", "parity_rel_rms_err", "parity_reference"),
-    *("mfu_pct", "other_load_cores", "steal_share"),
+    *("mfu_pct", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
+    *("outside_share", "gain_at_best", "recompiled_places"),
 )
 # What goes without saying.
 _USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}

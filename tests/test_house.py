@@ -66,7 +66,7 @@ def modules_of(framework: str) -> set[str]:
 
 
 BOUNDARY = {"frameworks", "frameworks.traces.*"}
-BOUNDARY |= {f"frameworks.{name}" for name in ("adapter", "canary", "description", "obstacles", "program")}
+BOUNDARY |= {f"frameworks.{name}" for name in ("adapter", "canary", "description", "obstacles", "own", "program")}
 
 
 def allowed_to(path: Path) -> set[str] | None:
@@ -80,7 +80,8 @@ def allowed_to(path: Path) -> set[str] | None:
     if part == "frameworks":
         return {
             "canary.py": {"numpy", "frameworks.adapter"},
-            "adapter.py": {"frameworks.program", "measurement.cells", "workloads.spec"},
+            "own.py": {"numpy"},
+            "adapter.py": {"frameworks.own", "frameworks.program", "measurement.cells", "workloads.spec"},
             # The registry: the rest of the name is formatted.
             "__init__.py": {"frameworks.description", "frameworks.", "measurement.cells"},
         }.get(rest[0], set())
@@ -97,6 +98,8 @@ def allowed_to(path: Path) -> set[str] | None:
         "harness": {
             *("experiments", "experiments.*", "harness.*", "measurement.*", "launchers.*", "reports.*", "workloads"),
             *(
+                "workloads.own",
+                "workloads.signature",
                 "workloads.spec",
                 "workloads.rounding",
                 "frameworks",

@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+import workloads
 from measurement.cells import YARDSTICK_PREFIX, Cell
 from measurement.profiles import YARDSTICK
 from measurement.protocol import DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase
@@ -57,6 +58,7 @@ def explain(station: Station, cells: list[Cell]) -> None:
 def main() -> None:
     job_path, results = sys.argv[1:3]
     job = Job.from_json(json.loads(Path(job_path).read_text()))
+    workloads.add(job.own_models)
     work(Station(job, Channel(results, str(Path(job.folder) / MARKER))))
     # All is written; taking a framework down in good order can last for seconds.
     sys.stdout.flush()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from frameworks import obstacles
 from frameworks.adapter import Unsupported
+from frameworks.own import Fault
 from measurement.cells import Cell
 from measurement.protocol import REASON_CHARACTERS, Message, Phase
 
@@ -54,10 +55,10 @@ class Channel:
         self.send(Phase(cell.id, phase))
 
 
-def classify(error: Exception) -> tuple[str, str]:
+def classify(error: BaseException) -> tuple[str, str]:
     """The status and the one-line reason of an exception from a framework."""
     text = " ".join(str(error).split())
-    reason = text if isinstance(error, (Unsupported, Untrustworthy)) else f"{type(error).__name__}: {text}"
+    reason = text if isinstance(error, (Unsupported, Untrustworthy, Fault)) else f"{type(error).__name__}: {text}"
     if isinstance(error, Unsupported):
         return "unsupported", reason[:REASON_CHARACTERS] or "The framework does not say why."
     if obstacle := obstacles.from_words(text):

@@ -20,11 +20,12 @@ from measurement.controls import delayed, independent_timer
 from measurement.gpu import GpuMeter
 from measurement.host import loop_seconds
 from measurement.noise import Noise, NoiseMeter
+from measurement.own import OwnModel
 from measurement.profiles import Profile
 from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
-from worker import gpu_figures
+from worker import gpu_figures, own
 from worker.channel import Untrustworthy
 from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs, padding_of
 from worker.station import Station
@@ -40,6 +41,7 @@ class Contest(GroupWork):
     def __init__(self, station: Station, group: GroupJob, profile: Profile, position: int, releases: bool):
         super().__init__(station, group)
         self.profile, self.position, self.releases = profile, position, releases
+        self.own: OwnModel | None = None  # of a user's model
         self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
 
     def run(self) -> None:
@@ -53,6 +55,7 @@ class Contest(GroupWork):
             for member in members:
                 self.channel.send(Primed(member.cell.id))
             members.clear()
+        self.find_out(members)
         for member in list(members):
             self.channel.phase(member.cell, "warm-up")
             with self.station.reporting([member.cell]) as trouble:
@@ -77,6 +80,25 @@ class Contest(GroupWork):
         member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
         return member
+
+    def find_out(self, members: list[Member]) -> None:
+        """What outputs of a user's own model are compared with, and what a call costs; without it none is measured."""
+        if self.workload.has_oracle or not members:
+            return
+        self.channel.phase(members[0].cell, "reference")
+        path = Path(self.station.job.folder) / OUTPUTS / f"reference-{self.position}.npz"
+        with self.station.reporting([member.cell for member in members]) as trouble:
+            self.own = own.found_out(own.told_by(members[0].step), self.workload.parity_calls, path)
+        if trouble:
+            members.clear()
+
+    def of_user(self, member: Member) -> OwnModel | None:
+        """What was found out of a user's model, with the price of what its mode runs outside of graphs."""
+        if self.own is None or not member.captured.breaks:
+            return self.own
+        self.channel.phase(member.cell, "graph breaks")
+        inside, whole = own.priced(member.step, self.adapter.synchronize, self.station.clocks)
+        return replace(self.own, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:
         """A second contender on the warm step of a cell: the same, slower, or under another timer."""
@@ -208,6 +230,7 @@ class Contest(GroupWork):
             noise=noise,
             **self.beside(member),
             position=self.position,
+            own=self.of_user(member),
             outputs=self.save_outputs(member.step, self.group.inputs)
             if self.position
             else None,  # a yardstick is not compared

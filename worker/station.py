@@ -11,6 +11,7 @@ from dataclasses import asdict
 import frameworks
 from frameworks import canary
 from frameworks.adapter import Adapter, Effective, Unsupported
+from frameworks.own import Fault, place_of
 from measurement.cells import Cell
 from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks
@@ -58,10 +59,17 @@ class Station:
         trouble: list[str] = []
         try:
             yield trouble
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            source = self.job.own_models.get(cells[0].workload)
+            if isinstance(error, SystemExit) and source is None:
+                raise
             if not isinstance(error, Unsupported):
                 traceback.print_exc()
             status, reason = classify(error)
+            if isinstance(error, SystemExit):
+                reason = f"the model called exit({'' if error.code is None else error.code})."
+            if source and not isinstance(error, (Unsupported, Fault)) and (place := place_of(error, source)):
+                reason = f"{place}: {reason}"
             trouble.append(status)
             for cell in cells:
                 self.channel.send(Failed(cell.id, status, reason))

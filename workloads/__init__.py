@@ -14,13 +14,33 @@ _MODULES |= {"lstm": "lstm", "lstm-tiny": "lstm"}
 _MODULES |= {"fused-cos": "pointwise", "stream": "pointwise", "op-overhead": "overhead"}
 
 
+# Users' own models of this process by name, once `add` has made them known.
+_OWN: dict = {}
+
+
 def names() -> tuple[str, ...]:
-    """The names of all workloads."""
-    return tuple(_MODULES)
+    """The names of all workloads, users' own ones last."""
+    return (*_MODULES, *_OWN)
+
+
+def add(sources: dict[str, str]) -> None:
+    """Make users' models known: their files or libraries' names by name. Raises `workloads.signature.Unreadable`."""
+    from workloads import own
+
+    for name, source in sources.items():
+        if name not in _OWN or _OWN[name].source != source:
+            _OWN[name] = own.workload(name, source)
+
+
+def source_of(name: str) -> str | None:
+    """Where a user's own model comes from; None for a workload of the suite."""
+    return _OWN[name].source if name in _OWN else None
 
 
 def get(name: str, pass_name: str = "inference"):
     """The workload `name`, which is one of `names()`, in one of its passes."""
+    if name in _OWN:
+        return _OWN[name]
     workload = importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
     if pass_name == "training":
         from workloads.training import training_of

@@ -116,6 +116,7 @@ class Workload(ABC):
     input_sets: int = 4  # same-shape inputs that calls take in turn; fewer where one already exceeds every cache
     parity_calls: int = 2  # how many consecutive calls' outputs are compared
     padding: str | None = None  # the input (B, S) that is 1 where a position counts and 0 where it is padding
+    has_oracle: bool = True  # else the worker's report holds what outputs are compared with, and what a call costs
 
     @abstractmethod
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:

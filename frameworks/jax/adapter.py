@@ -18,8 +18,9 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import compiling, generation, graphs, program, runtime
+from frameworks.jax import compiling, generation, graphs, memory, own, program, runtime
 from measurement.cells import Cell
+from workloads.own import Own
 from workloads.spec import Arrays, Workload
 
 # dtype -> (dtype of parameters and activations, jax_default_matmul_precision). JAX's own default is TF32 on a GPU.
@@ -44,6 +45,7 @@ class Adapter(boundary.Adapter):
     def __init__(self):
         self._compilations = graphs.Compilations()
         self._device: jax.Device | None = None
+        self._own: dict[str, own.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         problem = runtime.problem(device)
@@ -93,6 +95,8 @@ class Adapter(boundary.Adapter):
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
         if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
             raise Unsupported("only the suite's own models are divided into blocks: measure IMPL=plain.")
+        if cell.implementation == "own":
+            return self._prepare_own(workload, cell, weights, inputs)
         if cell.pass_name in generation.PASSES:
             return self._prepare_generating(workload, cell, weights, inputs)
         models = _models(cell.implementation)
@@ -120,6 +124,17 @@ class Adapter(boundary.Adapter):
         listed = program.listing(cell, call, (params, *device_inputs[0]), step, device_inputs[0])
         return Step(step, device_inputs, capture, program=listed)
 
+    def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        if cell.group_id not in self._own:
+            dtype = jnp.dtype(PRECISION[cell.dtype][0])
+            self._own[cell.group_id] = own.Model(workload, weights, inputs, self._device, dtype)
+        model = self._own[cell.group_id]
+        arguments = (model.params, *model.sets[0])
+        call, capture = self._compilations.callable(cell, model.forward, arguments, model.detail)
+        step = model.eager() if cell.mode == "eager" else functools.partial(call, model.params)
+        listed = program.listing(cell, call, arguments, step, model.sets[0])
+        return Step(step, model.sets, capture, program=listed, own=own.Owned(model))
+
     def _prepare_generating(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """The model with a cache of its own, which a jitted call takes over from the one before."""
         dtype = jnp.dtype(PRECISION[cell.dtype][0])
@@ -132,6 +147,8 @@ class Adapter(boundary.Adapter):
         return Step(made, device_inputs, capture, made.restore, listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        if cell.implementation == "own":
+            return self._own[cell.group_id].place(arrays)
         # Under training everything stays in float32, and the loss casts it.
         dtype = jnp.dtype(jnp.float32 if cell.pass_name == "training" else PRECISION[cell.dtype][0])
         return tuple(self._load(dtype, array) for array in arrays.values())
@@ -147,36 +164,17 @@ class Adapter(boundary.Adapter):
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
 
     def to_numpy(self, output: Any) -> Arrays:
-        found = generation.arrays(output).items()
-        arrays = {name: leaf for name, leaf in found if isinstance(leaf, jax.Array)}
-        arrays |= getattr(output.get("state"), "held", {})
-        return {name: np.asarray(array).astype(np.float32) for name, array in arrays.items()}
+        output = generation.arrays(output)
+        held = getattr(output.get("state"), "held", None) if isinstance(output, dict) else None
+        return own.named({**output, **held} if held else output)
 
     def release(self) -> None:
+        self._own.clear()
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
-    def meter(self, cell: Cell) -> Meter | None:
-        return Meter(self._device) if cell.device_kind == "gpu" else None
-
-
-class Meter(boundary.Meter):
-    """Memory of a GPU as its allocator counts it."""
-
-    def __init__(self, device: jax.Device):
-        self._device, self._ballast = device, None
-
-    def allocated_bytes(self) -> int | None:
-        statistics = runtime.memory(self._device)
-        return statistics and statistics["bytes_in_use"]
-
-    def reset_peak(self) -> None:
-        # JAX cannot. Memory is filled up to the old peak instead, so that whatever a call takes makes a new one.
-        self._ballast = runtime.ballast(self._device)
-
-    def peak_bytes(self) -> int | None:
-        ballast, self._ballast = self._ballast, None
-        return runtime.memory(self._device)["peak_bytes_in_use"] - ballast.bytes if ballast else None
+    def meter(self, cell: Cell) -> memory.Meter | None:
+        return memory.Meter(self._device) if cell.device_kind == "gpu" else None
 
 
 def _models(implementation: str) -> ModuleType:

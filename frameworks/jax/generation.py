@@ -87,7 +87,9 @@ def _ending(part: jax.Array, last: jax.Array) -> jax.Array:
     return part.at[:, :, -STEPS:].set(last)
 
 
-def arrays(output: dict[str, Any]) -> dict[str, Any]:
-    """The output with what the cache holds now, where the model has one."""
-    cache = output.get("cache")
-    return {name: leaf for name, leaf in output.items() if name != "cache"} | (cache() if cache else {})
+def arrays(output: Any) -> Any:
+    """The output with what the cache holds now, where the model has one; any other output as it is."""
+    cache = output.get("cache") if isinstance(output, dict) else None
+    if not callable(cache):
+        return output
+    return {name: leaf for name, leaf in output.items() if name != "cache"} | cache()

@@ -16,7 +16,7 @@ from paddle import nn
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, graphs, models, plain, training
+from frameworks.paddle import calls, eager_log, graphs, models, own, plain, training
 from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
@@ -42,6 +42,7 @@ class Adapter(adapter.Adapter):
 
     def __init__(self) -> None:
         self._device = "cpu"
+        self._own: dict[str, own.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if mode is not None:
@@ -102,6 +103,10 @@ class Adapter(adapter.Adapter):
             raise Unsupported(reason)
         if cell.pass_name == "training":
             return self._prepare_training(workload, cell, weights, inputs)
+        if cell.implementation == "own":
+            if cell.group_id not in self._own:
+                self._own[cell.group_id] = own.Model(workload, weights, inputs, DTYPES[cell.dtype])
+            return own.prepare(self._own[cell.group_id], cell, workload)
         model = models.build(workload, cell, weights)
         model.eval()
         if any(DTYPES[cell.dtype] not in str(parameter.dtype) for parameter in model.parameters()):
@@ -142,6 +147,8 @@ class Adapter(adapter.Adapter):
         return Step(trainer, tensors, capture, trainer.restore, operators)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        if cell.implementation == "own":
+            return self._own[cell.group_id].place(arrays)
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # auto_cast casts there
         return tuple(calls.tensor(array, dtype) for array in arrays.values())
 
@@ -150,9 +157,10 @@ class Adapter(adapter.Adapter):
             paddle.device.cuda.synchronize()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return {name: calls.array(tensor) for name, tensor in calls.tensors(output).items()}
+        return own.named(calls.tensors(output))
 
     def release(self) -> None:
+        self._own.clear()
         gc.collect()
         with contextlib.suppress(OSError, AttributeError):  # glibc keeps freed models: 200 MB more a group of bert-base
             ctypes.CDLL("libc.so.6").malloc_trim(0)

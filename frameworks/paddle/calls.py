@@ -31,10 +31,11 @@ def telling_cache(call, model: nn.Layer):
     return called
 
 
-def tensors(output: dict[str, Any]) -> dict[str, Any]:
+def tensors(output: Any) -> Any:
     """The output with what the cache holds now, where the model has one."""
-    cache = output.get("cache")
-    return {name: tensor for name, tensor in output.items() if name != "cache"} | (cache() if cache else {})
+    if not isinstance(output, dict) or not callable(output.get("cache")):
+        return output
+    return {name: tensor for name, tensor in output.items() if name != "cache"} | output["cache"]()
 
 
 def without_gradients(model: nn.Layer):

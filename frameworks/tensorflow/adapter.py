@@ -15,7 +15,7 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
 from frameworks import canary as known
-from frameworks.tensorflow import generation, graphs, program
+from frameworks.tensorflow import generation, graphs, memory, own, program
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -30,6 +30,7 @@ class Adapter(boundary.Adapter):
     def __init__(self) -> None:
         self._device = self._name = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
         self._gpu: tf.config.PhysicalDevice | None = None
+        self._own: dict[str, own.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if device == "cpu":
@@ -86,6 +87,11 @@ class Adapter(boundary.Adapter):
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> boundary.Step:
         self._refuse(cell)
+        if cell.implementation == "own":
+            with tf.device(self._name):
+                if cell.group_id not in self._own:
+                    self._own[cell.group_id] = own.Model(workload, weights, inputs, _DTYPES[cell.dtype])
+                return own.prepare(self._own[cell.group_id], cell)
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
         trains = cell.pass_name == "training"
         with tf.device(self._name):
@@ -107,6 +113,8 @@ class Adapter(boundary.Adapter):
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):
+            if cell.implementation == "own":
+                return self._own[cell.group_id].place(arrays)
             return tuple(_tensor(array, _variable_type(cell)) for array in arrays.values())
 
     def synchronize(self, output: Any) -> None:
@@ -118,13 +126,15 @@ class Adapter(boundary.Adapter):
                 tf.raw_ops.SyncDevice()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return {name: tensor.numpy().astype(np.float32) for name, tensor in generation.tensors(output).items()}
+        return own.named(generation.tensors(output))
 
     def release(self) -> None:
-        gc.collect()  # functions go with their steps, which the caller has dropped; models and functions hold cycles
+        self._own.clear()
+        # Functions go with their steps, which the caller has dropped; models and functions hold cycles.
+        gc.collect()
 
-    def meter(self, cell: Cell) -> Meter | None:
-        return None if self._gpu is None else Meter()
+    def meter(self, cell: Cell) -> memory.Meter | None:
+        return None if self._gpu is None else memory.Meter()
 
     def _open(self, device: str, threads: int | None = None) -> None:
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
@@ -156,19 +166,6 @@ class Adapter(boundary.Adapter):
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):
             raise boundary.Unsupported(f"{cell.dtype} needs compute capability 8.0, not {_capability(self._gpu)}")
-
-
-class Meter(boundary.Meter):
-    """Memory of the one GPU that TensorFlow sees."""
-
-    def allocated_bytes(self) -> int:
-        return tf.config.experimental.get_memory_info("GPU:0")["current"]
-
-    def reset_peak(self) -> None:
-        tf.config.experimental.reset_memory_stats("GPU:0")
-
-    def peak_bytes(self) -> int:
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
 
 def _variable_type(cell: Cell) -> tf.DType:

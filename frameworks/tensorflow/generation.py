@@ -37,7 +37,8 @@ def telling_cache(call: Callable, model: tf.Module) -> Callable:
     return called
 
 
-def tensors(output: dict[str, Any]) -> dict[str, tf.Tensor]:
+def tensors(output: Any) -> Any:
     """The output with what the cache holds now, where the model has one."""
-    cache = output.get("cache")
-    return {name: tensor for name, tensor in output.items() if name != "cache"} | (cache() if cache else {})
+    if not isinstance(output, dict) or not callable(output.get("cache")):
+        return output
+    return {name: tensor for name, tensor in output.items() if name != "cache"} | output["cache"]()

@@ -12,10 +12,11 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import FRAMEWORK, cuda_graph, generation, graphs, plain, program, training, whole_iteration
+from frameworks.torch import FRAMEWORK, cuda_graph, generation, graphs, own, plain, program, training, whole_iteration
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
+from workloads.own import Own
 from workloads.spec import Arrays, Workload
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -30,6 +31,7 @@ class Adapter(adapter.Adapter):
     def __init__(self) -> None:
         self._device = torch.device("cpu")
         self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
+        self._own: dict[str, own.Model] = {}  # likewise, of users
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
@@ -64,12 +66,15 @@ class Adapter(adapter.Adapter):
         _refuse(cell, self._device)
         if cell.mode in graphs.BACKENDS:
             extra = whole_iteration.SETTINGS if cell.mode == whole_iteration.MODE else {}
+            extra |= {"compile": "fullgraph=False"} if cell.implementation == "own" else {}
             return graphs.start(cell.mode, self._device) | extra
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.pass_name == "training":
             return self._prepare_training(workload, cell, weights, inputs)
+        if cell.implementation == "own":
+            return self._prepare_own(workload, cell, weights, inputs)
         if cell.group_id not in self._models:
             tensors = {name: self._tensor(array, cell.dtype) for name, array in weights.items()}
             self._models[cell.group_id] = _build(workload, cell, tensors)
@@ -88,6 +93,13 @@ class Adapter(adapter.Adapter):
             return Step(outer(replayed), resident, replayed.capture, restore, listed)
         compiled, capture, listed = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
         return Step(outer(_inference(compiled)), resident, capture, restore, lambda: listed(_inference))
+
+    def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        if cell.group_id not in self._own:
+            self._own[cell.group_id] = own.Model(workload, weights, self._device, DTYPES[cell.dtype])
+        model = self._own[cell.group_id]
+        self._models[cell.group_id] = model.module
+        return own.prepare(model, cell, inputs, self._device, workload.source)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Every mode has parameters of its own, for each changes them; they stay in float32."""
@@ -114,6 +126,8 @@ class Adapter(adapter.Adapter):
         return Step(trainer, resident, restore=trainer.restore, **told)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
+        if cell.implementation == "own":
+            return self._own[cell.group_id].place(arrays)
         dtype = "fp32" if cell.pass_name == "training" else cell.dtype  # autocast casts there
         return tuple(self._tensor(array, dtype) for array in arrays.values())
 
@@ -122,10 +136,11 @@ class Adapter(adapter.Adapter):
             torch.cuda.synchronize(self._device)
 
     def to_numpy(self, output: Any) -> Arrays:
-        return {name: tensor.float().cpu().numpy() for name, tensor in generation.tensors(output).items()}
+        return own.named(generation.tensors(output))
 
     def release(self) -> None:
         self._models.clear()
+        self._own.clear()
         torch.compiler.reset()
         gc.collect()  # modules and their compiled code refer to each other
         if self._device.type == "cuda":

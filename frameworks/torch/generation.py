@@ -50,7 +50,9 @@ def telling_cache(call: Callable[..., Any], model: torch.nn.Module, workload: Wo
     return called
 
 
-def tensors(output: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The output with what the cache holds now, where the model has one."""
-    cache = output.get("cache")
-    return {name: tensor for name, tensor in output.items() if name != "cache"} | (cache() if cache else {})
+def tensors(output: Any) -> Any:
+    """The output with what the cache holds now, where the model has one; any other output as it is."""
+    cache = output.get("cache") if isinstance(output, dict) else None
+    if not callable(cache):
+        return output
+    return {name: tensor for name, tensor in output.items() if name != "cache"} | cache()

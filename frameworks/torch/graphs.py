@@ -70,11 +70,11 @@ def compile_model(
     backend = CountingBackend(mode, device)
     compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
     if mode in OPTIONS:
-        compiled = _under_options(compiled, OPTIONS[mode])
+        compiled = under_options(compiled, OPTIONS[mode])
     return compiled, backend.capture, backend.captured.operations
 
 
-def _under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
+def under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
     """`compiled`, with `options` set while it is called with shapes for the first time.
 
     Dynamo reads some as well, while it traces: whether weights are the graph's constants or its inputs. Other modes
@@ -84,13 +84,13 @@ def _under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
 
     known = set()
 
-    def call(*inputs: torch.Tensor) -> Any:
-        shapes = tuple(given.shape for given in inputs)
+    def call(*inputs: torch.Tensor, **named: torch.Tensor) -> Any:
+        shapes = tuple(getattr(given, "shape", None) for given in (*inputs, *named.values()))
         if shapes in known:
-            return compiled(*inputs)
+            return compiled(*inputs, **named)
         known.add(shapes)
         with inductor.patch(options):
-            return compiled(*inputs)
+            return compiled(*inputs, **named)
 
     return call
 

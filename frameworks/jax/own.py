@@ -1,0 +1,159 @@
+"""Users' own JAX models: a function with its parameters, a Flax module (NNX or Linen), or a function alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frameworks import own
+from frameworks.adapter import Unsupported
+from frameworks.own import Counted, Fault
+from workloads.own import Own
+from workloads.spec import Arrays
+
+BY = "XLA's cost analysis of the lowered module, before it is optimised"
+
+
+class Model:
+    """A user's model in the cell's dtype on its device: `forward(params, *arrays)`, with arrays as `place` returns."""
+
+    def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], device: jax.Device, dtype: np.dtype):
+        if not workload.is_file:
+            raise Unsupported(f"{workload.name} is no model of JAX: write a file.")
+        self._file, self._device, self.dtype = own.UserFile(workload.source), device, dtype
+        self._tolerance = max(workload.tolerance.values())
+        self._form: Any = None
+        self._constants: list[Any] = []
+        own.seed_python(int(weights["seed"]))
+        made = self._file.call("model")
+        self.sets = [self.place(arrays) for arrays in inputs]
+        self._apply, params, self.detail = _applied(made, self._called(self.sets[0]), int(weights["seed"]))
+        # A module of NNX is put together once where nothing is traced.
+        self._bound = getattr(self._apply, "bound", lambda params: partial(self._apply, params))
+        self.params = jax.device_put(self._cast(params, dtype), device)
+
+    def place(self, arrays: Arrays) -> tuple[jax.Array, ...]:
+        """The arrays of one input set on the device, floating point in the cell's dtype."""
+        own.seed_python(int(arrays["seed"]))
+        given = own.as_call(self._file.call("inputs", **own.arguments_of(arrays)))
+        leaves, self._form = jax.tree.flatten(given)
+        self._constants = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
+        found = [leaf for leaf in leaves if _is_array(leaf)]
+        if not found:
+            raise Fault("inputs() returned no array: return one, a tuple, or a dict of keywords.")
+        return tuple(jax.device_put(self._cast(leaf, self.dtype), self._device) for leaf in found)
+
+    def forward(self, params: Any, *arrays: jax.Array) -> Any:
+        """The model's own output."""
+        args, kwargs = self._called(arrays)
+        return self._apply(params, *args, **kwargs)
+
+    def eager(self) -> Callable[..., Any]:
+        """The model as its user calls it outside of jit, which takes arrays alone."""
+        apply = self._bound(self.params)
+
+        def call(*arrays: jax.Array) -> Any:
+            args, kwargs = self._called(arrays)
+            return apply(*args, **kwargs)
+
+        return call
+
+    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        """Outputs of the first calls op by op, in float64 where the model runs in it."""
+        outputs = []
+        for seed in (0, 0, 1):
+            own.seed_python(seed)
+            outputs.append(named(self.forward(self.params, *self.sets[0])))
+        if reason := own.changes(outputs, self._tolerance):
+            raise Unsupported(reason)
+        for dtype in dict.fromkeys((np.dtype(np.float64), np.dtype(np.float32), np.dtype(self.dtype))):
+            try:
+                with jax.enable_x64(dtype == np.float64):
+                    params = self._cast(self.params, dtype)
+                    sets = [self._cast(arrays, dtype) for arrays in self.sets[:calls]]
+                    return f"its own eager mode in {dtype.name}", [named(self.forward(params, *s)) for s in sets]
+            except Exception:  # its own code may insist on a dtype
+                continue
+        raise Unsupported("the model runs in no dtype on a copy of its parameters, so nothing can be compared with it.")
+
+    def cost(self) -> Counted | None:
+        """What XLA says of a call before it fuses."""
+        lowered = jax.jit(self.forward).lower(self.params, *self.sets[0])
+        told = lowered.cost_analysis() or {}
+        held = jax.tree.leaves((self.params, self.sets[0], lowered.out_info))
+        once = sum(int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize for leaf in held)
+        if told.get("flops", -1) < 0:  # of what calls back into Python XLA knows nothing
+            return None
+        moved, transcendentals = told.get("bytes accessed", once), told.get("transcendentals", 0)
+        return Counted(int(told["flops"]), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
+
+    def _called(self, arrays: Sequence[Any]) -> tuple[tuple, dict]:
+        left = iter(arrays)
+        return jax.tree.unflatten(self._form, [next(left) if kept is None else kept[0] for kept in self._constants])
+
+    @staticmethod
+    def _cast(tree: Any, dtype: np.dtype) -> Any:
+        """Floating-point leaves in another dtype."""
+
+        def cast(leaf: Any) -> Any:
+            floating = _is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
+            return jnp.asarray(leaf, dtype) if floating else jnp.asarray(leaf) if _is_array(leaf) else leaf
+
+        return jax.tree.map(cast, tree)
+
+
+class Owned(own.Owned):
+    """What a step tells of its user's model."""
+
+    def __init__(self, model: Model):
+        self._model = model
+
+    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        return self._model.reference(calls)
+
+    def cost(self) -> Counted | None:
+        return self._model.cost()
+
+
+def named(output: Any) -> dict[str, np.ndarray]:
+    """An output's arrays by name, on the host."""
+    return {name: _on_host(leaf) for name, leaf in own.named(output, lambda leaf: isinstance(leaf, jax.Array)).items()}
+
+
+def _on_host(array: jax.Array) -> np.ndarray:
+    values = np.asarray(array)
+    return values if values.dtype == np.float64 else values.astype(np.float32)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray)
+
+
+def _applied(made: Any, called: tuple[tuple, dict], seed: int) -> tuple[Callable, Any, str]:
+    """How what `model()` returned is called with parameters, the parameters, and what it is."""
+    if isinstance(made, tuple) and len(made) == 2 and callable(made[0]):
+        return made[0], made[1], "a function and its parameters"
+    try:
+        from flax import linen, nnx
+    except ImportError:
+        linen = nnx = None
+    if nnx and isinstance(made, nnx.Module):
+        made.eval()
+        graph, state = nnx.split(made)
+
+        def merged(state: Any, *args: Any, **kwargs: Any) -> Any:
+            return nnx.merge(graph, state)(*args, **kwargs)
+
+        merged.bound = partial(nnx.merge, graph)
+        return merged, state, "flax.nnx, split and merged"
+    if linen and isinstance(made, linen.Module):
+        args, kwargs = called
+        return made.apply, made.init(jax.random.key(seed), *args, **kwargs), "flax.linen, initialised from the seed"
+    if callable(made):
+        return lambda _, *args, **kwargs: made(*args, **kwargs), (), "a function without parameters"
+    raise Fault(f"model() returned {type(made).__name__}: return (function, parameters), a Flax module, or a function.")

@@ -1,0 +1,206 @@
+"""Users' own models at the boundary: their file, run in the worker alone, and what their steps tell besides.
+
+What the suite's workloads know beforehand (right outputs, FLOPs and bytes), a step of a user's model finds out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import random
+import sys
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+PACKAGES = "/site-packages/"
+_SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
+
+
+class Fault(Exception):
+    """A user's file is not what can be measured; the message is one sentence with the way out."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    """What one call costs, and who counted. `unfused_bytes` are moved where each operator reads and writes memory."""
+
+    flops: int
+    bytes: int
+    unfused_bytes: int
+    by: str
+    transcendentals: int = 0
+
+
+class Owned(ABC):
+    """What a step of a user's model tells besides. Nothing here is timed."""
+
+    @abstractmethod
+    def reference(self, calls: int) -> tuple[str, list[Any]]:
+        """Outputs of the first calls in eager mode, in more precision where the model runs in it, and what ran.
+
+        Raises `Unsupported` for a model whose outputs no two modes can have in common.
+        """
+
+    @abstractmethod
+    def cost(self) -> Counted | None:
+        """What a call costs; None where the framework has no counter."""
+
+    def watch(self, around: Callable[[Callable, Sequence], Any] | None) -> None:
+        """Have every graph within a call run as `around(graph, arguments)` from now on; None: by itself again."""
+        return None
+
+
+class UserFile:
+    """A user's file, run once a process. Its folder is importable, as where one runs it as a script."""
+
+    _loaded: dict[str, ModuleType] = {}  # noqa: RUF012 - of the process, as `sys.modules`
+
+    def __init__(self, path: str):
+        self.path, self.name = path, Path(path).name
+        if path not in self._loaded:
+            self._loaded[path] = self._run()
+        self._module = self._loaded[path]
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        """What the file's function returns. Raises Fault where there is none, or where it ends the process."""
+        found = getattr(self._module, function, None)
+        if not callable(found):
+            raise Fault(f"{self.name} has no {function}(): docs/own-models.md shows what a file holds.")
+        with _alive(f"{function}() of {self.name}"):
+            return found(**arguments)
+
+    def _run(self) -> ModuleType:
+        name = f"own_{Path(self.path).stem}_{len(self._loaded)}"
+        spec = importlib.util.spec_from_file_location(name, self.path)
+        if spec is None or spec.loader is None:
+            raise Fault(f"{self.path} cannot be loaded.")
+        module = importlib.util.module_from_spec(spec)
+        if (folder := str(Path(self.path).parent)) not in sys.path:
+            sys.path.append(folder)
+        sys.modules[name] = module
+        try:
+            with _alive(self.name):
+                spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        return module
+
+
+@contextlib.contextmanager
+def _alive(what: str) -> Iterator[None]:
+    """Let neither an exit nor a fork within get further than here."""
+    process = os.getpid()
+    try:
+        yield
+    except SystemExit as error:
+        raise Fault(f"{what} called exit({'' if error.code is None else error.code}).") from error
+    finally:
+        if os.getpid() != process:  # a child of a fork: the rest is its parent's to do
+            os._exit(0)
+
+
+def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
+    """The arguments of the user's `inputs` among a workload's input arrays."""
+    return {name: array.item() for name, array in arrays.items() if name != "seed"}
+
+
+def as_call(given: Any) -> tuple[tuple, dict[str, Any]]:
+    """What a model is called with: a dict by keyword, a tuple or list by position, anything else alone."""
+    if isinstance(given, Mapping):
+        return (), dict(given)
+    return (tuple(given), {}) if isinstance(given, tuple | list) else ((given,), {})
+
+
+def seed_python(seed: int) -> None:
+    """Seed Python's own random numbers, and NumPy's."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+
+
+def named(output: Any, is_tensor: Callable[[Any], bool]) -> dict[str, Any]:
+    """The tensors of an output by name: of tuples by place, of dicts and dataclasses by key. Raises Fault without any.
+
+    What is none of these, such as a cache of keys and values, is left out.
+    """
+    found: dict[str, Any] = {}
+    _walk(output, "", is_tensor, found)
+    if not found:
+        raise Fault(f"The model's output, a {type(output).__name__}, holds no tensor that could be compared.")
+    return found
+
+
+def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], found: dict[str, Any]) -> None:
+    if is_tensor(value):
+        found[(name or "output").replace("/", ":")] = value
+        return
+    if isinstance(value, Mapping):
+        parts = [(str(key), entry) for key, entry in value.items()]
+    elif isinstance(value, tuple | list):
+        parts = list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=False))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    else:
+        return
+    for key, entry in parts:
+        _walk(entry, f"{name}.{key}" if name else key, is_tensor, found)
+
+
+def changes(outputs: Sequence[Mapping[str, np.ndarray]], tolerance: float) -> str | None:
+    """Why a model cannot be compared, in a sentence, by its outputs of one input: twice from one seed, then of another.
+
+    They may differ by rounding, as where additions are atomic.
+    """
+    first, again, seeded = outputs
+    if _differ(first, again, tolerance):
+        return (
+            "the same call twice gives two answers, by state that is in no buffer, which cannot be put back between "
+            "modes: keep it in buffers, or have model() return the model without it."
+        )
+    if _differ(again, seeded, tolerance):
+        return (
+            "the model draws random numbers in a call, which no two modes draw alike: take them as inputs, or turn "
+            "what draws them off (it is in inference mode already)."
+        )
+    return None
+
+
+def _differ(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], tolerance: float) -> bool:
+    for name, values in one.items():
+        beside = other.get(name)
+        if beside is None or beside.shape != values.shape:
+            return True
+        scale = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
+        if np.isfinite(values).all() and np.abs(values - beside).max(initial=0.0) > tolerance * (scale or 1.0):
+            return True
+    return False
+
+
+def short_place(file: str, line: int | str, source: str) -> str:
+    """`net.py:12`: a file relative to the user's folder, or to where packages lie."""
+    folder = str(Path(source).parent) + "/"
+    for start in (folder, *(f"{path}/" for path in sorted(sys.path, key=len, reverse=True) if path)):
+        if file.startswith(start):
+            return f"{file.removeprefix(start)}:{line}"
+    return f"{file}:{line}"
+
+
+def place_of(error: BaseException, source: str) -> str:
+    """Where in the user's folder an exception came from, `net.py:12`; empty where it did not."""
+    folder = str(Path(source).parent) + "/"
+    inside = [
+        entry
+        for entry in traceback.extract_tb(error.__traceback__)
+        if entry.filename.startswith(folder)
+        and not entry.filename.startswith(_SUITE)
+        and PACKAGES not in entry.filename
+    ]
+    return short_place(inside[-1].filename, inside[-1].lineno or 0, source) if inside else ""

@@ -1,0 +1,183 @@
+"""Users' own Paddle layers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from frameworks import own
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.own import Counted, Fault
+from frameworks.paddle import calls, eager_log, graphs
+from measurement.cells import Cell
+from workloads.own import Own
+from workloads.spec import Arrays
+
+MOST_TENSORS = 8
+
+
+class Called(nn.Layer):
+    """A user's layer as what takes tensors alone, by position.
+
+    Paddle captures functions whose parameters have names, so there are `MOST_TENSORS` of them.
+    """
+
+    def __init__(self, layer: nn.Layer, together: Callable[[Sequence[Any]], tuple[tuple, dict]]):
+        super().__init__()
+        self.layer, self._together = layer, paddle.jit.not_to_static(together)
+
+    def forward(self, a, b=None, c=None, d=None, e=None, f=None, g=None, h=None):
+        args, kwargs = self._together([tensor for tensor in (a, b, c, d, e, f, g, h) if tensor is not None])
+        return self.layer(*args, **kwargs)
+
+
+class Model:
+    """A user's layer in the cell's dtype on the current device."""
+
+    def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], dtype: str):
+        if not workload.is_file:
+            raise Unsupported(f"{workload.name} is no model of Paddle: write a file.")
+        self._file, self.dtype = own.UserFile(workload.source), dtype
+        self._tolerance = max(workload.tolerance.values())
+        self._form: tuple[tuple, dict] = ((), {})
+        self.sets = [self.place(arrays) for arrays in inputs]
+        _seed(int(weights["seed"]))
+        layer = self._file.call("model")
+        if not isinstance(layer, nn.Layer):
+            raise Fault(f"model() of {workload.name} returned {type(layer).__name__}, which is no paddle.nn.Layer.")
+        layer.eval()
+        if any(dtype not in str(parameter.dtype) for parameter in layer.parameters()):
+            layer.to(dtype=dtype)
+        self.layer = Called(layer, self._together)
+        self.layer.eval()
+        self._buffers = [(buffer, buffer.clone()) for buffer in layer.buffers()]
+
+    def place(self, arrays: Arrays) -> tuple[paddle.Tensor, ...]:
+        """The tensors of one input set, floating point in the cell's dtype."""
+        _seed(int(arrays["seed"]))
+        args, kwargs = own.as_call(self._file.call("inputs", **own.arguments_of(arrays)))
+        self._form = args, kwargs
+        found = [leaf for leaf in (*args, *kwargs.values()) if _is_array(leaf)]
+        if not found:
+            raise Fault("inputs() returned no tensor and no array: return one, a tuple, or a dict of keywords.")
+        if len(found) > MOST_TENSORS:
+            raise Unsupported(
+                f"inputs() returned {len(found)} tensors; of Paddle's models at most {MOST_TENSORS} are taken."
+            )
+        return tuple(_cast(_tensor(leaf), self.dtype) for leaf in found)
+
+    def restore(self) -> None:
+        """Put the layer's buffers back."""
+        for buffer, first in self._buffers:
+            paddle.assign(first, buffer)
+
+    def reference(self, count: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        """Outputs of the first calls in eager mode, in float64 where the layer runs in it."""
+        outputs, call = [], calls.without_gradients(self.layer)
+        for seed in (0, 0, 1):
+            _seed(seed)
+            outputs.append(named(call(*self.sets[0])))
+            self.restore()
+        if reason := own.changes(outputs, self._tolerance):
+            raise Unsupported(reason)
+        before = paddle.get_default_dtype()
+        for dtype in dict.fromkeys(("float64", "float32", self.dtype)):
+            try:
+                paddle.set_default_dtype(dtype)
+                layer = copy.deepcopy(self.layer.layer)
+                layer.to(dtype=dtype)
+                call = calls.without_gradients(Called(layer, self._together))
+                sets = [[_cast(tensor, dtype) for tensor in tensors] for tensors in self.sets[:count]]
+                return f"its own eager mode in {dtype}", [named(call(*tensors)) for tensors in sets]
+            except Exception:  # its own code may insist on a dtype
+                continue
+            finally:
+                paddle.set_default_dtype(before)
+        raise Unsupported("the layer runs in no dtype on a copy of its weights, so nothing can be compared with it.")
+
+    def names(self) -> tuple[str, ...]:
+        """What the output's tensors are called, in the order in which Paddle flattens them."""
+        output = calls.without_gradients(self.layer)(*self.sets[0])
+        self.restore()
+        known = {id(tensor): name for name, tensor in own.named(output, _is_tensor).items()}
+        return tuple(known[id(leaf)] for leaf in paddle.utils.flatten(output) if id(leaf) in known)
+
+    def _together(self, tensors: Sequence[Any]) -> tuple[tuple, dict]:
+        left, (args, kwargs) = iter(tensors), self._form
+        filled = tuple(next(left) if _is_array(leaf) else leaf for leaf in args)
+        return filled, {name: next(left) if _is_array(leaf) else leaf for name, leaf in kwargs.items()}
+
+
+class Owned(own.Owned):
+    """What a step tells of its user's layer. Paddle counts the FLOPs of known layers alone, so none is counted."""
+
+    def __init__(self, model: Model):
+        self._model = model
+
+    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        return self._model.reference(calls)
+
+    def cost(self) -> Counted | None:
+        return None
+
+
+def prepare(model: Model, cell: Cell, workload: Own) -> Step:
+    """The layer in the cell's mode; a predictor's outputs, which have no names, get those of eager mode's."""
+    told = {"restore": model.restore, "own": Owned(model)}
+    if cell.shapes == "dynamic" and cell.mode != "eager":
+        raise Unsupported("which axes of a user's inputs may change is not known to Paddle: SHAPES=static.")
+    eager = calls.without_gradients(model.layer)
+    if cell.mode == "eager":
+        return Step(eager, model.sets, program=partial(eager_log.listed, eager, model.sets[0], cell), **told)
+    if cell.mode == "inference":
+        exported = graphs.Exported(model.layer, cell, graphs.specification(workload, cell, model.sets[0]))
+        whole = lambda: _whole(exported.captured)  # noqa: E731
+        call = calls.named(exported, model.names())
+        return Step(call, model.sets, whole, program=exported.operators, load=exported.load, **told)
+    static, capture, operators = graphs.to_static(model.layer, workload, cell, model.sets[0])
+    call = calls.without_gradients(static)
+    return Step(call, model.sets, lambda: _whole(capture()), program=operators, **told)
+
+
+def _whole(found: Capture) -> Capture:
+    """With `full_graph` a program holds the whole layer or there is none, however many linear layers it has."""
+    return replace(found, whole=bool(found.graphs))
+
+
+def named(output: Any) -> dict[str, np.ndarray]:
+    """An output's tensors by name, on the host: a predictor's are handles."""
+    tensors = own.named(output, lambda value: _is_tensor(value) or hasattr(value, "copy_to_cpu"))
+    return {name: _on_host(tensor) for name, tensor in tensors.items()}
+
+
+def _on_host(tensor: Any) -> np.ndarray:
+    double = isinstance(tensor, paddle.Tensor) and tensor.dtype == paddle.float64
+    return tensor.numpy() if double else calls.array(tensor)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, paddle.Tensor)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, (paddle.Tensor, np.ndarray))
+
+
+def _tensor(leaf: Any) -> paddle.Tensor:
+    return leaf if isinstance(leaf, paddle.Tensor) else paddle.to_tensor(leaf)
+
+
+def _cast(tensor: paddle.Tensor, dtype: str) -> paddle.Tensor:
+    return tensor.astype(dtype) if tensor.is_floating_point() else tensor
+
+
+def _seed(seed: int) -> None:
+    own.seed_python(seed)
+    paddle.seed(seed)

@@ -1,0 +1,90 @@
+"""Models of torch's libraries by name, with random weights, and inputs for them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from frameworks.adapter import Unsupported
+from frameworks.own import Fault
+
+
+class Library:
+    """`torchvision:resnet50`, `timm:vit_base_patch16_224` or `transformers:<folder or hub name>` as a user's file is.
+
+    Raises `Unsupported` where the library is not installed.
+    """
+
+    def __init__(self, source: str):
+        self._library, _, self._name = source.partition(":")
+        self._module = _installed(self._library)
+        self._configuration: Any = None
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        """What a file's `model()` or `inputs(…)` would return."""
+        return _MODELS[self._library](self) if function == "model" else self._inputs(**arguments)
+
+    def _torchvision(self) -> torch.nn.Module:
+        try:
+            return self._module.models.get_model(self._name, weights=None)
+        except ValueError as error:
+            raise Fault(f"torchvision has no model {self._name!r}: {error}.") from error
+
+    def _timm(self) -> torch.nn.Module:
+        try:
+            return self._module.create_model(self._name, pretrained=False)
+        except RuntimeError as error:
+            raise Fault(f"timm has no model {self._name!r}: {error}.") from error
+
+    def _transformers(self) -> torch.nn.Module:
+        try:
+            self._configuration = self._module.AutoConfig.from_pretrained(self._name)
+        except (OSError, ValueError) as error:
+            where = (
+                "a folder with a config.json" if Path(self._name).is_absolute() else "a folder, or a cached hub name"
+            )
+            text = " ".join(str(error).split())[:200]
+            raise Fault(f"transformers finds no configuration {self._name}, which is to be {where}: {text}") from error
+        self._configuration.use_cache = False  # a cache in the outputs would be state from call to call
+        architectures = getattr(self._configuration, "architectures", None) or ()
+        named = [found for name in architectures if (found := getattr(self._module, name, None))]
+        if named:
+            return named[0](self._configuration)
+        return self._module.AutoModel.from_config(self._configuration)
+
+    def _inputs(self, batch_size: int, image_size: int = 0, seq_len: int = 0) -> Any:
+        if self._library != "transformers":
+            return torch.randn(batch_size, 3, image_size, image_size)
+        vocabulary = getattr(self._configuration.get_text_config(), "vocab_size", None)
+        if vocabulary is None:
+            raise Fault(f"{self._name} has no vocabulary, so its inputs are no tokens: write a file with inputs().")
+        return {"input_ids": torch.randint(1, vocabulary, (batch_size, seq_len))}
+
+
+_MODELS: dict[str, Callable[[Library], torch.nn.Module]] = {
+    "torchvision": Library._torchvision,
+    "timm": Library._timm,
+    "transformers": Library._transformers,
+}
+
+
+def _installed(library: str) -> ModuleType:
+    if library not in _MODELS:
+        raise Unsupported(f"{library} is no library of torch's models.")
+    try:
+        return importlib.import_module(library)
+    except ImportError as error:
+        raise Unsupported(
+            f"{library} is not installed beside torch here ({error}): name an interpreter that has it, PYTHON=/path/to/"
+            "python, or what to install, REQUIREMENTS=file."
+        ) from error
+    except (RuntimeError, OSError) as error:  # torchvision for CUDA beside torch for the CPU, for one
+        raise Unsupported(
+            f"{library} is installed but does not load beside torch {torch.__version__} ({error}): install builds of "
+            "both that belong together."
+        ) from error

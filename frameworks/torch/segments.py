@@ -1,0 +1,125 @@
+"""torch.compile of models that it may break into several graphs: where it did, why, and what runs within graphs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from frameworks.adapter import Capture
+from frameworks.own import PACKAGES, short_place
+from frameworks.program import Program
+from frameworks.torch.graphs import CountingBackend
+
+# What torch logs under TORCH_LOGS=graph_breaks,recompiles: https://docs.pytorch.org/docs/stable/logging.html
+_LOGS = {"graph_breaks": ("symbolic_convert", "convert_frame"), "recompiles": ("guards",)}
+_BREAK = re.compile(
+    r"in user code at (?P<file>.+):(?P<line>\d+)\nGraph Break Reason: (?P<reason>[^\n]+)(?P<rest>.*)", re.DOTALL
+)
+_EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\.? [A-Z]|\.?$)", re.MULTILINE)
+_FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
+_RECOMPILED = re.compile(r"Recompiling function \S+ in (?P<file>.+):(?P<line>\d+)\n(?P<rest>.*)", re.DOTALL)
+_GUARD = re.compile(r"- \d+/\d+: (.+)")
+_SKIPPED = "torch.compile will skip tracing the frame"
+REASON_CHARACTERS = 140
+_PYTHON = f"{Path(os.__file__).parent}/"
+
+
+class _Journal(logging.Handler):
+    """Hands what torch says of breaks and recompilations to the backend whose mode is being called."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.current: Backend | None = None
+        self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch says it stopped
+        torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
+        for artifact, modules in _LOGS.items():
+            for module in modules:
+                logging.getLogger(f"torch._dynamo.{module}.__{artifact}").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.current is not None:
+            self.current.note(record.getMessage())
+
+
+_journal: _Journal | None = None
+
+
+class Backend(CountingBackend):
+    """A mode's backend that allows graph breaks and keeps the books on them.
+
+    `around`, where it is set, is what every graph of a call runs through: `around(graph, arguments)`.
+    """
+
+    def __init__(self, mode: str, device: torch.device, source: str):
+        super().__init__(mode, device)
+        self._source = source
+        self._folder = f"{Path(source).parent}/" if Path(source).is_absolute() else "\0"
+        self.around: Callable[[Callable, Sequence], Any] | None = None
+        self._breaks: dict[str, str] = {}  # reasons by place
+        self._recompiled: dict[str, str] = {}
+        global _journal
+        _journal = self._journal = _journal or _Journal()
+
+    def begin(self) -> None:
+        """A call of this mode begins."""
+        self._journal.current = self
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
+        compiled = super().__call__(graph, inputs)
+
+        def run(*arguments: Any) -> Any:
+            return compiled(*arguments) if self.around is None else self.around(compiled, arguments)
+
+        return run
+
+    def note(self, text: str) -> None:
+        """Keep what torch says of one break or one recompilation, once a place."""
+        if found := _RECOMPILED.match(text):
+            guard = _GUARD.search(found["rest"])
+            self._keep(self._recompiled, (found["file"], found["line"]), guard[1] if guard else "no guard is named")
+        elif found := _BREAK.search(text):
+            explained = _EXPLANATION.search(found["rest"])
+            place, (_, _, traced) = (found["file"], found["line"]), found["rest"].partition("User code traceback:")
+            # Of a break for the second time torch gives no traceback.
+            place = self._journal.places.setdefault(place, self._innermost(traced) or place)
+            self._keep(self._breaks, place, explained[1] if explained else found["reason"])
+        elif _SKIPPED in text and (place := self._innermost(text)):
+            self._keep(self._breaks, place, "Dynamo cannot go on from here, so the whole function runs without a graph")
+
+    def _innermost(self, traced: str) -> tuple[str, str] | None:
+        """The innermost frame of a traceback that is in the user's folder, else in any file but Python's own."""
+        frames = [(found["file"], found["line"]) for found in _FRAME.finditer(traced)]
+        mine = [frame for frame in frames if frame[0].startswith(self._folder) and PACKAGES not in frame[0]]
+        others = [frame for frame in frames if not _is_pythons(frame[0])]
+        return (mine or others or [None])[-1]
+
+    def _keep(self, kept: dict[str, str], place: tuple[str, str], reason: str) -> None:
+        kept.setdefault(short_place(*place, self._source), " ".join(reason.split())[:REASON_CHARACTERS])
+
+    def capture(self) -> Capture:
+        found = super().capture()
+        breaks, recompiled = tuple(self._breaks.items()), tuple(self._recompiled.items())
+        if not breaks:
+            return replace(found, recompiled=recompiled)
+        detail = f"the model was broken at {len(breaks)} places into {found.graphs} graphs"
+        return replace(
+            found, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
+        )
+
+    def listed(self) -> Program | str:
+        """The operators of the one graph, or that there are several."""
+        if self._breaks or len(self._frames) != 1:
+            return "the model is broken into several graphs"
+        return self.captured.operations(lambda call: torch.inference_mode()(call))
+
+
+def _is_pythons(file: str) -> bool:
+    """Whether a file is of Python's library, or none."""
+    return file.startswith("<") or (file.startswith(_PYTHON) and PACKAGES not in file)

@@ -1,0 +1,93 @@
+"""Users' own models on the command line: made known before anything is checked, and held to when a run goes on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import workloads
+from harness.refusals import UsageError
+from workloads.own import Own, is_own, named
+from workloads.signature import Unreadable
+
+
+def take_in(words: Iterable[str]) -> dict[str, str]:
+    """Make the models among these words for workloads known; their sources by name. Raises UsageError."""
+    try:
+        sources = named(word for word in words if is_own(word))
+        workloads.add(sources)
+    except Unreadable as error:
+        raise UsageError(str(error)) from None
+    return sources
+
+
+def names_of(words: Sequence[str], sources: dict[str, str]) -> list[str]:
+    """The words for workloads with names in place of sources."""
+    by_source = {source: name for name, source in sources.items()}
+    return [by_source[next(iter(named([word]).values()))] if is_own(word) else word for word in words]
+
+
+def with_names(given: dict, asked: Sequence[str]) -> tuple[dict, dict[str, str]]:
+    """What was given with names in place of users' models, which are made known, and their sources by name.
+
+    `asked` are the words for workloads. Where only users' models are asked for, and no framework, it is theirs. Raises
+    UsageError.
+    """
+    sources = take_in(asked)
+    if not sources:
+        return given, {}
+    if given.get("weights"):
+        raise UsageError("WEIGHTS is for the suite's own workloads: a user's model() loads its weights itself.")
+    names = names_of(asked, sources)
+    framework = given.get("framework") or frameworks_for(names) or None
+    return given | {"workload": names, "framework": framework}, sources
+
+
+def on_the_command_line(words: Sequence[str]) -> None:
+    """Make known what `--workload` names there: a file's parameters are flags. What is wrong is said later."""
+    given = [word.partition("=")[2] for word in words if word.startswith("--workload=")]
+    given += [after for word, after in itertools.pairwise(words) if word == "--workload"]
+    for word in ",".join(given).split(","):
+        try:
+            take_in([word.strip()])
+        except UsageError:
+            continue
+
+
+def frameworks_for(names: Iterable[str]) -> list[str]:
+    """The frameworks of users' models where all workloads are users' and none is named. Raises UsageError."""
+    found = [workloads.get(name) for name in names]
+    if not found or not all(isinstance(workload, Own) for workload in found):
+        return []
+    for workload in found:
+        if not workload.frameworks:
+            raise UsageError(f"{workload.name} imports no framework by its name: say which, such as FRAMEWORK=torch.")
+    return list(dict.fromkeys(name for workload in found for name in workload.frameworks))
+
+
+def is_for(workload, framework: str) -> bool:
+    """Whether the workload is measured in this framework: a user's model in those that it imports, if it shows any."""
+    return not isinstance(workload, Own) or not workload.frameworks or framework in workload.frameworks
+
+
+def sealed(sources: dict[str, str]) -> dict[str, dict[str, str]]:
+    """What a run's plan keeps of users' files: where they lie, and a digest of what they held."""
+    return {name: {"source": source, "digest": workloads.get(name).digest} for name, source in sources.items()}
+
+
+def hold_to(kept: dict, is_ours: bool, again: bool) -> None:
+    """Raise UsageError where a run's files were changed, or where a folder from elsewhere names code to run.
+
+    `again` says that the workloads were given anew.
+    """
+    for name, entry in kept.items():
+        if not is_ours and not again:
+            raise UsageError(
+                f"This run was not begun in this checkout and names a program to run, {entry['source']}; if you trust "
+                "it, name it again with WORKLOAD=."
+            )
+        if entry["digest"] and workloads.get(name).digest != entry["digest"]:
+            raise UsageError(
+                f"{Path(entry['source']).name} was changed since the run was begun: put it back, or begin another run."
+            )

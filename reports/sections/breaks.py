@@ -1,0 +1,50 @@
+"""Where users' own models leave their graphs, why, and what it costs; and what was compiled again."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+from reports.content import Panel, Row, Section, Table, number, text_of, times
+from reports.material import Material
+
+PRICES = ("framework", "mode", "workload", "shape", "graphs", "breaks", "outside of graphs, %", "at best, ×")
+PLACES = ("framework", "mode", "workload", "place", "why", "cells")
+SENTENCE = (
+    "Outside of graphs the model runs operator by operator. The share is of calls in which each graph is waited for; "
+    "at best the cell would be that many times as fast as now, if what is outside took no time."
+)
+
+
+def section(material: Material) -> Section | None:
+    """What every broken cell pays, and a row a place; none where no model was broken or compiled again."""
+    points = [p for p in material.points.all if p["graph_break_places"] or p["recompiled_places"]]
+    if not points:
+        return None
+    broken = [point for point in points if point["graph_break_places"]]
+    panels = [Panel("Breaks by place", Table.of(PLACES, _places(broken, "graph_break_places")))] if broken else []
+    panels += [Panel("What they cost", Table.of(PRICES, list(map(_price, broken))))] if broken else []
+    again = _places([point for point in points if point["recompiled_places"]], "recompiled_places")
+    panels += [Panel("Compiled again", Table.of(PLACES, again))] if again else []
+    worst = max(broken, key=lambda point: point["gain_at_best"] or 0.0, default=None)
+    told = [f"{times(len(broken), 'cell')} {'is' if len(broken) == 1 else 'are'} broken into several graphs."]
+    if worst and worst["gain_at_best"]:
+        place = f"{worst.series}, {worst['workload']} {worst.shape}"
+        told.append(f"Most is to be gained by {place}: at best {text_of(worst['gain_at_best'])} times as fast as now.")
+    return Section("breaks", "Graph breaks", (SENTENCE, *told) if broken else (), tuple(panels), 1)
+
+
+def _places(points: list, column: str) -> list[Row]:
+    """A row for each place of a framework's mode and workload, with how many cells have it."""
+    cells: dict[tuple[str, ...], int] = defaultdict(int)
+    for point in points:
+        for place, why in json.loads(point[column]):
+            cells[point["framework"], point["mode"], point["workload"], place, why] += 1
+    return [Row((*key, number(count))) for key, count in cells.items()]
+
+
+def _price(point) -> Row:
+    share, gain = point["outside_share"], point["gain_at_best"]
+    figures = (point["graphs"], point["graph_breaks"], None if share is None else 100 * share, gain)
+    texts = ("" if value is None else number(value) for value in figures)
+    return Row((point["framework"], point["mode"], point["workload"], point.shape, *texts))

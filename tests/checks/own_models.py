@@ -1,0 +1,105 @@
+"""Users' own models of a framework through its adapter, in its environment: `python own_models.py FRAMEWORK FOLDER`.
+
+Writes files into the folder and prints as JSON what was found of each in every mode.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import frameworks
+import workloads
+from harness.skeletons import SKELETONS
+from measurement.cells import Cell
+from worker.channel import classify
+
+INPUTS = "\n\ndef inputs(batch_size=2):\n    return np.random.randn(batch_size, 8).astype('float32')\n"
+JAX = "import jax, numpy as np\nimport jax.numpy as jnp\n\ndef model():\n"
+KERAS = "import keras, numpy as np\nimport tensorflow as tf\n\ndef model():\n"
+PADDLE = "import paddle, numpy as np\nfrom paddle import nn\n\n"
+MODELS = {
+    "jax": {
+        "function": JAX + "    w = np.random.randn(8, 4).astype('float32')\n"
+        "    return lambda p, x, scale, flag: {'y': jnp.tanh(x @ p['w']) * scale if flag else x}, {'w': w}\n\n"
+        "def inputs(batch_size=2):\n"
+        "    return {'x': np.random.randn(batch_size, 8).astype('float32'), 'scale': 2.0, 'flag': True}\n",
+        "nnx": JAX + "    from flax import nnx\n    return nnx.Linear(8, 4, rngs=nnx.Rngs(0))" + INPUTS,
+        "linen": JAX + "    from flax import linen\n    return linen.Dense(4)" + INPUTS,
+        "bare": JAX + "    return lambda x: (jax.nn.relu(x), x.sum())" + INPUTS,
+        "calls_back": JAX + "    def f(x):\n        jax.debug.print('{}', x)\n        return x\n    return f" + INPUTS,
+        "draws": JAX + "    return lambda x: x + np.random.randn()" + INPUTS,
+        "wrong": JAX + "    return 3" + INPUTS,
+    },
+    "tensorflow": {
+        "keras3": KERAS
+        + "    x = keras.Input((8,))\n    y = keras.layers.BatchNormalization()(keras.layers.Dense(4)(x))\n"
+        "    return keras.Model(x, {'y': keras.layers.Dropout(0.5)(y), 'x': x})" + INPUTS,
+        "keras2": KERAS + "    import tf_keras\n    return tf_keras.Sequential([tf_keras.layers.Dense(4)])" + INPUTS,
+        "module": KERAS + "    class Net(tf.Module):\n        def __init__(self):\n            super().__init__()\n"
+        "            self.w = tf.Variable(tf.random.normal((8, 4)))\n"
+        "        def __call__(self, x, scale=1.0):\n            return x @ self.w * scale, tf.reduce_sum(x)\n"
+        "    return Net()\n\ndef inputs(batch_size=2):\n"
+        "    return {'x': tf.random.normal((batch_size, 8)), 'scale': 2.0}\n",
+        "calls_back": KERAS + "    return lambda x: tf.py_function(lambda y: y + 1, [x], tf.float32)" + INPUTS,
+        "draws": KERAS + "    return lambda x: x + tf.random.normal((8,))" + INPUTS,
+        "wrong": KERAS + "    return 3" + INPUTS,
+    },
+    "paddle": {
+        "layer": PADDLE + "class Net(nn.Layer):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.a, self.unused = nn.Linear(8, 8), nn.Linear(8, 8)\n"
+        "    def forward(self, x, scale=1.0):\n"
+        "        y = nn.functional.relu(self.a(x)) * scale\n        return {'y': y, 'sums': (y.sum(axis=1), y + 1)}\n\n"
+        "def model():\n    return Net()\n\ndef inputs(batch_size=2):\n"
+        "    return {'x': paddle.randn([batch_size, 8]), 'scale': 2.0}\n",
+        "norm": PADDLE + "def model():\n    return nn.Sequential(nn.BatchNorm1D(8), nn.Dropout(0.5))" + INPUTS,
+        "draws": PADDLE
+        + "class Net(nn.Layer):\n    def forward(self, x):\n        return x + paddle.randn(x.shape)\n\n"
+        "def model():\n    return Net()" + INPUTS,
+        "wrong": PADDLE + "def model():\n    return 3" + INPUTS,
+    },
+}
+MODES = {
+    "jax": ("eager", "jit"),
+    "tensorflow": ("eager", "function", "function-xla"),
+    "paddle": ("eager", "to_static", "inference"),
+}
+
+
+def measured(adapter, framework: str, source: Path) -> dict:
+    """By mode the outputs' names, how far they are from the reference's, and whether the graph is whole."""
+    name, modes = source.name, {}
+    workloads.add({name: str(source)})
+    workload, found = workloads.get(name), {}
+    sets = [workload.inputs({"batch_size": 2}, seed) for seed in (1, 2)]
+    for mode in MODES[framework]:
+        cell = Cell(framework, name, "own", "inference", "cpu", "fp32", 1, (("batch_size", 2),), mode)
+        try:
+            step = adapter.prepare(workload, cell, workload.seeded_weights({}, 0), sets)
+            if step.load:
+                step.load()
+            output = adapter.to_numpy(step())
+            step.rewind()
+            reference, outputs = step.own.reference(2)
+            cost, captured = step.own.cost(), step.capture()
+        except Exception as error:
+            return {"ended": list(classify(error))}
+        worst = max(float(abs(output[key] - outputs[0][key]).max()) for key in outputs[0])
+        modes[mode] = {"outputs": sorted(output), "worst": worst, "whole": captured.whole, "why": captured.detail}
+        found = {"reference": reference, "flops": cost and cost.flops, "bytes": cost and cost.bytes}
+    adapter.release()
+    return found | {"modes": modes}
+
+
+def main() -> None:
+    framework, folder = sys.argv[1], Path(sys.argv[2])
+    adapter, found = frameworks.load_adapter(framework), {}
+    adapter.configure(Cell(framework, "x", "own", "inference", "cpu", "fp32", 1, (), "eager"))
+    for name, text in {**MODELS[framework], "skeleton": SKELETONS[framework]}.items():
+        path = folder / f"{framework}_{name}.py"
+        path.write_text(text)
+        found[name] = measured(adapter, framework, path)
+    print("\n" + json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

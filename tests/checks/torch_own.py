@@ -1,0 +1,191 @@
+"""Users' own torch models through the adapter, without a compiler: breaks, parity, state, inputs and outputs.
+
+Run in torch's environment: `python torch_own.py FOLDER` writes files there and prints what was found as JSON.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import workloads
+from frameworks.torch import graphs
+from frameworks.torch.adapter import Adapter
+from harness.skeletons import SKELETONS
+from measurement.cells import Cell
+from measurement.sampling import Clocks
+from worker import own as pricing
+from worker.channel import classify
+from workloads.own import Own
+
+MODELS = {
+    "broken": """
+import os
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(64, 64), nn.Linear(64, 64)
+
+    def forward(self, x):
+        x = torch.relu(self.a(x))
+        print("seen", x.shape)
+        x = torch.relu(self.b(x))
+        if x.sum() > 0:
+            x = x * 2
+        x = x * self.a(x).mean().item()
+        x = x + torch.nonzero(x).shape[0]
+        x = torch.relu(self.b(x))
+        os.environ["SEEN"] = "1"
+        return {"x": x.tanh(), "both": (x, x + 1)}
+
+
+def model():
+    return Net()
+
+
+def inputs(batch_size=4):
+    return {"x": torch.randn(batch_size, 64)}
+""",
+    "norm": """
+import torch
+
+
+class Norm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(()))
+
+    def forward(self, x, scale, y=None):
+        self.total += 1
+        return x * scale * self.total + y["y"]
+
+
+def model():
+    return Norm()
+
+
+def inputs(batch_size=2, width=3):
+    return {"x": torch.randn(batch_size, width), "scale": 2.0, "y": {"y": torch.ones(width)}}
+""",
+    "random_": """
+import torch
+
+model = lambda: Noise()
+
+
+class Noise(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.randn_like(x)
+
+
+def inputs(batch_size=2):
+    return torch.ones(batch_size, 8)
+""",
+    "counting": """
+import torch
+
+
+class Counting(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+def model():
+    return Counting()
+
+
+def inputs(batch_size=2):
+    return [torch.ones(batch_size, 8)]
+""",
+    "exits": "import sys, torch\ndef model():\n    sys.exit(3)\ndef inputs(batch_size=1):\n    pass\n",
+    "none": "import torch\ndef inputs(batch_size=1):\n    return torch.ones(1)\n",
+    "wrong": "import torch\ndef model():\n    return 3\ndef inputs(batch_size=1):\n    return torch.ones(1)\n",
+    "shapes": "import torch\ndef model():\n    return torch.nn.Linear(4, 4)\n"
+    "def inputs(batch_size=1):\n    return torch.ones(2, 3)\n",
+    "raises": "import torch\ndef model():\n    return {}['layers']\ndef inputs(batch_size=1):\n    return 1\n",
+    "empty": "import torch\ndef model():\n    return torch.nn.Identity()\ndef inputs(batch_size=1):\n    return {}\n",
+}
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32, "intermediate_size": 64}
+LLAMA |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}
+
+
+def cell_of(workload: Own, mode: str, dtype: str = "fp32") -> Cell:
+    shape = tuple((parameter.name, parameter.default) for parameter in workload.parameters)
+    return Cell("torch", workload.name, "own", "inference", "cpu", dtype, 1, shape, mode)
+
+
+def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "fp32"):
+    name = Path(source).name
+    workloads.add({name: source})
+    workload = workloads.get(name)
+    cell = cell_of(workload, mode, dtype)
+    adapter.configure(cell)
+    parameters = dict(cell.parameters)
+    sets = [workload.inputs(parameters, seed) for seed in (1, 2)]
+    return adapter.prepare(workload, cell, workload.seeded_weights(parameters, 0), sets)
+
+
+def ended(adapter: Adapter, source: str) -> list[str]:
+    """The status and the reason of a file that cannot be measured."""
+    try:
+        step = prepared(adapter, source)
+        step()
+        step.own.reference(2)
+    except Exception as error:
+        return list(classify(error))
+    return ["ok", ""]
+
+
+def breaks(adapter: Adapter, source: str) -> dict:
+    """What the compiled mode says of its breaks, and their price; its outputs beside eager mode's."""
+    step, eager = prepared(adapter, source, "inductor"), prepared(adapter, source)
+    differences = []
+    for _ in range(2):
+        graph, plain = adapter.to_numpy(step()), adapter.to_numpy(eager())
+        differences += [float(abs(graph[name] - plain[name]).max()) for name in plain]
+    captured = step.capture()
+    inside, whole = pricing.priced(step, adapter.synchronize, Clocks())
+    again = step.capture()
+    return {
+        "breaks": captured.breaks, "graphs": captured.graphs, "whole": captured.whole, "count": captured.graph_breaks,
+        "inside": 0 < inside < whole, "settled": again == captured, "difference": max(differences),
+        "outputs": sorted(plain), "program": step.program(),
+    }  # fmt: skip
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    MODELS["skeleton"] = SKELETONS["torch"]
+    for name, text in MODELS.items():
+        (folder / f"{name}.py").write_text(text)
+    graphs.BACKENDS["inductor"] = ("eager", None)  # what is captured does not depend on what compiles it
+    adapter = Adapter()
+    found = {"broken": breaks(adapter, str(folder / "broken.py"))}
+    step = prepared(adapter, str(folder / "norm.py"))
+    first = [adapter.to_numpy(step())["output"].tolist() for _ in range(2)]
+    step.rewind()
+    name, outputs = step.own.reference(2)
+    cost = step.own.cost()
+    found["norm"] = {
+        "again": [adapter.to_numpy(step())["output"].tolist() for _ in range(2)] == first,
+        "reference": name, "dtype": str(outputs[0]["output"].dtype), "bytes": cost.bytes, "unfused": cost.unfused_bytes,
+    }  # fmt: skip
+    found["bf16"] = prepared(adapter, str(folder / "norm.py"), dtype="bf16").own.reference(1)[0]
+    (folder / "llama").mkdir(exist_ok=True)
+    (folder / "llama" / "config.json").write_text(json.dumps(LLAMA))
+    step = prepared(adapter, f"transformers:{folder / 'llama'}")
+    found["transformers"] = [sorted(adapter.to_numpy(step())), step.own.reference(1)[0], step.own.cost().flops]
+    others = [name for name in MODELS if name not in ("broken", "norm")]
+    found["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
+    found["library"] = ended(adapter, "torchvision:resnet18")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""Users' own models: what the runner reads of a file, how cells are called, what a run holds to, and torch's side."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import frameworks
+import runner
+import workloads
+from harness import breaks, environments, own, plan, requirements, sweep, versions
+from harness.outcomes import Outcome
+from harness.refusals import UsageError
+from measurement.own import OwnModel
+from measurement.protocol import Captured
+from workloads import signature
+from workloads.own import named
+
+NET = """
+import torch
+import danger_that_is_not_installed
+
+settings = {"tolerance": {"bf16": 0.1}}
+
+def model():
+    raise SystemExit
+
+def inputs(batch_size, seq_len, width=64, *, kind="causal"):
+    return None
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    """Users' models are known to a process; each test begins with none."""
+    yield
+    workloads._OWN.clear()
+
+
+@pytest.fixture
+def net(tmp_path) -> Path:
+    path = tmp_path / "net.py"
+    path.write_text(NET)
+    return path
+
+
+def test_a_file_is_read_and_not_run(net):
+    found = signature.read(net)
+    assert found.parameters == (("batch_size", 1), ("seq_len", 128), ("width", 64), ("kind", "causal"))
+    assert found.frameworks == ("torch",)
+    assert found.settings == {"tolerance": {"bf16": 0.1}}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def inputs(batch_size, width): pass", "width needs a default"),
+        ("def inputs(device='cpu'): pass", "device, which the suite uses"),
+        ("def inputs(width=2.5): pass", "whole number or a word"),
+        ("def inputs(:", "no Python, line 1"),
+        ("settings = {'speed': 1}", "settings is a dict"),
+        ("settings = {'tolerance': 3}", "from 0 to 1"),
+        ("settings = {'framework': 'mxnet'}", "framework is one of"),
+        ("settings = 1 + 1", "settings is a dict"),
+        ("\0", "no Python"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text, words):
+    path = tmp_path / "bad.py"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=words) as refused:
+        own.take_in([str(path)])
+    assert str(refused.value).startswith("bad.py") and "\n" not in str(refused.value)
+
+
+def test_names_tell_files_apart_and_hold_no_slash(tmp_path):
+    assert named(["/x/a/net.py", "timm:vit_tiny", "/y/lm.py"]) == {
+        "net.py": "/x/a/net.py", "timm:vit_tiny": "timm:vit_tiny", "lm.py": "/y/lm.py",
+    }  # fmt: skip
+    assert set(named(["/x/a/net.py", "/x/b/net.py"])) == {"a.net.py", "b.net.py"}
+    assert set(named([f"transformers:{tmp_path}", "transformers:org/name"])) == {
+        f"transformers:{tmp_path.name}", "transformers:name",
+    }  # fmt: skip
+    for sources in (["/x/a/net.py", "/y/a/net.py"], ["/x/one two.py"]):
+        with pytest.raises(UsageError):
+            own.take_in(sources)
+
+
+def test_a_sweep_has_the_axes_of_inputs(net):
+    resolved = sweep.resolve({"workload": str(net), "width": "32,64", "batch": "2", "mode": "eager", "dtype": "bf16"})
+    cells = plan.cells_of(resolved)
+    assert {cell.framework for cell in cells} == {"torch"}
+    assert [dict(cell.parameters) for cell in cells] == [
+        {"batch_size": 2, "seq_len": 128, "width": width, "kind": "causal"} for width in (32, 64)
+    ]
+    assert cells[0].id.startswith("torch/net.py/own/inference/cpu/bf16/")
+    assert workloads.get("net.py").tolerance["bf16"] == 0.1
+    assert resolved.own_models == {"net.py": str(net)}
+
+
+def test_beside_others_a_model_is_measured_in_its_framework_alone(net):
+    resolved = sweep.resolve({"workload": f"{net},mlp", "framework": "torch,jax", "mode": "eager"})
+    assert [(cell.framework, cell.workload) for cell in plan.cells_of(resolved)] == [
+        ("torch", "net.py"), ("torch", "mlp"), ("jax", "mlp"),
+    ]  # fmt: skip
+
+
+def test_a_file_of_no_framework_is_asked_about(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("def inputs(): pass")
+    with pytest.raises(UsageError, match="FRAMEWORK=torch"):
+        sweep.resolve({"workload": str(path)})
+    assert plan.cells_of(sweep.resolve({"workload": str(path), "framework": "jax"}))
+
+
+def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
+    kept = own.sealed(own.take_in([str(net)]))
+    own.hold_to(kept, is_ours=True, again=False)
+    with pytest.raises(UsageError, match="if you trust it"):
+        own.hold_to(kept, is_ours=False, again=False)
+    own.hold_to(kept, is_ours=False, again=True)
+    workloads._OWN.clear()
+    net.write_text(NET + "# mended\n")
+    own.take_in([str(net)])
+    with pytest.raises(UsageError, match=r"net\.py was changed"):
+        own.hold_to(kept, is_ours=True, again=False)
+
+
+def test_the_price_of_breaks_is_a_bound(cell, report):
+    broken = Captured(False, 3, 2, 3, breaks=(("net.py:3", "print"), ("net.py:9", "item")))
+    outcome = Outcome(cell(), reports=[report(capture=broken, own=OwnModel("x", "eager", inside_s=0.3, whole_s=0.4))])
+    row = breaks.columns(outcome)
+    assert row["outside_share"] == pytest.approx(0.25) and row["gain_at_best"] == pytest.approx(4 / 3)
+    assert json.loads(row["graph_break_places"]) == [["net.py:3", "print"], ["net.py:9", "item"]]
+    assert "2 graph breaks, 25% of a call" in breaks.sentence(outcome)
+    assert breaks.sentence(Outcome(cell(), reports=[report()])) is None
+
+
+def found_in(framework: str, check: str, *words: str) -> dict:
+    """What a file of `checks` finds in the framework's environment."""
+    python = environments.path(framework, "cpu") / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"{framework}'s environment is not made")
+    done = subprocess.run(
+        [python, ROOT / "tests/checks" / check, *words], capture_output=True, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **frameworks.describe(framework).environment(1, "cpu")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def torch_found(tmp_path_factory) -> dict:
+    return found_in("torch", "torch_own.py", str(tmp_path_factory.mktemp("own")))
+
+
+@pytest.fixture(scope="module")
+def found(request, tmp_path_factory) -> dict:
+    return found_in(request.param, "own_models.py", request.param, str(tmp_path_factory.mktemp("own")))
+
+
+def test_every_planted_break_of_torch_is_found_at_its_line(torch_found):
+    found = torch_found["broken"]
+    assert [place for place, _ in found["breaks"]] == [f"broken.py:{line}" for line in (14, 16, 18, 19, 21)]
+    words = ("`print`", "branching", "item()", "nonzero", "putenv")
+    assert all(word in reason for word, (_, reason) in zip(words, found["breaks"], strict=True))
+    assert (found["count"], found["graphs"], found["whole"]) == (5, 6, False)
+    assert found["inside"] and found["settled"] and found["difference"] < 1e-6
+    assert found["outputs"] == ["both.0", "both.1", "x"]
+
+
+def test_torch_is_compared_with_its_own_eager_mode_from_the_same_state(torch_found):
+    found = torch_found["norm"]
+    assert found["again"] and found["reference"] == "its own eager mode in float64" and found["dtype"] == "float64"
+    # The buffer, x, y and the output; each of four operators reads and writes as much as it says.
+    assert found["bytes"] == 4 + 4 * (6 + 3 + 6) and found["unfused"] > found["bytes"]
+    assert torch_found["bf16"] == "its own eager mode in float64"
+
+
+def test_a_transformers_configuration_becomes_a_model(torch_found):
+    names, reference, flops = torch_found["transformers"]
+    assert (names, reference) == (["logits"], "its own eager mode in float64")
+    assert flops > 2 * 128 * 32 * 100  # the last product alone
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "words"),
+    [
+        ("random_", "unsupported", "random numbers"), ("counting", "unsupported", "two answers"),
+        ("exits", "error", "called exit(3)"), ("none", "error", "has no model()"), ("wrong", "error", "returned int"),
+        ("shapes", "error", "cannot be multiplied"),
+        ("skeleton", "ok", ""), ("raises", "error", "KeyError"), ("empty", "error", "no tensor"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_a_sentence(torch_found, name, status, words):
+    found, reason = torch_found["ended"][name]
+    assert found == status and words in reason and "\n" not in reason
+
+
+def test_a_library_that_is_not_there_is_a_sentence(torch_found):
+    status, reason = torch_found["library"]
+    assert status in ("ok", "unsupported") and (status == "ok" or "REQUIREMENTS=" in reason)
+
+
+MEASURED = {
+    "jax": {"skeleton": ["output"], "function": ["y"], "nnx": ["output"], "linen": ["output"], "bare": ["0", "1"]},
+    "tensorflow": {"skeleton": ["output"], "keras3": ["x", "y"], "keras2": ["output"], "module": ["0", "1"]},
+    "paddle": {"skeleton": ["output"], "layer": ["sums.0", "sums.1", "y"], "norm": ["output"]},
+}
+
+
+@pytest.mark.xdist_group("own")
+@pytest.mark.parametrize("found", MEASURED, indirect=True)
+def test_other_frameworks_run_what_their_users_write(found, request):
+    framework = request.node.callspec.params["found"]
+    for name, outputs in MEASURED[framework].items():
+        assert "ended" not in found[name], found[name]
+        # A tf.Module makes its variables in the dtype that it names.
+        assert found[name]["reference"].endswith("float32" if name == "module" else "float64")
+        for mode, told in found[name]["modes"].items():
+            assert told["outputs"] == outputs and told["worst"] < 1e-5
+            assert told["whole"] == (mode != "eager"), told
+    assert found["draws"]["ended"][0] == "unsupported" and "random numbers" in found["draws"]["ended"][1]
+    assert found["wrong"]["ended"][0] == "error" and "returned int" in found["wrong"]["ended"][1]
+    if framework == "jax":
+        assert found["bare"]["flops"] and found["bare"]["bytes"] == 4 * (16 + 16 + 1)
+        assert not found["calls_back"]["modes"]["jit"]["whole"]
+
+
+def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert runner.main(["new-workload", "--name", "mine", "--framework", "jax"]) == 0
+    assert signature.read("mine.py").frameworks == ("jax",)
+    for words in (["--name", "mine"], ["--name", "../mine"], ["--name", "other", "--framework", "mxnet"], []):
+        assert runner.main(["new-workload", *words]) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py"]
+
+
+def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkeypatch, net):
+    asked = {}
+
+    def resolved(base, text, name, word, report):
+        asked[name] = text
+        return "locked"
+
+    monkeypatch.setattr(versions, "VENVS", tmp_path)
+    monkeypatch.setattr(versions, "_resolved", resolved)
+    monkeypatch.setattr(environments, "made", lambda recipe, report: recipe.home / "bin" / "python")
+    more = tmp_path / "more.txt"
+    more.write_text("timm\n")
+    pythons = {requirements.interpreter(str(more), ["torch"], ["cpu"], print) for _ in range(2)}
+    ((name, text),) = asked.items()
+    assert pythons == {str(tmp_path / name / "bin" / "python")} and name.startswith("torch-cpu-with-")
+    assert "torch==" in text and text.endswith("timm\n")
+    with pytest.raises(UsageError, match="one framework"):
+        requirements.interpreter(str(more), ["torch", "jax"], ["cpu"], print)
+    words = ["bench", "--workload", str(net), "--requirements", str(more), "--python", "python3"]
+    assert runner.main(words) == 2
+
+
+def test_make_knows_the_parameters_of_a_file(net):
+    command = [sys.executable, "-m", "workloads.signature", f"mlp,{net},missing.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["BATCH", "SEQ", "WIDTH", "KIND"]

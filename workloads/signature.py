@@ -1,0 +1,167 @@
+"""What can be read of a user's file without running it: the parameters of its `inputs`, its framework, its settings.
+
+Standard library only: `make` reads the names of a file's parameters before there is any environment.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LARGEST_FILE = 1 << 20  # bytes; what is larger was not written by hand
+# What a parameter without a default is.
+DEFAULTS = {"batch_size": 1, "seq_len": 128}
+FLAGS = {"batch_size": "batch", "seq_len": "seq"}
+# Modules by which a file shows what it is for.
+MODULES = {
+    "torch": ("torch", "torchvision", "timm"),
+    "jax": ("jax", "flax", "equinox", "haiku"),
+    "tensorflow": ("tensorflow", "keras", "tf_keras"),
+    "paddle": ("paddle", "paddlenlp"),
+}
+# Flags that mean something else.
+_TAKEN = frozenset(
+    [
+        "framework",
+        "workload",
+        "impl",
+        "mode",
+        "pass",
+        "device",
+        "dtype",
+        "shapes",
+        "threads",
+        "profile",
+        "weights",
+        "seed",
+        "compile-cache",
+        "filter",
+        "isolate",
+        "force",
+        "budget",
+        "unseen-seq",
+        "policy",
+        "out",
+        "sweep",
+        "resume",
+        "timeout",
+        "python",
+        "preset",
+        "dry-run",
+    ]
+)
+_WORD = re.compile(r"[\w.+-]+")
+
+
+class Unreadable(ValueError):
+    """What is wrong with a user's file or name, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """`parameters` are those of `inputs` with their defaults; `frameworks` those whose modules the file imports."""
+
+    parameters: tuple[tuple[str, int | str], ...] = (("batch_size", 1),)
+    frameworks: tuple[str, ...] = ()
+    settings: dict = field(default_factory=dict)
+    digest: str = ""
+
+
+def flag_of(parameter: str) -> str:
+    """The flag under which a parameter of `inputs` is swept."""
+    return FLAGS.get(parameter, parameter.replace("_", "-"))
+
+
+def read(path: str | Path) -> Signature:
+    """The signature of a user's file. Raises Unreadable with a sentence."""
+    name = Path(path).name
+    try:
+        content = Path(path).read_bytes()
+        if len(content) > LARGEST_FILE:
+            raise Unreadable(f"{name} has more than {LARGEST_FILE >> 20} MiB: that is no model's file.")
+        tree = ast.parse(content)
+    except OSError as error:
+        raise Unreadable(f"The file {path} cannot be read: {error.strerror}.") from None
+    except (SyntaxError, ValueError, RecursionError) as error:
+        where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise Unreadable(f"{name} is no Python{where}: {getattr(error, 'msg', error)}.") from None
+    return Signature(
+        parameters=_parameters(tree, name),
+        frameworks=_frameworks(tree),
+        settings=_settings(tree, name),
+        digest=hashlib.sha256(content).hexdigest()[:16],
+    )
+
+
+def _parameters(tree: ast.Module, name: str) -> tuple[tuple[str, int | str], ...]:
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "inputs"]
+    if not functions:  # bound in another way, or missing: the worker tells
+        return ()
+    arguments = functions[-1].args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return tuple((argument.arg, _default(argument.arg, node, name)) for argument, node in pairs)
+
+
+def _default(parameter: str, node: ast.expr | None, name: str) -> int | str:
+    if flag_of(parameter) in _TAKEN:
+        raise Unreadable(f"{name}: inputs has a parameter {parameter}, which the suite uses for itself: rename it.")
+    if node is None:
+        if parameter not in DEFAULTS:
+            raise Unreadable(f"{name}: inputs' parameter {parameter} needs a default, such as {parameter}=64.")
+        return DEFAULTS[parameter]
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return value
+    raise Unreadable(f"{name}: the default of inputs' {parameter} is to be a whole number or a word.")
+
+
+def _frameworks(tree: ast.Module) -> tuple[str, ...]:
+    roots = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            roots.add(node.module.split(".")[0])
+    return tuple(name for name, modules in MODULES.items() if roots & set(modules))
+
+
+def _settings(tree: ast.Module, name: str) -> dict:
+    """`settings = {...}` of literals: `framework`, and `tolerance` by dtype or for all."""
+    for node in reversed(tree.body):
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if any(isinstance(target, ast.Name) and target.id == "settings" for target in targets):
+            try:
+                found = ast.literal_eval(node.value)
+            except (ValueError, SyntaxError):
+                found = None
+            if not isinstance(found, dict) or found.keys() - {"framework", "tolerance"}:
+                raise Unreadable(f'{name}: settings is a dict of literals with "framework" or "tolerance" in it.')
+            _check(found, name)
+            return found
+    return {}
+
+
+def _check(settings: dict, name: str) -> None:
+    if settings.get("framework", "torch") not in MODULES:
+        raise Unreadable(f"{name}: settings' framework is one of {', '.join(MODULES)}.")
+    given = settings.get("tolerance", {})
+    for value in given.values() if isinstance(given, dict) else [given]:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+            raise Unreadable(f"{name}: a tolerance is a number from 0 to 1, relative to the output's scale.")
+
+
+if __name__ == "__main__":  # for make: the variables that the files among the words have
+    for word in sys.argv[1].split(",") if len(sys.argv) > 1 else []:
+        if word.endswith(".py"):
+            try:
+                print(*(flag_of(parameter).replace("-", "_").upper() for parameter, _ in read(word).parameters))
+            except Unreadable:  # the runner says so
+                continue
