@@ -6,6 +6,7 @@ anything may take is generous, so that a busy machine breaks nothing.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import subprocess
@@ -97,6 +98,21 @@ def test_a_command_is_held_to_its_end(trial):
     assert ended("(setsid sleep 1000 &)", 0) == {"process left"}
     while trial.processes():  # one that was killed is gone once the system has taken it
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("waits", "each", "ends"), [(0, 0, True), (1, 0, False), (5, 2, True), (99, 2, False)])
+def test_what_gets_on_is_waited_for(trial, monkeypatch, waits, each, ends):
+    """Ten times over: `waits` are those after which it ends, `each` the processor's seconds that it uses in one."""
+    left, used = [waits], itertools.count(0, each or 1)
+
+    class Process:
+        def wait(self, patience):
+            left[0] -= 1
+            if left[0] >= 0:
+                raise subprocess.TimeoutExpired("it", patience)
+
+    monkeypatch.setattr(trial, "processor_seconds", lambda: next(used) if each else 0.0)
+    assert trial.ends(Process(), 1.0) is ends
 
 
 def test_a_damaged_array_is_told_from_a_whole_one(tmp_path, trial):

@@ -8,7 +8,7 @@ from reports.material import Material
 
 def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
-    from reports.sections import answer, breaks, compiling, kernels, matrix, memory, notes, scaling, truth, why
+    from reports.sections import answer, breaks, compiling, kernels, ladders, matrix, memory, notes, scaling, truth, why
 
     makers = (
         answer.section,
@@ -16,6 +16,7 @@ def build(material: Material) -> list[Section]:
         compiling.section,
         breaks.section,
         why.section,
+        ladders.section,
         kernels.section,
         memory.section,
         *scaling.SECTIONS,

@@ -84,9 +84,12 @@ def run(
     """Try the faults, `jobs` at a time; `told` is called with each finding as it comes."""
     findings = []
     with ThreadPoolExecutor(jobs) as pool:
-        for finding in pool.map(lambda fault: attempt(fault, suite, folder, seed), faults):
-            findings.append(finding)
-            told(finding)
+        try:
+            for finding in pool.map(lambda fault: attempt(fault, suite, folder, seed), faults):
+                findings.append(finding)
+                told(finding)
+        except KeyboardInterrupt:  # the faults being tried are tried to their end, and no more
+            pool.shutdown(cancel_futures=True)
     return findings
 
 
