@@ -175,8 +175,8 @@ class Run:
             (self.folder / SAMPLES).unlink()
 
     def keep_report(self, entry: dict) -> None:
-        """Keep what a worker said of one cell in one launch, until the cell has its record."""
-        append_line(self._reports_path, entry, durable=True)
+        """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
+        append_line(self._reports_path, entry)
 
     def kept_reports(self) -> list[dict]:
         """What workers of an interrupted run said of cells, in order."""
