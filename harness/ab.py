@@ -49,6 +49,8 @@ def ab(arguments: argparse.Namespace) -> int:
     limit = compare.share(arguments.max_slowdown)
     begun = opened(arguments) if arguments.resume is not None else asked_for(arguments)
     with contextlib.ExitStack() as held:
+        if begun.folder and not arguments.dry_run:
+            held.enter_context(runs.Run(begun.folder).held())
         campaigns = [campaign_of(begun, side, arguments.timeout, console, held) for side in range(2)]
         if arguments.dry_run:
             campaigns[0].show()
@@ -57,7 +59,7 @@ def ab(arguments: argparse.Namespace) -> int:
             return 0
         for one, word in zip(campaigns, begun.words, strict=True):
             prepare(one, word)
-        begun = begun if begun.folder else begin(begun, arguments.out)
+        begun = begun if begun.folder else begin(begun, arguments.out, held)
         console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
         sides = [start(one, begun.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
         try:
@@ -124,9 +126,8 @@ def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run,
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
     console.print(f"Stopped. {kept} of {planned} cells are kept in {begun.folder}.", soft_wrap=True)
-    console.print(
-        f"Go on with: make ab {sweep.make_word('RESUME', str(begun.folder))}", highlight=False, soft_wrap=True
-    )
+    again = sweep.make_word("RESUME", str(begun.folder))
+    console.print(f"Go on with: make ab {again}", highlight=False, soft_wrap=True)
     return INTERRUPTED
 
 
@@ -182,17 +183,22 @@ def trust(begun: Begun, arguments: argparse.Namespace) -> None:
         )
 
 
-def begin(begun: Begun, out: str | None) -> Begun:
-    """The same with its folder, which is made. Raises UsageError."""
-    if out and (Path(out) / PAIR).exists():
-        raise UsageError(
-            f"OUT={out} already holds a pair of runs; go on with it: make ab {sweep.make_word('RESUME', out)}."
-        )
+def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:
+    """The same with its folder, which is made, and `held` from then on. Raises UsageError."""
+    refuse_a_pair(out)
     run = runs.Run.create(out)
+    held.enter_context(run.held())
+    refuse_a_pair(out)  # another process may have had it and be done
     content = {"sides": list(begun.words), "given": begun.given, "command": sys.argv, "started_at": runs.utc_now()}
     write_begun(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
-    (run.folder / "launches").rmdir()  # launches are the sides'
     return replace(begun, folder=run.folder)
+
+
+def refuse_a_pair(out: str | None) -> None:
+    """Raise UsageError where OUT is a pair of runs."""
+    if out and (Path(out) / PAIR).exists():
+        again = sweep.make_word("RESUME", out)
+        raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: make ab {again}.")
 
 
 def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:

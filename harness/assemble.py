@@ -12,7 +12,6 @@ from harness import judgement
 from harness.costs import cost_of, moved_bytes, tokens_of
 from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
-from harness.runs import parameters_text
 from measurement.peaks import Peaks, datasheet
 from measurement.protocol import Readback, Report
 from measurement.schema import SCHEMA_VERSION
@@ -268,3 +267,8 @@ def _unseen(outcome: Outcome) -> dict:
         "unseen_latency_ms": 1e3 * median(entry.latency_s for entry in seen),
         "unseen_compilations": seen[0].compilations,
     }
+
+
+def parameters_text(shape: dict) -> str:
+    """A workload's other parameters as they stand in a record."""
+    return ";".join(f"{name}={value}" for name, value in shape.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -30,6 +31,7 @@ class Attempt:
     folder: Path
     launch: int
     outcomes: dict[str, Outcome]
+    lost_files: Callable[[], bool] = lambda: False  # whether weights or inputs are not what the worker was told of
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
@@ -60,12 +62,17 @@ class Attempt:
         return message
 
     def finish(self, message: Ended) -> None:
-        """Keep what the worker says of a cell it is done with. Raises ProtocolError for a cell that is not its own."""
+        """Keep what the worker says of a cell it is done with.
+
+        Raises ProtocolError for a cell that is not its own, WorkerFailure where it failed for want of its files.
+        """
         if message.cell not in self.outcomes or message.cell in self.done:
             raise ProtocolError(
                 f"The worker reported {message.cell!r}, which was not to be done, or twice.", message.cell
             )
         if isinstance(message, Failed):
+            if message.status == "error" and self.lost_files():  # tried again with others
+                raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
             told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)

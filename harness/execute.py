@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import frameworks
-from harness import assemble, cluster
+from harness import assemble, cluster, lines
 from harness.attempt import Attempt, Display
 from harness.begun import NODES
 from harness.lanes import Lane, Service, serve
-from harness.launcher import Launcher
+from harness.launcher import Launcher, changed_since
 from harness.ledger import Ledger
 from harness.outcomes import Failure, Kept, Outcome
 from harness.plan import Bundle, Group, Plan, baseline_of
 from harness.recorder import Recorder
-from harness.runs import Run, append_line, utc_now
+from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
 from measurement.cells import YARDSTICK_PREFIX
@@ -26,6 +26,7 @@ from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
 from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Progress
 
+MOST_EXCUSED = 5  # launches in a row that lost their files: something goes on deleting them
 RARELY = 50.0  # times as long as making the CSV took, it is not made again while lanes are at work
 
 
@@ -124,7 +125,7 @@ class Executor:
             except local.LaneFailure:
                 self.controlled.discard(node)
                 raise
-            append_line(self.run.folder / NODES, told, durable=True)
+            lines.append(self.run.folder / NODES, told, synced=True)
 
     def give_up(self, bundle: Bundle, failure: Failure) -> None:
         """Write the records of a bundle that cannot be measured."""
@@ -188,15 +189,15 @@ class Executor:
         """One launch of `groups`, begun again without the culprit when a worker dies."""
         for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
             outcomes[cell.id].forget(number)  # half of a group, known from before an interruption
-        tried_again = False
+        excused = 0
         while groups:
             folder = self.run.new_launch()
             self.display.bundle(bundle, number)
             yardsticks = self.recorder.yardsticks(bundle.first) if kind == MEASURE else ()
             # A cell of the sweep may be the same as a yardstick.
             outcomes |= {YARDSTICK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in yardsticks}
-            attempt = Attempt(folder, number, outcomes)
             job = self.launcher.job(kind, groups, folder, number, yardsticks)
+            attempt = Attempt(folder, number, outcomes, changed_since(job))
             # Records tell the peaks, which are measured last.
             failure = self.run_worker(attempt, job, None if yardsticks else bundle)
             self.recorder.note_peaks(bundle.first, yardsticks, outcomes)
@@ -204,8 +205,9 @@ class Executor:
             if not left:
                 return
             shutil.rmtree(self.launcher.cache, ignore_errors=True)  # there may be half of a file of a process that died
-            if attempt.died_at_start and not tried_again:
-                tried_again = True  # whatever killed it need not be the framework's import
+            # Whatever killed it need not be the framework's import; nor is it to blame for files that were deleted.
+            if (attempt.died_at_start and not excused) or (attempt.lost_files() and excused < MOST_EXCUSED):
+                excused, groups = excused + 1, left
                 continue
             culprits = attempt.culprits(left)
             for cell_id in culprits:

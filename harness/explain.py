@@ -77,10 +77,10 @@ def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool
             console.print(f"{cell.id}: unsupported: {reason}", highlight=False, markup=False, soft_wrap=True)
             if control and cell.id not in done:  # that a control cannot be had is a part of the answer
                 entry = entry_of(cell, Failed(cell.id, "unsupported", reason))
-                runs.append_line(folder / ENTRIES, entry | {"control": True})
+                launcher.run.append_profile(entry | {"control": True})
     for bundle in planned.bundles:
         for entry in profiled(launcher, bundle, done):
-            runs.append_line(folder / ENTRIES, entry | {"control": True} if control else entry)
+            launcher.run.append_profile(entry | {"control": True} if control else entry)
             console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
 
 

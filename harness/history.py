@@ -15,6 +15,7 @@ from harness.changes import SAME_WITHIN
 from harness.pairs import Figures, State
 from harness.significance import Estimates
 from harness.sweep import UsageError
+from measurement import durable
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
 from reports import select, terminal, trend, trend_page
@@ -47,7 +48,7 @@ def history(arguments: argparse.Namespace) -> int:
     folder = report.folder_for(arguments.out, Path(told.moments[-1].place))
     for name, text in (("history.md", trend.page(told)), ("history.html", trend_page.html(told, modes.words()))):
         try:
-            (folder / name).write_text(text, encoding="utf-8")
+            durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             raise UsageError(f"OUT={folder} cannot be written: {error.strerror}.") from None
         console.print(f"Written: {folder / name}", highlight=False, soft_wrap=True)

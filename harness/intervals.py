@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, median, stdev
+from statistics import fmean, linear_regression, median, pvariance, stdev
 
-from scipy.stats import linregress
-from scipy.stats import t as student
+from scipy.special import stdtrit  # scipy.stats takes most of a second to import, at the start of every command
 
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, widening
 
@@ -18,7 +17,14 @@ CHANCE = 0.005  # that scatter alone passes for a change, in each of two tests
 
 def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
     """Student's t between whose negative and itself lies this share of the distribution."""
-    return float(student.ppf((1 + confidence) / 2, degrees_of_freedom))
+    return float(stdtrit(degrees_of_freedom, (1 + confidence) / 2))
+
+
+def trend(values: Sequence[float]) -> tuple[float, float]:
+    """The slope of the least-squares line through three or more values in a row, with its standard error."""
+    places, (slope, intercept) = range(len(values)), linear_regression(range(len(values)), values)
+    rest = sum((value - intercept - slope * place) ** 2 for place, value in zip(places, values, strict=True))
+    return slope, math.sqrt(rest / (len(values) - 2) / (len(values) * pvariance(places)))
 
 
 def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:
@@ -76,6 +82,5 @@ def change_between_halves(samples: Sequence[float], launches: int = 1) -> float:
     error = math.sqrt(variance * sum(1 / len(part) for part in batches))
     bound = widening(half / len(batches[0])) * quantile(degrees, 1 - CHANCE / launches)
     step = abs(fmean(batches[1]) - fmean(batches[0])) > bound * error
-    line = linregress(range(len(both)), both)
-    trend = abs(line.slope) > bound * line.stderr
-    return abs(math.expm1(change)) if step or trend else 0.0
+    slope, slope_error = trend(both)
+    return abs(math.expm1(change)) if step or abs(slope) > bound * slope_error else 0.0

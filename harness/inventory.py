@@ -123,13 +123,14 @@ def ask(name: str, device: str, python: str | None) -> dict | str:
         if not interpreter.exists():
             return f"not installed: make setup FRAMEWORK={name} DEVICE={kind}"
     kept, key = ANSWERS / f"{name}-{device.replace(':', '-')}.json", _fingerprint(interpreter)
-    with contextlib.suppress(OSError, ValueError, KeyError):  # none yet, or torn
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none yet, or torn
         if (entry := json.loads(kept.read_text()))["key"] == key:
             return entry["answer"]
     answer = _probe(name, device, interpreter)
     if isinstance(answer, dict):
-        ANSWERS.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps({"key": key, "answer": answer}))
+        with contextlib.suppress(OSError):  # a cache that cannot be written: asked again the next time
+            ANSWERS.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps({"key": key, "answer": answer}))
     return answer
 
 

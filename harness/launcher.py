@@ -15,6 +15,7 @@ from harness.plan import Bundle, Group, at_unseen_length
 from harness.runs import Run
 from harness.sweep import Sweep
 from launchers import local
+from measurement import durable
 from measurement.cells import Cell
 from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
@@ -93,3 +94,12 @@ class Launcher:
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict]:
         """What a worker says, as it says it. Raises WorkerFailure."""
         yield from self.lane.messages(start, job.to_json())
+
+
+def changed_since(job: Job) -> Callable[[], bool]:
+    """What tells whether weights or inputs that a job names were deleted or written to since it was made."""
+    groups = (*job.groups, *job.yardsticks)
+    paths = [Path(path) for group in groups for path in (group.weights, group.inputs)]
+    paths += [Path(group.unseen.inputs) for group in groups if group.unseen]
+    seals = {path: durable.seal(path) for path in paths}
+    return lambda: any(seal is None or seal != durable.seal(path) for path, seal in seals.items())

@@ -12,7 +12,8 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
@@ -24,15 +25,18 @@ class Busy(Exception):
 
 
 @contextlib.contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Hold `path`, which is gone afterwards, and leave word in it. Raises Busy at once where another process has it."""
+def alone(path: Path) -> Iterator[Callable[[], bool]]:
+    """Hold `path`, which is gone afterwards, and leave word in it. Raises Busy at once where another process has it.
+
+    Yields what tells whether the lock still lies there: not once its folder was moved, or the file removed.
+    """
     descriptor = _claimed(path)
     try:
         since = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         word = {"process": os.getpid(), "host": socket.gethostname(), "since": since}
         os.ftruncate(descriptor, 0)
         os.write(descriptor, json.dumps(word).encode())
-        yield
+        yield partial(_is_at, descriptor, path)
     finally:
         if _is_at(descriptor, path):  # else the folder was cleared, and another process may hold a new one
             path.unlink()

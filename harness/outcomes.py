@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, median
 
+import numpy as np
+
 from harness.intervals import over_launches
 from measurement import host
 from measurement.cells import Cell
@@ -55,6 +57,15 @@ class Kept:
     report: Report | None = None
     node: str = ""  # of a cluster on which it failed, and the step there
     step: str = ""
+
+
+def _holds_arrays(path: Path) -> bool:
+    """Whether the file's arrays can be read; outputs are not on disk for certain when the report of them is."""
+    try:
+        with np.load(path) as arrays:
+            return all(arrays[name] is not None for name in arrays.files)
+    except Exception:  # whatever a torn file makes NumPy, zipfile and zlib raise
+        return False
 
 
 def counted(report: Report) -> list[float]:
@@ -117,7 +128,7 @@ class Outcome:
         """
         if kept.failure and kept.node == node:
             self.failure, self.failed_step = kept.failure, kept.step
-        elif kept.report and kept.report.node == node and Path(kept.report.outputs or "").is_file():
+        elif kept.report and kept.report.node == node and _holds_arrays(Path(kept.report.outputs or "")):
             self.started_at, self.hello = kept.started_at, kept.hello
             self.forget(kept.report.launch)  # half a group, measured again and interrupted again
             self.reports.append(kept.report)

@@ -66,7 +66,7 @@ class Recorder:
         self.written.add(group)
         try:
             self.references.check(group, outcomes, self.materials, self.unseen_seq)
-        except OSError:  # a disk that is full or gone is the run's trouble
+        except (OSError, UsageError):  # a disk that is full or gone is the run's trouble
             raise
         except Exception as error:  # one group's trouble is not the run's
             for cell in group.cells:

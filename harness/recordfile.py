@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,10 +63,17 @@ class Loaded:
 
 
 def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
-    """The JSON objects of a JSONL file, compressed or not; other lines are skipped, their numbers added to `torn`."""
+    """The JSON objects of a JSONL file, compressed or not; other lines are skipped, their numbers added to `torn`.
+
+    Raises Unreadable for a compressed one that is torn.
+    """
     if not path.exists():
         return
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    content = path.read_bytes()
+    try:
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise Unreadable(f"{path} is torn or was changed: it is no gzip file; move it away, then go on.") from None
     for number, line in enumerate(content.splitlines(), 1):
         if (entry := json_object(line)) is not None:
             yield entry
@@ -99,16 +107,6 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
             f"{_name(path)}: {older} records are of an earlier schema; columns that came later are empty."
         )
     return found
-
-
-def line_count(path: Path) -> int:
-    """How many lines a file has, the last one also where nothing ends it."""
-    count, last = 0, b"\n"
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            count += block.count(b"\n")
-            last = block
-    return count + (not last.endswith(b"\n"))
 
 
 def _check(found: Loaded, path: Path) -> None:

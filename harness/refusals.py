@@ -81,6 +81,7 @@ def prepare_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    os.environ.pop("PYTHONIOENCODING", None)  # of these streams: what other processes tell this one is read as usual
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):  # a test's
             stream.reconfigure(errors="backslashreplace")

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from harness import begun, belonging, modes, recordfile, runs, sweep
+from harness import begun, belonging, lines, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import explanation, published, select, terminal
@@ -103,14 +103,12 @@ def gather(arguments: argparse.Namespace) -> int:
     unique = list({json.dumps(record, sort_keys=True): record for record in source.records}.values())
     if len(unique) < len(source.records):
         source.remarks.append(f"{len(source.records) - len(unique):,} records were in several runs and are kept once.")
+    samples = [{"run_id": name, **entry} for home, name in source.folders.items() for entry in runs.Run(home).samples()]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         recordfile.write_csv(unique, path)
-        samples = [
-            {"run_id": name, **entry} for home, name in source.folders.items() for entry in runs.Run(home).samples()
-        ]
         if samples:
-            runs.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
+            lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
     except OSError as error:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
@@ -207,7 +205,7 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
         return recordfile.load(path, only)
     with contextlib.suppress(recordfile.Unreadable):
         loaded = recordfile.load(path, only)
-        if len(loaded) == recordfile.line_count(source):
+        if len(loaded) == lines.line_count(source):
             return loaded
     return recordfile.load(source, only)
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import gzip
 import itertools
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from harness import begun, belonging, locks, recordfile, rooflines
+from harness import begun, belonging, lines, locks, recordfile, rooflines
 from harness.begun import EXPLANATION, PLAN, REPRODUCTION
-from harness.refusals import UsageError, naming, read_text
+from harness.refusals import UsageError, read_text
 from harness.sweep import make_word
 from measurement import durable, schema
 from measurement.cells import Cell
@@ -37,6 +36,7 @@ class Run:
         self.records_path = folder / "records.jsonl"
         self.csv_path = folder / "results.csv"
         self._reports_path = folder / "launches" / "reports.jsonl"
+        self._is_ours: Callable[[], bool] = _unheld  # whether what lies at `folder` is what is held
         self._launches: int | None = None  # the highest number of a launch so far
 
     @property
@@ -71,7 +71,8 @@ class Run:
 
     def _remove(self, existing: bool) -> None:
         """Remove a folder that nothing was written into, unless it was there before."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, UsageError):
+            self.check_place()
             (self.folder / LOCK).unlink()
             (self.folder / "launches").rmdir()
             if not existing:
@@ -83,12 +84,21 @@ class Run:
         with contextlib.ExitStack() as stack:
             try:
                 (self.folder / "launches").mkdir(exist_ok=True)
-                stack.enter_context(locks.alone(self.folder / LOCK))
+                self._is_ours = stack.enter_context(locks.alone(self.folder / LOCK))
+                stack.callback(setattr, self, "_is_ours", _unheld)
             except locks.Busy as holder:
                 raise UsageError(f"{self.folder} is being measured by {holder}; wait for it, or stop it.") from None
             except OSError as error:
                 raise UsageError(f"{self.folder} cannot be written: {error.strerror}.") from None
             yield
+
+    def check_place(self) -> None:
+        """Raise UsageError where the folder was moved while it is held: another run may lie in its place by now."""
+        if not self._is_ours():
+            raise UsageError(
+                f"{self.folder} was moved, or its {LOCK} removed, while it was measured: no more is written there; "
+                "go on with it where it lies now, by RESUME."
+            )
 
     @classmethod
     def open(cls, folder: str | None) -> Run:
@@ -106,7 +116,8 @@ class Run:
 
     def write(self, name: str, content: dict) -> None:
         """Write a JSON file of the run at once."""
-        _replace(self.folder / name, json.dumps(content, indent=2, default=str) + "\n")
+        self.check_place()
+        durable.replace(self.folder / name, (json.dumps(content, indent=2, default=str) + "\n").encode())
 
     def read(self, name: str) -> dict:
         """Read a JSON file of the run; an empty dictionary where it is missing. Raises UsageError for a torn one."""
@@ -142,6 +153,7 @@ class Run:
 
     def new_launch(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
+        self.check_place()
         launches = self.folder / "launches"
         if self._launches is None:
             names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
@@ -156,31 +168,43 @@ class Run:
         problem = schema.problem(record)
         if problem:
             raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
-        append_line(self.records_path, {name: record.get(name) for name in schema.NAMES}, durable=True)
+        self.check_place()
+        lines.append(self.records_path, {name: record.get(name) for name in schema.NAMES}, synced=True)
 
     def append_samples(self, entry: dict) -> None:
         """Add raw samples of one cell and launch."""
-        append_line(self.folder / SAMPLES, entry, durable=False)
+        self.check_place()
+        lines.append(self.folder / SAMPLES, entry)
+
+    def append_profile(self, entry: dict) -> None:
+        """Add what `explain` found of one cell, on disk before this returns."""
+        self.check_place()
+        lines.append(self.folder / EXPLAINED, entry, synced=True)
 
     def samples(self) -> list[dict]:
-        """Raw samples, an entry for each cell and launch; those of a finished run are compressed."""
+        """Raw samples, an entry for each cell and launch; those of a finished run are compressed. Raises UsageError."""
         files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
         # What a run that was stopped amid compressing left in both is one entry.
-        return list({json.dumps(entry): entry for file in files for entry in recordfile.json_lines(file)}.values())
+        try:
+            return list({json.dumps(entry): entry for file in files for entry in recordfile.json_lines(file)}.values())
+        except recordfile.Unreadable as error:
+            raise UsageError(str(error)) from None
 
     def compress_samples(self) -> None:
         """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
+        self.check_place()
         if (self.folder / SAMPLES).exists():
-            write_compressed(self.folder / COMPRESSED_SAMPLES, self.samples())
+            lines.write_compressed(self.folder / COMPRESSED_SAMPLES, self.samples())
             (self.folder / SAMPLES).unlink()
 
     def keep_report(self, entry: dict) -> None:
         """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
-        append_line(self._reports_path, entry)
+        self.check_place()
+        lines.append(self._reports_path, lines.sealed(entry))
 
     def kept_reports(self) -> list[dict]:
-        """What workers of an interrupted run said of cells, in order."""
-        return list(recordfile.json_lines(self._reports_path))
+        """What workers of an interrupted run said of cells, in order; lines that are not as written are left out."""
+        return [kept for entry in recordfile.json_lines(self._reports_path) if (kept := lines.intact(entry))]
 
     def drop_reports(self) -> None:
         """Every cell has its record."""
@@ -196,16 +220,18 @@ class Run:
         return frozenset(record["cell"] for record in self.records())
 
     def judged(self) -> list[str]:
-        """Judge the records as a report does; what is odd, in sentences. Raises UsageError."""
-        if not self.records_path.exists():
-            return []
+        """Judge the records as a report does; what is odd, in sentences. Raises UsageError, also for torn samples."""
         try:
+            next(recordfile.json_lines(self.folder / COMPRESSED_SAMPLES), None)
+            if not self.records_path.exists():
+                return []
             return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
 
     def write_csv(self) -> None:
         """Complete the records with what they say together, in their own file too, and make the CSV anew from them."""
+        self.check_place()
         records = self.records()
         together = rooflines.completed(records)
         if together != records:
@@ -215,12 +241,17 @@ class Run:
     def _replace_records(self, records: list[dict]) -> None:
         """Put records in the place of those in the file, at once; unchanged and torn lines stay as they are."""
         content, left = self.records_path.read_bytes(), {record["cell"]: record for record in records}
-        lines = []
+        kept = []
         for line in content.splitlines():
             before = recordfile.json_object(line)
             after = left.pop(before.get("cell"), before) if before else before
-            lines.append(line if before == after else json.dumps(after).encode())
-        _replace(self.records_path, b"\n".join(lines) + b"\n" * content.endswith(b"\n"))
+            kept.append(line if before == after else json.dumps(after).encode())
+        durable.replace(self.records_path, b"\n".join(kept) + b"\n" * content.endswith(b"\n"))
+
+
+def _unheld() -> bool:
+    """Nobody holds the run, and nobody can take its place meanwhile."""
+    return True
 
 
 def check_free(out: str | None) -> None:
@@ -254,32 +285,6 @@ def new_folder(parent: Path) -> Path:
             return parent / (stamp + suffix)
 
 
-def write_compressed(path: Path, entries: Iterable[dict]) -> None:
-    """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
-    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
-    durable.replace(path, gzip.compress(lines.encode(), mtime=0))
-
-
-def _replace(path: Path, content: str | bytes) -> None:
-    durable.replace(path, content.encode() if isinstance(content, str) else content)
-
-
-def append_line(path: Path, entry: dict, durable: bool = False) -> None:
-    """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone."""
-    with naming(path), open(path, "ab+") as file:
-        if file.tell() and _last_byte(file) != b"\n":
-            file.write(b"\n")
-        file.write(json.dumps(entry, default=str).encode() + b"\n")
-        file.flush()
-        if durable:
-            os.fsync(file.fileno())
-
-
-def _last_byte(file) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read(1)
-
-
 def git_revision() -> str | None:
     """The suite's revision, with a `+` where tracked files were changed; None outside a checkout or without git."""
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
@@ -293,8 +298,3 @@ def git_revision() -> str | None:
 def utc_now() -> str:
     """ISO 8601, to the second."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def parameters_text(shape: dict) -> str:
-    """A workload's other parameters as they stand in a record."""
-    return ";".join(f"{name}={value}" for name, value in shape.items())

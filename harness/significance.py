@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtr, stdtrit
 
 from harness.intervals import CONFIDENCE
 from measurement.statistics import Interval
@@ -46,7 +46,7 @@ class Estimates:
     @property
     def chance(self) -> np.ndarray:
         """How likely so large a mean, either way, is by chance (two-sided)."""
-        return 2 * student.sf(np.abs(self.mean) / self.error, self.degrees)
+        return 2 * stdtr(self.degrees, -np.abs(self.mean) / self.error)
 
     @property
     def interval(self) -> Interval:
@@ -57,7 +57,7 @@ class Estimates:
 
 def quantile(degrees: np.ndarray) -> np.ndarray:
     """Student's t between whose negative and itself lie 95 % of the distribution."""
-    return student.ppf((1 + CONFIDENCE) / 2, degrees)
+    return stdtrit(degrees, (1 + CONFIDENCE) / 2)
 
 
 def holm(chances: np.ndarray) -> np.ndarray:

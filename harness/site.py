@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from harness import history, modes, recordfile
+from harness import history, modes, recordfile, report, runs
 from harness.report import folder_for
+from measurement import durable
 from reports import published, sections, select, terminal, trend, trend_page
 from reports.content import times
 from reports.material import Material
 from reports.page import html, index
 from reports.page.index import Run
-from reports.points import Points
+from reports.points import COLUMNS_READ, Points
 from reports.write import subject
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
@@ -25,48 +25,49 @@ def site(arguments: argparse.Namespace) -> int:
     """Write the index and the pages into a folder. Raises UsageError."""
     console = terminal.console()
     out = folder_for(arguments.out, Path(arguments.out))
-    runs = []
+    pages = []
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():
-            runs.append(_page(folder, out))
-    (out / "index.html").write_text(index(runs, _history()), encoding="utf-8")
-    console.print(f"Written: {out / 'index.html'} and {times(len(runs), 'page')} of runs", highlight=False)
+            pages.append(_page(folder, out))
+    _write(out / "index.html", index(pages, _history()))
+    console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs", highlight=False)
     return 0
 
 
 def _history() -> str:
     """The cells that several published runs measured on one machine: a section for each machine."""
-    runs = defaultdict(list)
+    machines = defaultdict(list)
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():
             for run in history.read(str(folder)):
-                runs[run.machine].append(run)
-    sections = []
-    for machine, own in runs.items():
+                machines[run.machine].append(run)
+    parts = []
+    for machine, own in machines.items():
         shared = Counter(cell for run in own for cell in run.cells)
         told = history.of_runs([run for run in own if any(shared[cell] > 1 for cell in run.cells)])
         if told:
             title = f"{trend.TITLE}, machine {machine[:4]}"
-            sections.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))
-    return "".join(sections)
+            parts.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))
+    return "".join(parts)
 
 
 def _page(folder: Path, out: Path) -> Run:
-    """Write a run's page, its table of records beside it."""
+    """Write a run's page, its table of records beside it. Raises UsageError for a run that is damaged."""
     place = folder.relative_to(recordfile.RESULTS)
-    plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-    command = published.command("bench", plan["given"])
-    records = select.newest(list(recordfile.json_lines(folder / RECORDS)))
-    machine = folder / "machine.json"
-    facts = json.loads(machine.read_text(encoding="utf-8")) if machine.exists() else {}
-    machines = {facts["machine_id"]: facts} if facts else {}
-    material = Material(Points(records), (), machines, (), modes.words(), (command,))
+    source = report.read([str(folder)], COLUMNS_READ)
+    (command, *_) = *source.commands, ""
+    remarks = tuple(source.remarks)
+    material = Material(Points(select.newest(source.records)), (), source.machines, remarks, modes.words(), (command,))
     target = out / place
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"
     title = f"Is compiling worth it? {subject(material)}"
-    text = html(title, material, sections.build(material), place.as_posix(), home)
-    (target / "index.html").write_text(text, encoding="utf-8")
+    _write(target / "index.html", html(title, material, sections.build(material), place.as_posix(), home))
     if (folder / TABLE).exists():
         shutil.copyfile(folder / TABLE, target / TABLE)
-    return Run(f"{place.as_posix()}/index.html", place.as_posix(), plan["started_at"], command, material)
+    started = str(runs.Run(folder).read(runs.PLAN).get("started_at", ""))
+    return Run(f"{place.as_posix()}/index.html", place.as_posix(), started, command, material)
+
+
+def _write(path: Path, text: str) -> None:
+    durable.replace(path, text.encode("utf-8", "backslashreplace"))

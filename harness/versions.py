@@ -13,6 +13,7 @@ import frameworks
 from harness import environments
 from harness.sweep import UsageError
 from harness.uv import ROOT, VENVS, SetupError, environment, uv
+from measurement import durable
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
 _MISSING = r"no version of (\S+?)==(\S+)"
@@ -54,7 +55,7 @@ def ensure(framework: str, device: str, word: str, report=print) -> Path:
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
         requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
-        lock.write_text(_resolved(base, requirements, name, word, report))
+        durable.replace(lock, _resolved(base, requirements, name, word, report).encode())  # whole, or asked for anew
     recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
     return environments.made(recipe, report)
 

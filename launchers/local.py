@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GUARD = ROOT / "launchers" / "guard.py"
 KILL_SECONDS = 5.0
 DAY = 86400.0  # longer than a selector can be told to wait at once
+HELD_UP_SECONDS = 1.0  # later than asked to be woken: this process was stopped, and perhaps its worker with it
 NOTES = 20
 # Thread settings of the user's shell would contradict the sweep's. Other framework switches are kept and recorded.
 _DROPPED = ("OMP_", "MKL_", "KMP_", "OPENBLAS_", "GOMP_")
@@ -162,7 +163,8 @@ def _readable(pipe: BinaryIO, seconds: float) -> bool:
 def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | None) -> Iterator[dict]:
     """Messages until `done`. The parent sleeps in the kernel between them.
 
-    The time that the worker may take begins anew with each whole message, not with each byte.
+    The time that the worker may take begins anew with each whole message, not with each byte. A wait in which this
+    process was stopped does not count: who suspends a job or a container stops its worker as well.
     """
     incoming = Messages(partial(note, launch.log, itertools.count()))
     with selectors.DefaultSelector() as selector:
@@ -170,7 +172,11 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
             selector.register(source, selectors.EVENT_READ)
         deadline = time.monotonic() + launch.timeout_s
         while True:
-            ready = [key.fileobj for key, _ in selector.select(min(max(0.0, deadline - time.monotonic()), DAY))]
+            began = time.monotonic()
+            asked = min(max(0.0, deadline - began), launch.timeout_s / 10, DAY)
+            ready = [key.fileobj for key, _ in selector.select(asked)]
+            took = time.monotonic() - began
+            deadline += took if took > asked + HELD_UP_SECONDS else 0.0
             if stop in ready:
                 raise KeyboardInterrupt
             if results in ready:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from doubles.reported import record
-from doubles.suite import SILENCE, TINY, Finished
+from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
 from harness import alternation, paired, pairs, versions
@@ -131,10 +133,10 @@ def test_sides_are_called_by_versions_or_environments():
     ],
 )
 def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, words, sentence):
-    assert runner.main(["ab", *TINY, "--out", str(tmp_path / "pair"), *words]) == 2
+    assert runner.main(["ab", *TINY, "--out", str(tmp_path / "a pair"), *words]) == 2
     told = capsys.readouterr().err
     assert sentence in told and told.count("\n") == 1
-    assert not (tmp_path / "pair").exists()
+    assert not (tmp_path / "a pair").exists()
 
 
 def test_versions_take_the_place_of_a_framework_s_own_pins():
@@ -174,6 +176,21 @@ def test_an_environment_of_another_version_is_resolved_once_and_made_like_the_lo
     assert sorted(path.name for path in tmp_path.iterdir()) == ["torch-cpu-torch-2.12.0.txt"]
 
 
+def test_a_resolution_that_the_disk_has_no_room_for_is_made_anew(monkeypatch, tmp_path):
+    """Half of it would be taken for the versions, from then on."""
+    asked = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk, pytest.raises(OSError):
+        disk.setattr(os, "fsync", full)
+        versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None)
+    assert not list(tmp_path.iterdir())
+    versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None)
+    assert len(asked) == 2
+
+
 def test_a_version_that_is_nowhere_is_one_sentence(monkeypatch, tmp_path):
     told = (
         "torch==9.9 could not be resolved:\n  Because there is no version of torch==9.9 and you require torch==9.9, …"
@@ -198,10 +215,10 @@ def interpreter(folder: Path, name: str, **variables: str) -> str:
 def pair(suite, tmp_path):
     """Run `ab` with a side that takes half as long again, to its end or begun only."""
     sides = ["--a", interpreter(tmp_path, "old"), "--b", interpreter(tmp_path, "new", FAKE_DELAY="0.5")]
-    words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", SILENCE, "--out", str(tmp_path / "pair"))
+    words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", SILENCE, "--out", str(tmp_path / "a pair"))
 
     def command(*more: str, resume: bool = False) -> dict:
-        asked = ["--resume", str(tmp_path / "pair")] if resume else [*words, *sides]
+        asked = ["--resume", str(tmp_path / "a pair")] if resume else [*words, *sides]
         return dict(
             args=[sys.executable, "runner.py", "ab", *asked, *more], cwd=suite.folder, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,
@@ -212,13 +229,13 @@ def pair(suite, tmp_path):
 
 def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
     done = subprocess.run(**pair())
-    folder = tmp_path / "pair"
+    folder = tmp_path / "a pair"
     assert done.returncode in (0, 1, 3) and "Traceback" not in done.stdout, done.stdout  # noise may hide even this
     page = (folder / "comparison.md").read_text()
     assert "took turns" in page and "### old → new: " in page and "- **A**: old · " in page
     begun = []
     for letter in "ab":
-        run = Finished(0, "", folder / f"pair-{letter}")
+        run = Finished(0, "", folder / f"a pair-{letter}")
         assert run.complete()
         assert [r["launches"] for r in run.records] == [3, 3]
         logs = sorted((run.folder / "launches").glob("[0-9]*"))
@@ -232,15 +249,19 @@ def test_a_pair_of_runs_is_measured_in_turn_and_compared(pair, tmp_path):
 def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     heed = dict(process_group=0, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     process = subprocess.Popen(**pair("--budget", "2"), **heed)
-    folder, deadline = tmp_path / "pair", time.monotonic() + 120
-    kept = [folder / f"pair-{letter}" / "launches" / "reports.jsonl" for letter in "ab"]
+    folder, deadline = tmp_path / "a pair", time.monotonic() + PATIENCE
+    kept = [folder / f"a pair-{letter}" / "launches" / "reports.jsonl" for letter in "ab"]
     while not all(path.exists() for path in kept):  # a launch of each side is done
         assert process.poll() is None and time.monotonic() < deadline, process.stdout.read()
         time.sleep(0.05)
+    for second in (pair(resume=True), pair()):  # changes nothing
+        refused = subprocess.run(**second)
+        assert refused.returncode == 2, refused.stdout
+        assert re.search(f"is being measured by process {process.pid} |already holds a pair of runs", refused.stdout)
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
-    assert f"make ab RESUME={folder}" in output.replace("\n", "")
+    assert f"make ab RESUME='{folder}'" in output.replace("\n", "")
     before = [[json.loads(line)["report"]["samples"] for line in path.read_text().splitlines()] for path in kept]
     assert all(before)
 
@@ -257,7 +278,7 @@ def test_an_interrupted_pair_goes_on_where_it_stopped(pair, tmp_path):
     done = subprocess.run(**pair(resume=True))
     assert done.returncode in (0, 1, 3), done.stdout
     for letter, earlier in zip("ab", before, strict=True):
-        run = Finished(0, "", folder / f"pair-{letter}")
+        run = Finished(0, "", folder / f"a pair-{letter}")
         assert run.complete()
         assert [r["launches"] for r in run.records] == [3, 3]
         samples = Run(run.folder).samples()

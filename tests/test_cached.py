@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from doubles.suite import TINY, Finished
+from doubles.suite import PATIENCE, TINY, Finished
 from test_interruptions import wait_for
 
 from measurement import durable
@@ -126,7 +126,7 @@ def test_a_run_measures_nothing_with_a_damaged_cache(suite, tmp_path):
         if when == "during":
             wait_for((out / "samples.jsonl").exists, process)  # the worker goes on with the peaks
             damage_all(suite.folder, damage)
-        output, _ = process.communicate(timeout=100)
+        output, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, output
         (record,) = Finished(0, output, out).records
         assert record["status"] in MEASURED and record["launches"] == 3
@@ -182,3 +182,11 @@ def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite, tmp_path):
     done = subprocess.run(command, cwd=suite.folder, input=request, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert not list((suite.folder / ".cache/materials").glob(".new-*"))
+
+
+def test_a_cache_that_is_deleted_under_a_worker_costs_no_cell(run):
+    """A mode deletes it while it is sampled, once: what the worker reads next is not there, for no fault of its own."""
+    finished = run("--framework", "fake", "--mode", "eager,wipes", "--batch", "1,2", environment={"FAKE_MISCHIEF": "1"})
+    assert finished.code == 0, finished.output
+    assert finished.complete()
+    assert {record["status"] for record in finished.records} <= set(MEASURED)

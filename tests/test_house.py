@@ -102,7 +102,7 @@ def allowed_to(path: Path) -> set[str] | None:
                 "frameworks",
                 "frameworks.policies",
                 "numpy",
-                "scipy.stats",
+                "scipy.special",
                 "pandas.*",
                 "rich.*",
                 "safetensors.*",

@@ -118,3 +118,19 @@ def test_the_real_probe_answers_for_the_reference(tmp_path, monkeypatch):
     answer = inventory.ask("numpy", "cpu", None)
     assert answer["obstacle"] is None
     assert answer["versions"]["numpy"]
+
+
+def test_an_answer_that_cannot_be_kept_is_given_all_the_same(asked, monkeypatch, tmp_path):
+    (tmp_path / "a file").write_text("")
+    monkeypatch.setattr(inventory, "ANSWERS", tmp_path / "a file" / "answers")
+    assert [inventory.ask("torch", "cpu", None) for _ in range(2)] == [ANSWER, ANSWER]
+    assert len(asked) == 2
+
+
+def test_a_kept_answer_of_another_form_is_asked_for_anew(asked):
+    inventory.ask("torch", "cpu", None)
+    (kept,) = inventory.ANSWERS.iterdir()
+    for content in ("[]", "3", "{", ""):
+        kept.write_text(content)
+        assert inventory.ask("torch", "cpu", None) == ANSWER
+    assert len(asked) == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from harness.execute import Executor
@@ -68,8 +69,22 @@ def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tm
     """Half a group was kept, measured again by the resumed run, and kept again when that was interrupted too."""
     outcome = Outcome(cell())
     outputs = tmp_path / "outputs.npz"
-    outputs.touch()
+    np.savez(outputs, a=np.arange(3.0))
     for launch, worker in ((0, "0001"), (1, "0001"), (1, "0002")):
         one = report(launch=launch, worker=worker, outputs=str(outputs))
         outcome.take_over(Kept(one.cell, "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=one))
     assert [(one.launch, one.worker) for one in outcome.reports] == [(0, "0001"), (1, "0002")]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: bytes(len(data)), None])
+def test_a_launch_whose_outputs_are_torn_is_measured_again(cell, report, tmp_path, damage):
+    """The report is on disk for certain, and what the worker wrote beside it is not after a power loss."""
+    outcome, outputs = Outcome(cell()), tmp_path / "outputs.npz"
+    np.savez(outputs, a=np.arange(100.0))
+    kept = Kept("", "2026-01-01T00:00:00Z", hello=Hello({}, Readback()), report=report(launch=0, outputs=str(outputs)))
+    if damage:
+        outputs.write_bytes(damage(outputs.read_bytes()))
+    else:
+        outputs.unlink()
+    outcome.take_over(kept)
+    assert outcome.reports == []

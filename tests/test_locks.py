@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from conftest import ROOT
-from doubles.suite import TINY, Finished
+from doubles.suite import PATIENCE, TINY, Finished
 from test_interruptions import wait_for
 
 from harness import environments, locks, uv
@@ -45,7 +45,7 @@ def test_of_two_that_go_on_with_a_run_one_does(suite, tmp_path):
     assert second.code == 2 and second.output.count("\n") == 1
     assert HELD.search(second.output)[1] == str(first.pid)
     assert {name: content for name, content in state(out).items() if name in before} == before
-    output, _ = first.communicate(timeout=60)
+    output, _ = first.communicate(timeout=PATIENCE)
     assert first.returncode == 0, output
     assert Finished(0, output, out).complete()
     assert not (out / "launches/lock").exists()
@@ -59,7 +59,7 @@ def test_a_run_at_work_can_be_read(suite, tmp_path):
     for words in (["report", out, "--out", tmp_path / "report"], ["gather", out, "--out", tmp_path / "all.csv"]):
         done = subprocess.run([*command, *words], cwd=suite.folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE) == 0
 
 
 def test_a_lock_dies_with_its_process(suite, tmp_path):
@@ -77,7 +77,7 @@ def test_a_lock_dies_with_its_process(suite, tmp_path):
 def test_of_six_that_begin_in_one_folder_one_does(suite, tmp_path):
     out = tmp_path / "run"
     started = [suite.begin(*NUMPY, "--out", str(out)) for _ in range(6)]
-    outputs = [process.communicate(timeout=120)[0] for process in started]
+    outputs = [process.communicate(timeout=PATIENCE)[0] for process in started]
     codes = sorted(process.returncode for process in started)
     assert codes == [0, 2, 2, 2, 2, 2], outputs
     for process, output in zip(started, outputs, strict=True):
@@ -116,9 +116,9 @@ def test_an_environment_in_use_is_not_made_anew_meanwhile(tmp_path, monkeypatch)
     assert other.poll() is None
     locks.release(tmp_path / ".alpha-cpu.lock")
     assert other.stdout.readline() == "mine\n"
-    assert other.wait(30) == 0
+    assert other.wait(PATIENCE) == 0
     beside = [subprocess.Popen([sys.executable, "-c", code, tmp_path], **how) for _ in range(2)]
-    assert [process.communicate(timeout=30)[0].splitlines()[-1] for process in beside] == ["mine", "mine"]
+    assert [process.communicate(timeout=PATIENCE)[0].splitlines()[-1] for process in beside] == ["mine", "mine"]
 
 
 def test_the_lock_s_file_may_be_removed_while_another_waits_to_open_it(tmp_path):

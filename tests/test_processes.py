@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -226,9 +227,16 @@ def test_a_log_is_looked_at_while_the_worker_runs(worker, tmp_path):
 
 
 def test_signals_come_to_a_worker_as_its_parent_left_them(worker):
-    code = "send(type='done', handled=[int(signal.getsignal(n)) for n in (2, 15, 1, 17)])"
-    (received,) = local.run(worker(code.replace("(2", "(signal.SIGQUIT")), {})
-    assert received["handled"] == [0, 0, 0, 0]
+    """Under nohup, and in a script's background, some are ignored; here as this test sets them."""
+    set_here = {signal.SIGQUIT: signal.SIG_DFL, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_IGN}
+    before = {sign: signal.signal(sign, how) for sign, how in set_here.items()}
+    try:
+        code = f"send(type='done', handled=[int(signal.getsignal(n)) for n in {[*map(int, set_here), 17]}])"
+        (received,) = local.run(worker(code), {})
+    finally:
+        for sign, how in before.items():
+            signal.signal(sign, how)
+    assert received["handled"] == [signal.SIG_DFL, signal.SIG_DFL, signal.SIG_IGN, signal.SIG_DFL]
 
 
 def test_nothing_but_its_pipe_is_handed_to_a_worker(worker):
@@ -270,3 +278,19 @@ def test_time_passes_for_the_worker_alone(worker):
     launch = worker("for number in range(3): send(type='beat')\nsend(type='done')", timeout_s=silence)
     for _ in local.run(launch, {}):
         time.sleep(2 * silence)
+
+
+def test_a_parent_that_was_stopped_takes_no_worker_for_silent(worker, monkeypatch):
+    """A job or a container that is suspended: its worker did not run either, and says what it has to say later."""
+    real, stopped = time.monotonic, [0.0]
+
+    class Suspended(selectors.DefaultSelector):
+        def select(self, timeout=None):
+            if not stopped[0]:
+                stopped[0] = 1e6  # seconds
+                return []
+            return super().select(timeout)
+
+    monkeypatch.setattr(local.selectors, "DefaultSelector", Suspended)
+    monkeypatch.setattr(local.time, "monotonic", lambda: real() + stopped[0])
+    assert list(local.run(worker("send(type='done')"), {})) == [{"type": "done"}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from doubles.environment import MODELS, run_in
+from doubles.environment import MODELS, Served
 
 pytestmark = pytest.mark.timeout(600)
 HEAD = """
@@ -28,13 +28,16 @@ q = jnp.ones((2, 3, 4, 8))
 """
 
 
-def run(*pieces: str) -> None:
-    run_in("jax", *pieces)
+@pytest.fixture(scope="module")
+def run():
+    """Run code in one process of the framework, which a worker's adapter has set up."""
+    served = Served("jax", MODELS + 'step_of("jax", "eager", "mlp", "plain", "inference", {})\n' + HEAD)
+    yield served.run
+    served.end()
 
 
-def test_one_model_is_the_same_program_whatever_jax_wraps_it_in():
+def test_one_model_is_the_same_program_whatever_jax_wraps_it_in(run):
     run(
-        HEAD,
         """
         def model(w, x):
             assert x.dtype == jnp.float32
@@ -52,9 +55,8 @@ def test_one_model_is_the_same_program_whatever_jax_wraps_it_in():
     )
 
 
-def test_a_python_loop_is_the_same_program_as_a_scan_of_as_many_steps():
+def test_a_python_loop_is_the_same_program_as_a_scan_of_as_many_steps(run):
     run(
-        HEAD,
         """
         def looped(steps):
             def model(w, xs):
@@ -74,9 +76,8 @@ def test_a_python_loop_is_the_same_program_as_a_scan_of_as_many_steps():
     )
 
 
-def test_a_mask_that_only_tracing_makes_is_named():
+def test_a_mask_that_only_tracing_makes_is_named(run):
     run(
-        HEAD,
         """
         def model(q):
             mask = jnp.ones((2, 1, 4, 4), bool) if traced(q) else None
@@ -97,9 +98,8 @@ def test_a_mask_that_only_tracing_makes_is_named():
     )
 
 
-def test_a_cast_that_only_tracing_makes_is_named():
+def test_a_cast_that_only_tracing_makes_is_named(run):
     run(
-        HEAD,
         """
         def rounded(q):
             return jnp.tanh(q.astype(jnp.bfloat16).astype(jnp.float32) if traced(q) else q)
@@ -126,9 +126,8 @@ def test_a_cast_that_only_tracing_makes_is_named():
     )
 
 
-def test_a_fused_operator_that_only_tracing_drops_is_named():
+def test_a_fused_operator_that_only_tracing_drops_is_named(run):
     run(
-        HEAD,
         """
         from jax.extend.core import Primitive
 
@@ -154,9 +153,8 @@ def test_a_fused_operator_that_only_tracing_drops_is_named():
     )
 
 
-def test_listing_compiles_nothing_anew():
+def test_listing_compiles_nothing_anew(run):
     run(
-        HEAD,
         """
         compiled = []
         jax.monitoring.register_event_duration_secs_listener(
@@ -172,13 +170,13 @@ def test_listing_compiles_nothing_anew():
     )
 
 
-def test_a_version_of_jax_without_the_trace_says_so():
+def test_a_version_of_jax_without_the_trace_says_so(run):
     run(
-        HEAD,
         """
-        program._eval_trace = None
+        from unittest.mock import patch
         try:
-            program.executed(jnp.tanh, q)
+            with patch.object(program, "_eval_trace", None):
+                program.executed(jnp.tanh, q)
         except NotImplementedError as error:
             assert "does not show" in str(error)
         else:
@@ -187,9 +185,8 @@ def test_a_version_of_jax_without_the_trace_says_so():
     )
 
 
-def test_our_models_are_the_same_program_in_every_mode_and_pass():
+def test_our_models_are_the_same_program_in_every_mode_and_pass(run):
     run(
-        MODELS,
         """
         for name, implementation, pass_name, changes in CELLS:
             cell = (name, implementation, pass_name, changes)
@@ -201,9 +198,8 @@ def test_our_models_are_the_same_program_in_every_mode_and_pass():
     )
 
 
-def test_listing_leaves_the_state_of_a_training_as_it_was_once_it_is_rewound():
+def test_listing_leaves_the_state_of_a_training_as_it_was_once_it_is_rewound(run):
     run(
-        MODELS,
         """
         for mode in ("eager", "jit"):
             step = step_of("jax", mode, "mlp", "plain", "training", {})

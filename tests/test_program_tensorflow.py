@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from doubles.environment import MODELS, run_in
+from doubles.environment import MODELS, Served
 
 pytestmark = pytest.mark.timeout(600)
 HEAD = """
@@ -33,13 +33,16 @@ w = tf.Variable(tf.ones((4, 4)))
 """
 
 
-def run(*pieces: str) -> None:
-    run_in("tensorflow", *pieces)
+@pytest.fixture(scope="module")
+def run():
+    """Run code in one process of the framework, which a worker's adapter has set up."""
+    served = Served("tensorflow", MODELS + 'step_of("tensorflow", "eager", "mlp", "plain", "inference", {})\n' + HEAD)
+    yield served.run
+    served.end()
 
 
-def test_one_model_is_the_same_program_with_gradients_and_functions_inside():
+def test_one_model_is_the_same_program_with_gradients_and_functions_inside(run):
     run(
-        HEAD,
         """
         inner = tf.function(lambda x: tf.nn.relu(tf.matmul(x, w) + 1.0), autograph=False)
 
@@ -58,9 +61,8 @@ def test_one_model_is_the_same_program_with_gradients_and_functions_inside():
     )
 
 
-def test_a_python_loop_is_the_same_program_as_a_while_of_as_many_trips():
+def test_a_python_loop_is_the_same_program_as_a_while_of_as_many_trips(run):
     run(
-        HEAD,
         """
         def model(xs):
             add = lambda index, total: (index + 1, total + tf.matmul(xs[index], w))
@@ -74,9 +76,8 @@ def test_a_python_loop_is_the_same_program_as_a_while_of_as_many_trips():
     )
 
 
-def test_a_mask_that_only_the_graph_makes_is_named():
+def test_a_mask_that_only_the_graph_makes_is_named(run):
     run(
-        HEAD,
         """
         def model(q):
             return tf.tanh(attention(q, q, q, tf.ones((2, 1, 4, 4), tf.bool) if traced() else None))
@@ -98,9 +99,8 @@ def test_a_mask_that_only_the_graph_makes_is_named():
     )
 
 
-def test_a_cast_that_only_the_graph_makes_is_named():
+def test_a_cast_that_only_the_graph_makes_is_named(run):
     run(
-        HEAD,
         """
         def rounded(q):
             return tf.tanh(tf.cast(tf.cast(q, tf.bfloat16), tf.float32) if traced() else q)
@@ -119,9 +119,8 @@ def test_a_cast_that_only_the_graph_makes_is_named():
     )
 
 
-def test_a_fused_operator_that_only_the_graph_drops_is_named():
+def test_a_fused_operator_that_only_the_graph_drops_is_named(run):
     run(
-        HEAD,
         """
         def model(q):
             if not traced():
@@ -135,9 +134,8 @@ def test_a_fused_operator_that_only_the_graph_drops_is_named():
     )
 
 
-def test_a_graph_for_every_shape_cannot_be_compared_and_says_so():
+def test_a_graph_for_every_shape_cannot_be_compared_and_says_so(run):
     run(
-        HEAD,
         """
         signature = [tf.TensorSpec((None, 4), tf.float32)]
         function = tf.function(lambda x: tf.matmul(x, w), input_signature=signature, autograph=False)
@@ -151,13 +149,13 @@ def test_a_graph_for_every_shape_cannot_be_compared_and_says_so():
     )
 
 
-def test_a_version_of_tensorflow_without_callbacks_says_so():
+def test_a_version_of_tensorflow_without_callbacks_says_so(run):
     run(
-        HEAD,
         """
-        program.op_callbacks = None
+        from unittest.mock import patch
         try:
-            program.executed(tf.tanh, q)
+            with patch.object(program, "op_callbacks", None):
+                program.executed(tf.tanh, q)
         except NotImplementedError as error:
             assert "does not show" in str(error)
         else:
@@ -166,9 +164,8 @@ def test_a_version_of_tensorflow_without_callbacks_says_so():
     )
 
 
-def test_our_models_are_the_same_program_in_every_mode_and_pass():
+def test_our_models_are_the_same_program_in_every_mode_and_pass(run):
     run(
-        MODELS,
         """
         for name, implementation, pass_name, changes in CELLS:
             cell = (name, implementation, pass_name, changes)
@@ -182,9 +179,8 @@ def test_our_models_are_the_same_program_in_every_mode_and_pass():
     )
 
 
-def test_listing_leaves_the_state_of_a_training_as_it_was_once_it_is_rewound():
+def test_listing_leaves_the_state_of_a_training_as_it_was_once_it_is_rewound(run):
     run(
-        MODELS,
         """
         for mode in ("eager", "function"):
             step = step_of("tensorflow", mode, "mlp", "plain", "training", {})

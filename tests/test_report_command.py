@@ -104,3 +104,7 @@ def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
     assert run(capsys, out)[0] == 0
     assert "Several machines" in (tmp_path / "report.md").read_text()
     assert runner.main(["gather", str(a), "--out", str(tmp_path / "all.txt")]) == 2
+    table, torn = out.read_bytes(), a / "samples.jsonl.gz"
+    torn.write_bytes(torn.read_bytes()[:-9])
+    assert runner.main(["gather", str(a), "--out", str(out)]) == 2
+    assert f"{torn} is torn or was changed" in capsys.readouterr().err and out.read_bytes() == table

@@ -209,3 +209,74 @@ def test_a_run_stopped_amid_compressing_holds_no_sample_twice(run):
     assert run.samples() == [entry]
     run.compress_samples()
     assert run.samples() == [entry]
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b"{}\n" * 99)[:-20]], ids=("other", "cut"))
+def test_torn_samples_are_told_of_before_anything_is_measured(run, content):
+    (run.folder / "samples.jsonl.gz").write_bytes(content)
+    for look in (run.judged, run.samples, run.compress_samples):
+        run.append_samples({"cell": "a"})
+        with pytest.raises(UsageError, match=r"samples\.jsonl\.gz is torn or was changed.*move it away, then go on"):
+            look()
+    assert (run.folder / "samples.jsonl").read_bytes() == 3 * b'{"cell": "a"}\n'
+
+
+def test_a_kept_report_that_was_changed_is_left_out(run):
+    """A digit may change and leave valid JSON: nothing else would tell."""
+    for number in range(3):
+        run.keep_report({"cell": "a", "report": {"samples": [0.25, number]}})
+    path = run.folder / "launches/reports.jsonl"
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    changed = second.replace(b"0.25", b"0.26")
+    path.write_bytes(first + changed + b'{"cell": "a"}\n' + third[:30] + b"\n" + third)
+    assert [kept["report"]["samples"] for kept in run.kept_reports()] == [[0.25, 0], [0.25, 2]]
+
+
+def moved(run: Run) -> None:
+    run.folder.rename(run.folder.with_name("moved"))
+
+
+def replaced(run: Run) -> None:
+    """The folder has another name, and another run is begun where it was."""
+    moved(run)
+    other = Run.create(str(run.folder))
+    (other.folder / "launches/lock").write_text("another's")
+
+
+def unlocked(run: Run) -> None:
+    (run.folder / "launches/lock").unlink()
+
+
+@pytest.mark.parametrize("change", [moved, replaced, unlocked])
+def test_nothing_is_written_where_a_run_no_longer_lies(run, record, change):
+    """Else its records end in two folders, or in another run's table, of which each cell is then there twice."""
+    writes = [
+        lambda: run.append_record(record()),
+        lambda: run.append_samples({"cell": "a"}),
+        lambda: run.keep_report({"cell": "a"}),
+        lambda: run.append_profile({"cell": "a"}),
+        lambda: run.write("peaks.json", {}),
+        run.new_launch,
+        run.write_csv,
+        run.compress_samples,
+    ]
+    with run.held():
+        run.append_record(record())
+        change(run)
+        before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+        for write in writes:
+            with pytest.raises(UsageError, match="was moved, or its launches/lock removed, while it was measured"):
+                write()
+    assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
+    if change is unlocked:  # held no more: it can be gone on with
+        run.append_record(record(mode="graph"))
+        assert len(run.records()) == 2
+
+
+def test_a_run_that_is_begun_removes_only_its_own_folder(tmp_path):
+    """It ends before it has a plan, and another one has its place."""
+    out = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt), Run.begin(str(out)) as run:
+        replaced(run)
+        raise KeyboardInterrupt
+    assert (out / "launches/lock").read_text() == "another's"

@@ -8,10 +8,10 @@ from statistics import fmean, stdev
 
 import numpy as np
 import pytest
+from scipy.stats import linregress, ttest_ind
 from scipy.stats import t as student
-from scipy.stats import ttest_ind
 
-from harness.intervals import over_launches
+from harness.intervals import over_launches, trend
 from harness.significance import Estimates, holm
 from measurement.statistics import Interval
 
@@ -35,6 +35,14 @@ def test_a_difference_is_welch_s(launches, spread):
     assert [float(end[0]) for end in change.interval] == pytest.approx(
         [math.exp(fmean(b) - fmean(a)), math.exp(low), math.exp(high)]
     )
+
+
+@pytest.mark.parametrize("count", [3, 4, 17])
+def test_a_trend_is_the_line_of_least_squares(count):
+    draw = random.Random(count)
+    values = [draw.gauss(0.1 * place, 1.0) for place in range(count)]
+    expected = linregress(range(count), values)
+    assert trend(values) == pytest.approx((expected.slope, expected.stderr))
 
 
 def test_an_interval_that_was_widened_counts_as_wide():

@@ -72,3 +72,17 @@ def test_the_index_has_what_the_newest_run_says(site):
     assert re.findall(r"\d threads?", latest) == ["1 thread", "2 threads"]
     assert runs.index("cpu/second") < runs.index("cpu/first")
     assert "make bench FRAMEWORK=alpha BATCH=1,4" in runs and "runs/mine" not in text
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", None])
+def test_a_damaged_run_is_one_sentence(site, tmp_path, monkeypatch, capsys, content):
+    capsys.readouterr()
+    path, before = recordfile.RESULTS / "cpu/first/plan.json", (site / "index.html").read_bytes()
+    if content is None:
+        (path.parent / "records.jsonl").write_text('{"framework": "alpha"}\n')
+    else:
+        path.write_text(content)
+    assert runner.main(["site", "--out", str(site)]) == 2
+    told = capsys.readouterr().err
+    assert str(path.parent) in told and told.count("\n") == 1
+    assert (site / "index.html").read_bytes() == before

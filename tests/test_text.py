@@ -87,6 +87,14 @@ def test_strict_output_takes_every_text(suite, tmp_path):
         assert done.stdout.startswith(b"\\udce4 ")
 
 
+def test_the_encoding_of_the_runner_s_output_is_not_that_of_what_it_asks_others():
+    script = "import sys; from harness.refusals import prepare_streams; prepare_streams()\n"
+    script += "from harness.environments import ensure; print(ensure('torch', 'cpu', python=sys.executable))"
+    how = dict(cwd=ROOT, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-16"})
+    done = subprocess.run([sys.executable, "-c", script], **how)
+    assert (done.returncode, done.stdout.decode("utf-16").strip()) == (0, sys.executable), done.stderr
+
+
 def test_markup_in_the_name_of_the_run_s_folder(suite, tmp_path):
     out = tmp_path / "c[/red]d [bold]$(touch PWNED)"
     done = suite.bench(out, *TINY, "--framework", "numpy", "--mode", "eager", "--out", str(out))

@@ -86,6 +86,11 @@ def test_what_is_not_shown_to_be_faster_is_never_recommended(speedup, spread, wa
     assert wanted in sentence and "use " not in sentence
 
 
+def test_where_no_mode_is_named_none_is_as_good():
+    rows = [cell(10.0), cell(5.0, 2.0, mode="plain", spread=0), cell(5.0, 2.0, mode="quick", spread=0)]
+    assert [sentence for sentence in told(*rows) if "as good" in sentence] == []
+
+
 def test_a_program_that_differs_is_left_out_and_named():
     rows = [cell(10.0), cell(2.0, 5.0, mode="quick", program="differs"), cell(5.0, 2.0, mode="plain")]
     (sentence,) = told(*rows)

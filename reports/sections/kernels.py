@@ -27,4 +27,5 @@ def _panel(name: str, group: list[dict]) -> Panel:
     ]
     columns = ("ms per call", "FLOPs", *(entry["mode"] for entry in group))
     words = f"Share of the time by class of kernel: {name}. The table holds the milliseconds."
-    return Panel(name, Table.of(columns, rows), (Chart(drawing.shares(drawn), words),))
+    picture = drawing.axes("Share of each mode's time, from 0 to 100 %") + drawing.shares(drawn)
+    return Panel(name, Table.of(columns, rows), (Chart(picture, words),))

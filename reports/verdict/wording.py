@@ -175,7 +175,9 @@ def _left_out(advice: Advice) -> str:
 
 
 def _ties(advice: Advice) -> str:
-    if advice.kind == STAY:
+    """Which other modes may be as good; nothing where no mode is named that they could be as good as."""
+    known = any(point.speedup for judged in advice.judged for point in judged.choices)
+    if advice.kind == STAY or (advice.kind == UNTOLD and not known):
         return ""
     modes = dict.fromkeys(p["mode"] for judged in advice.judged for p in judged.choices if p["mode"] != advice.mode)
     some = "" if len(advice.judged) == 1 else " at some shapes"
@@ -200,4 +202,6 @@ def _share(count: int, of: int) -> str:
     """At how many of several shapes."""
     if of == 1:
         return ""
+    if count == of == 2:
+        return " at both shapes"
     return f" at all {of} shapes" if count == of else f" at {count} of {of} shapes"

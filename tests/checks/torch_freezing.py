@@ -1,4 +1,4 @@
-"""Torch's mode `inductor-freezing`: its weights are constants, and those of other modes in the process are not.
+"""Torch's modes `inductor-freezing`, whose weights are constants and those of other modes not, and `-max-autotune`.
 
 python tests/checks/torch_freezing.py --device gpu:0
 """
@@ -42,6 +42,16 @@ def check_weights_are_constants_in_this_mode_alone(device: str) -> str:
     assert mlp.adapter.start_compiler(mlp.cell("inductor-freezing"))["freezing"] is True
     assert mlp.adapter.start_compiler(mlp.cell("inductor"))["freezing"] is False
     return frozen.detail
+
+
+def check_autotuning_is_the_same_model(device: str) -> str:
+    """On a CPU this mode compiles what the one without CUDA graphs does, which the sweeps of all models measure."""
+    mlp = Prepared(device, "mlp", TRAINED["mlp"])
+    step, eager = mlp.of("inductor-max-autotune"), mlp.of("eager")
+    assert largest_difference(mlp.outputs(step, 3), mlp.outputs(eager, 3)) <= 1e-5
+    captured = step.capture()
+    assert captured.whole and captured.compilations == 1, captured
+    return captured.backend
 
 
 def check_a_graph_that_froze_nothing_is_not_whole(device: str) -> str:

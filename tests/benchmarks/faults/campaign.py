@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.faults import misbehaving, nodes, signals, system, tampering
+from benchmarks.faults import calls, commands, misbehaving, nodes, places, signals, system, tampering
 from benchmarks.faults.trial import Trial
 from doubles.suite import Suite
 
@@ -20,6 +20,9 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
     **misbehaving.FAULTS,
     **tampering.FAULTS,
     **system.FAULTS,
+    **calls.FAULTS,
+    **places.FAULTS,
+    **commands.FAULTS,
     **nodes.FAULTS,
 }
 CLUSTER = "nodes"  # these take Slurm, and only where named

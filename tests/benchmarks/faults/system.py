@@ -16,6 +16,7 @@ from benchmarks.faults.trial import DONE, FAKE, INTERRUPTED, REFUSED, WHOLE, Tri
 WORDS = (*FAKE, "--mode", "eager,graph", "--batch", "1,2")
 ANYHOW = DONE | REFUSED
 SIZES = (4, 8, 16, 24, 32, 40, 48, 64, 96, 128)  # KiB: from a plan that does not fit to the last records
+INODES = (3, 5, 8, 12, 16, 22, 30, 40)
 CLOCKS = {"a year back": -365 * 86400, "1970": -time.time(), "a minute back": -60, "ten years on": 3650 * 86400}
 
 
@@ -36,15 +37,16 @@ def mounted(folder: Path, size: str):
 
 
 def space(trial: Trial, size: str) -> None:
-    """The disk is full at some point; once there is room, the run goes on."""
+    """The disk is full at some point, or has room and takes no more files; once there is room, the run goes on."""
     disk = trial.folder / "disk"
-    with mounted(disk, size):
+    inodes = size.removesuffix(" files") if size.endswith(" files") else ""
+    with mounted(disk, f"64m,nr_inodes={inodes}" if inodes else size):
         trial.out = disk / "run"
         trial.run(*WORDS, "--out", str(trial.out), codes=None)
         finished = [record["cell"] for record in trial.records()]
         if size.endswith("k") and os.statvfs(disk).f_bavail == 0:
             trial.report(codes=None)
-        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        subprocess.run(["mount", "-o", "remount,size=64m,nr_inodes=10000", disk], check=True)
         trial.resume(*([] if trial.begun else [*WORDS, "--out", str(trial.out)]))
         if [record["cell"] for record in trial.records()][: len(finished)] != finished:
             trial.saw("finished cells lost", f"{len(finished)} before")
@@ -233,7 +235,7 @@ datetime.datetime = datetime_
 CLOSED = ("<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-")
 REDIRECTIONS = (*CLOSED, ">/dev/full", "2>/dev/full", ">/dev/full 2>&1", "| head -c 1", "2>&1 | true", "< /dev/zero")
 FAULTS = {
-    "space": {f"{size}k": space for size in SIZES},
+    "space": {f"{size}k": space for size in SIZES} | {f"{count} files": space for count in INODES},
     "access": dict.fromkeys(("read-only", "deleted", "launches deleted", "records a folder"), access),
     "streams": dict.fromkeys(REDIRECTIONS, streams),
     "together": dict.fromkeys(("2 resumes", "3 resumes", "2 runs", "4 runs"), together),

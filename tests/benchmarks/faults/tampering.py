@@ -178,16 +178,12 @@ def leftovers(trial: Trial, name: str) -> None:
 def materials(trial: Trial, what: str) -> None:
     """A damaged entry of the cache is never used. The cache is this trial's own."""
     kind, how = what.split(": ")
-    folder = trial.folder / "suite"
-    shutil.copytree(trial.suite.folder, folder, ignore=shutil.ignore_patterns("results", "template", ".cache"))
-    (folder / ".venvs").unlink(missing_ok=True)
-    trial.suite = type(trial.suite)(folder)
+    cache = with_own_cache(trial) / "materials"
     trial.run(*WORDS, "--out", str(trial.folder / "first"))
-    cache = folder / ".cache/materials"
     right = {file: arrays(file) for file in cache.rglob("*.np[yz]")}
     for file in cache.glob("mlp-reference*") if kind == "weights" and trial.rng.random() < 0.5 else ():
         file.unlink()  # it is what tells that weights are wrong: without it nothing else does
-        right.pop(file)
+        right.pop(file, None)  # its digest is none of these
     files = sorted(file for file in right if f"mlp-{kind}" in str(file))
     for file in files if how == "zeros" else [trial.rng.choice(files)]:
         damaged(trial, file, how)
@@ -196,6 +192,15 @@ def materials(trial: Trial, what: str) -> None:
     for file, content in right.items():
         if arrays(file) != content:
             trial.saw("damage used", f"{file.name} is not what it was")
+
+
+def with_own_cache(trial: Trial) -> Path:
+    """Give the trial a copy of the suite; where it keeps things between runs."""
+    folder = trial.folder / "suite"
+    shutil.copytree(trial.suite.folder, folder, ignore=shutil.ignore_patterns("results", "template", ".cache"))
+    (folder / ".venvs").unlink(missing_ok=True)
+    trial.suite = type(trial.suite)(folder)
+    return folder / ".cache"
 
 
 def arrays(file: Path) -> dict[str, bytes] | None:

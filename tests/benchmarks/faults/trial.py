@@ -113,7 +113,7 @@ class Trial:
             self.saw("does not end", f"still running after {patience or self.patience:g} s")
             process.kill()
             process.wait()
-        output = self.outputs[process.pid].read_bytes().decode(errors="replace")
+        output = self.outputs[process.pid].read_bytes().replace(b"\0", b"").decode(errors="replace")  # or UTF-16
         ended = Ended(process.returncode, output)
         self.last_code = ended.code
         if "Traceback (most recent call last)" in output:
@@ -233,6 +233,11 @@ class Trial:
             if not measured and row["status"] not in statuses:
                 kind = "misclassified" if row["mode"] in allowed else "others hit"
                 self.saw(kind, f"{row['cell']}: {row['status']}, not {' or '.join(statuses)}: {row['reason']}")
+
+    def complete_once(self, planned: list[str]) -> None:
+        """No cell twice and none of another plan in the records; some may lack."""
+        cells = [record["cell"] for record in self.records()]
+        self._exactly([name for name in planned if name in cells], cells, "records.jsonl")
 
     def _exactly(self, planned: list[str], cells: list[str], where: str) -> None:
         count = Counter(cells)

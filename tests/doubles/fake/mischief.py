@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -115,6 +116,14 @@ def thread_that_goes_on() -> None:
     threading.Thread(target=time.sleep, args=(ENDLESS,), daemon=False).start()
 
 
+def wipe() -> None:
+    """Delete what the run reads, once in all its processes."""
+    wiped = Path(sys.argv[1]).parents[1] / "wiped"
+    if not wiped.exists():
+        wiped.touch()
+        shutil.rmtree(".cache/materials", ignore_errors=True)
+
+
 def once(trouble: Callable[[], None]) -> Callable[[], None]:
     """What does no harm need be done once only."""
     left = [trouble]
@@ -156,6 +165,7 @@ MISCHIEF: dict[str, tuple[Callable[[], None], tuple[str, ...]]] = {
     "closes-pipe": (close_everything, ("crash", "timeout")),
     "closes-streams": (once(silent_streams), MEASURED),
     "flood": (once(flood), MEASURED),
+    "wipes": (once(wipe), MEASURED),
     "moves": (once(lambda: os.chdir("/")), MEASURED),
     "nan-sample": (forged(status="measured", **STATISTICS | {"samples": [float("nan")] * 10}), FAILED),
     "infinite-sample": (forged(status="measured", **STATISTICS | {"samples": [float("inf")] * 10}), FAILED),

@@ -1,0 +1,62 @@
+"""JSON lines: appended one at a time, or written compressed and whole."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from harness.refusals import naming
+from measurement import durable
+
+_DIGEST = "digest"
+
+
+def append(path: Path, entry: dict, synced: bool = False) -> None:
+    """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone."""
+    with naming(path), open(path, "ab+") as file:
+        if file.tell() and _last_byte(file) != b"\n":
+            file.write(b"\n")
+        file.write(json.dumps(entry, default=str).encode() + b"\n")
+        file.flush()
+        if synced:
+            os.fsync(file.fileno())
+
+
+def write_compressed(path: Path, entries: Iterable[dict]) -> None:
+    """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
+    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
+    durable.replace(path, gzip.compress(lines.encode(), mtime=0))
+
+
+def line_count(path: Path) -> int:
+    """How many lines a file has, the last one also where nothing ends it."""
+    count, last = 0, b"\n"
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            count += block.count(b"\n")
+            last = block
+    return count + (not last.endswith(b"\n"))
+
+
+def sealed(entry: dict) -> dict:
+    """The entry with a digest of what it says; `intact` takes it back."""
+    return {**entry, _DIGEST: _digest(entry)}
+
+
+def intact(entry: dict) -> dict | None:
+    """What was sealed; None where it is not what was written."""
+    content = {name: value for name, value in entry.items() if name != _DIGEST}
+    return content if entry.get(_DIGEST) == _digest(content) else None
+
+
+def _digest(entry: dict) -> str:
+    return hashlib.sha256(json.dumps(entry, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _last_byte(file) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)

@@ -1,0 +1,27 @@
+"""The runner with as many launches as it is told, whatever the profile: `python launches.py COUNT bench …`.
+
+One launch shows whether a framework computes what it should, a second one what it does with the first one's compile
+cache. More of them tell how processes differ, which no test of a real framework asks.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import runner
+from measurement.profiles import PROFILES
+
+
+def limit(count: int) -> None:
+    """Let every profile have so many launches."""
+    for name, profile in PROFILES.items():
+        PROFILES[name] = replace(profile, minimum_launches=count, maximum_launches=count)
+
+
+if __name__ == "__main__":
+    limit(int(sys.argv[1]))
+    sys.exit(runner.main(sys.argv[2:]))
