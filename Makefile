@@ -1,7 +1,7 @@
 # `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-TARGETS := help setup wheelhouse bench explain reproduce report compare ab history watch gather site selfcheck list test lint lock clean
+TARGETS := help setup wheelhouse bench ladder explain reproduce report compare ab history watch gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
 # An environment variable of the same name never changes what is measured.
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
@@ -52,6 +52,7 @@ Then:  make report                             the page; `make bench` alone meas
 Measure
   make bench [FRAMEWORK=paddle] [DEVICE=gpu]   eager against graph modes; DRY_RUN=1 prints the plan
   make bench PRESET=service-bert               a question asked often; `make list` has them
+  make ladder [FRAMEWORK=torch]                eager to the last graph in steps: what each brings
   make explain [MODE=eager,graph]              profile a call in each mode: where the time goes
   make reproduce [TABLE=paddle-bert]           a published table again; alone: what there is
   make selfcheck [FRAMEWORK=jax]               is this machine fit? REPEATS=n, LOAD=n
@@ -73,7 +74,7 @@ Maintain
 
 What is measured; lists are BATCH=1,2,4, ranges SEQ=32..512 (doubling) or SEQ=32..512..32 (steps)
   FRAMEWORK=torch,paddle,tensorflow,jax  WORKLOAD=bert-base,mlp,…  IMPL=library|plain
-  PASS=inference|training  MODE=eager,graph|all|<mode>  DEVICE=cpu|gpu|gpu:1|gpu:all
+  PASS=inference|training  MODE=eager,graph|all|ladder|<mode>  DEVICE=cpu|gpu|gpu:1|gpu:all
   DTYPE=fp32|bf16|fp16|tf32  THREADS=1,2
   by `make list`: BATCH SEQ MASK=none|full|padded ATTENTION=fused|explicit WIDTH …
   SHAPES=static|dynamic  UNSEEN_SEQ=N  WEIGHTS=FOLDER  SEED=0  POLICY=users  FILTER=text
@@ -103,6 +104,9 @@ wheelhouse: $(RUNNER)
 
 bench: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
+
+ladder: $(RUNNER)
+	@$(settings) $(RUNNER) runner.py ladder $(call flags,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
 
 explain: $(RUNNER)
 	@$(settings) $(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)

@@ -158,11 +158,11 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    command = commands.add_parser("bench", help="measure a sweep", description=bench.__doc__)
-    flags.add_axes(command)
-    flags.add_profile(command)
-    flags.add_cluster(command)
-    command.set_defaults(run=bench)
+    steps = "Measure a framework's way from eager mode to its last graph, rung by rung: `bench` with MODE=ladder."
+    for name, text, modes in (("bench", bench.__doc__, {}), ("ladder", steps, {"mode": "ladder"})):
+        command = commands.add_parser(name, help="each step" if modes else "measure a sweep", description=text)
+        flags.add_all(command)
+        command.set_defaults(run=bench, **modes)
 
     command = commands.add_parser("ab", help="two environments in turn", description=ab.__doc__)
     flags.add_axes(command)

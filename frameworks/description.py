@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 
@@ -11,7 +11,8 @@ class Mode:
     """A way to execute a model: a graph, or the baseline that graphs are compared with, of which there is one.
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
-    for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing.
+    for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing; a graph like that is a
+    rung of a ladder, which is measured where it is named and takes part in no verdict.
     """
 
     name: str
@@ -24,6 +25,39 @@ class Mode:
     call: str = ""
     deployed: bool = True
 
+    @property
+    def is_rung(self) -> bool:
+        """Whether it is a graph that nobody deploys."""
+        return self.graph and not self.deployed
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A mode on the way from eager mode to a framework's last graph, and what the rung before it lacks.
+
+    What is `kept`, the rungs after it have as well, also where this one could not be measured.
+    """
+
+    mode: str
+    adds: str
+    kept: bool = True
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Two things that a graph brings, `names`, in every combination: the modes with neither, one, the other, both."""
+
+    names: tuple[str, str]
+    neither: str
+    first: str
+    second: str
+    both: str
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The four modes."""
+        return self.neither, self.first, self.second, self.both
+
 
 @dataclass(frozen=True)
 class Framework:
@@ -35,7 +69,8 @@ class Framework:
     `models` maps an implementation to the model families it has, and `trained` are those of the families that the plain
     one trains as well. `environment(threads, device_kind)` gives the
     variables that must be set before the worker process starts; `cache_variables` name the directories in which the
-    framework keeps compiled code, which the launcher points at a private, empty one.
+    framework keeps compiled code, which the launcher points at a private, empty one. `ladders` and `crossings` have,
+    by kind of device, the rungs from eager mode on, and what two of them bring in either order.
     """
 
     name: str
@@ -58,6 +93,8 @@ class Framework:
     modules: tuple[str, ...] = ()
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
+    ladders: Mapping[str, tuple[Rung, ...]] = field(default_factory=dict)
+    crossings: Mapping[str, Crossing] = field(default_factory=dict)
     oracle: bool = False  # a reference, which runs in the runner's environment and is never swept unless named
 
     @property
@@ -69,6 +106,20 @@ class Framework:
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
         """Whether there is such a model, and for this pass."""
         return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
+
+    def ladder(self, device_kind: str, pass_name: str) -> tuple[Rung, ...]:
+        """The rungs of a device for a pass, eager mode first; none where no ladder is declared."""
+        return tuple(rung for rung in self.ladders.get(device_kind, ()) if pass_name in self.mode(rung.mode).passes)
+
+    def ladder_modes(self, device_kind: str, pass_name: str) -> tuple[str, ...]:
+        """The modes of the ladder and of what is beside it."""
+        beside = self.crossing(device_kind, pass_name)
+        return (*(rung.mode for rung in self.ladder(device_kind, pass_name)), *(beside.modes if beside else ()))
+
+    def crossing(self, device_kind: str, pass_name: str) -> Crossing | None:
+        """The crossing of a device for a pass, where all its modes run that."""
+        found = self.crossings.get(device_kind)
+        return found if found and all(pass_name in self.mode(name).passes for name in found.modes) else None
 
     def mode(self, name: str) -> Mode:
         """The mode of that name; raises KeyError where there is none."""

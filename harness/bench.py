@@ -7,7 +7,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from harness import cluster, environments, modes, recordfile, runs, submission, sweep, yardsticks
+from harness import cluster, environments, ladders, modes, recordfile, runs, submission, sweep, yardsticks
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
@@ -16,7 +16,7 @@ from harness.recorder import Recorder
 from harness.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from launchers import slurm
 from measurement.schema import MEASURED
-from reports import terminal, verdict, write
+from reports import ladder, terminal, verdict, write
 from reports.points import Points
 
 
@@ -88,6 +88,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     records = run.records()
     terminal.summary(records, console)
     write.answer(verdict.of(Points(records), modes.words()), console)
+    ladder.show(ladders.of_run(run.folder, records), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if not campaign.request.again:

@@ -7,6 +7,13 @@ import argparse
 from harness import submission, sweep
 
 
+def add_all(command: argparse.ArgumentParser) -> None:
+    """The flags of `bench`."""
+    add_axes(command)
+    add_profile(command)
+    add_cluster(command)
+
+
 def add_axes(command: argparse.ArgumentParser) -> None:
     """Flags for every axis of a sweep and every parameter of a workload, which come from where those are defined."""
     for axis in sweep.AXES.values():

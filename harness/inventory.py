@@ -91,7 +91,7 @@ def _show_modes(description, device: str, answer: dict | str, console: Console) 
         return
     table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
     for mode, text in _answers(description, device, answer):
-        default = " (graph)" if mode.name in description.default_graph else ""
+        default = " (graph)" if mode.name in description.default_graph else " (ladder)" if mode.is_rung else ""
         table.add_row(f"  {mode.name}{default}", Text(text, style="" if text.startswith("yes") else "dim"))
     console.print(table)
 

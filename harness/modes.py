@@ -13,5 +13,6 @@ def words() -> dict[tuple[str, str], Words]:
         framework = frameworks.describe(name)
         for place, mode in enumerate(framework.modes):
             default = mode.name in framework.default_graph[:1]
-            found[framework.name, mode.name] = Words(mode.call, default, mode.deployed, framework.colour, place)
+            words = Words(mode.call, default, mode.deployed, framework.colour, place, mode.is_rung)
+            found[framework.name, mode.name] = words
     return found

@@ -74,7 +74,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         for implementation in sweep.axes["implementation"] or workload.implementations[:1]
         if implementation in workload.implementations
         for shape in shapes_of(workload, implementation, sweep, partial(default_of, framework, device, dtype))
-        for mode in modes_of(framework, sweep.axes["mode"])
+        for mode in modes_of(framework, sweep.axes["mode"], device.split(":")[0], pass_name)
     ]
     if not cells:
         known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
@@ -135,11 +135,19 @@ def _flags_of(workload: str, pass_name: str) -> set[str]:
     return {parameter.flag for parameter in found.parameters} if pass_name in found.passes else set()
 
 
-def modes_of(framework: str, asked: list[str]) -> list[str]:
-    """The modes that words like `graph` and `all` mean in this framework, eager first; foreign modes are left out."""
+def modes_of(framework: str, asked: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
+    """The modes that words like `graph` and `all` mean in this framework, eager first; foreign modes are left out.
+
+    Nobody deploys a ladder's rungs, so `all` are the others.
+    """
     description = frameworks.describe(framework)
     own = [mode.name for mode in description.modes]
-    words = {"all": own, "graph": description.default_graph, "eager": [description.baseline.name]}
+    words = {
+        "all": [mode.name for mode in description.modes if not mode.is_rung],
+        "graph": description.default_graph,
+        "eager": [description.baseline.name],
+        "ladder": description.ladder_modes(device_kind, pass_name),
+    }
     chosen = {name for word in asked for name in words.get(word, [word])}
     return [name for name in own if name in chosen]
 

@@ -12,11 +12,12 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from harness import begun, belonging, lines, modes, recordfile, runs, sweep
+from harness import begun, belonging, ladders, lines, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import explanation, published, select, terminal
 from reports.content import listed, times
+from reports.ladder import Ladder
 from reports.points import COLUMNS_READ, Points
 
 RECORDS, TABLE = "records.jsonl", "results.csv"
@@ -41,6 +42,12 @@ class Source:
     def records(self) -> list[dict]:
         """The records of all files; not made before they are asked for, since columns reach another process sooner."""
         return [record for part in self.loaded for record in part.records]
+
+    def ladders(self, records: list[dict]) -> Iterator[Ladder]:
+        """The ladders among these records, each with the samples of its own run."""
+        records = records if any(map(ladders.is_rung, records)) else []
+        for home, name in self.folders.items():
+            yield from ladders.of_run(home, [record for record in records if record["run_id"] == name])
 
     @property
     def columns(self) -> dict[str, list]:
@@ -79,7 +86,7 @@ def report(arguments: argparse.Namespace) -> int:
     from reports import material, sections, write
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
-    whole = material.Material(points, tuple(profiles), source.machines, *notes)
+    whole = material.Material(points, tuple(profiles), source.machines, *notes, tuple(source.ladders(kept)))
     heading = listed(source.names, MOST_RUNS) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)

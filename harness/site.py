@@ -57,7 +57,9 @@ def _page(folder: Path, out: Path) -> Run:
     source = report.read([str(folder)], COLUMNS_READ)
     (command, *_) = *source.commands, ""
     remarks = tuple(source.remarks)
-    material = Material(Points(select.newest(source.records)), (), source.machines, remarks, modes.words(), (command,))
+    records = select.newest(source.records)
+    told = remarks, modes.words(), (command,), tuple(source.ladders(records))
+    material = Material(Points(records), (), source.machines, *told)
     target = out / place
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"

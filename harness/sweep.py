@@ -25,7 +25,7 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
 PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
-WORDS_FOR_MODES = ("eager", "graph", "all")
+WORDS_FOR_MODES = ("eager", "graph", "all", "ladder")
 PRESETS = Path(__file__).parent / "presets"
 
 
@@ -95,7 +95,7 @@ AXES = {
         lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
     ),
     "mode": Axis(
-        "mode", "eager, graph (each framework's default), all, or a mode's own name", "eager,graph",
+        "mode", "eager, graph (each framework's default), all, ladder (its rungs), or a mode's own name", "eager,graph",
         lambda word: word,  # checked when the frameworks are known
     ),
     "pass": Axis("pass", ", ".join(PASSES), "inference", lambda word: choose(word, PASSES, "pass")),

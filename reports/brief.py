@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from measurement.schema import is_noisy
-from reports import markdown
+from reports import ladder, markdown
 from reports.content import ratio, text_of, times
 from reports.material import Material
 from reports.points import Point
@@ -28,6 +28,8 @@ def summary(title: str, material: Material) -> str:
     lines += [f"- more in report.md, of {times(len(verdicts), 'setting')}"] if next(told, None) else []
     if verdicts:
         lines += ["", *table(verdicts[0], material)]
+    if material.ladders:
+        lines += ["", *ladder.lines(material.ladders, MOST_LINES - len(lines) - 3)]
     cautions = list(_cautions(material))
     lines += ["", markdown.folded("To be read with care", " ".join(cautions)).replace("\n\n", " ")] if cautions else []
     return "\n".join(lines) + "\n"

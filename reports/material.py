@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from reports import drawing, facts, verdict
+from reports.ladder import Ladder
 from reports.points import Point, Points
 
 
@@ -23,6 +24,7 @@ class Material:
     remarks: tuple[str, ...] = ()
     known: Mapping[tuple[str, str], verdict.Words] = field(default_factory=dict)
     commands: tuple[str, ...] = ()  # that measured the records
+    ladders: tuple[Ladder, ...] = ()
 
     @cached_property
     def verdicts(self) -> list[verdict.Verdict]:

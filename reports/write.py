@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from measurement import durable
-from reports import brief, markdown, page, verdict
+from reports import brief, ladder, markdown, page, verdict
 from reports.content import Section, listed, times
 from reports.material import Material
 from reports.points import machine_names, machine_of
@@ -23,6 +23,7 @@ def terminal(material: Material, records: list[dict], console: Console) -> None:
     for remark in material.remarks:
         console.print(remark, highlight=False, markup=False)
     answer(material.verdicts, console)
+    ladder.show(material.ladders, console)
     machines = machine_names(records)
     for machine, name in machines.items():
         if len(machines) > 1:

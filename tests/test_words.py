@@ -97,7 +97,7 @@ def test_ranges_on_the_command_line_and_for_threads():
 def test_a_mode_that_is_none_is_answered_with_those_of_the_frameworks_asked_for(capsys):
     assert runner.main(["bench", "--framework", "tf", "--mode", "qqqqqq"]) == 2
     said = capsys.readouterr().err
-    assert "choose from eager, graph, all, function, function-xla." in said
+    assert "choose from eager, graph, all, ladder, function, function-xla, function-unoptimized." in said
     assert runner.main(["bench", "--framework", "torch", "--mode", "reduce-overhead"]) == 2
     assert "did you mean 'inductor-reduce-overhead'?" in capsys.readouterr().err
 

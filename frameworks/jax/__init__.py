@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frameworks.description import Framework, Mode, openmp_environment
+from frameworks.description import Crossing, Framework, Mode, Rung, openmp_environment
 from frameworks.traces import hlo
 
 
@@ -29,6 +29,12 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
     return {**variables, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
+TO_BLOCKS = (
+    Rung("eager", "op by op"),
+    Rung("jit-blocks", "one dispatch a block, not one an operator; nothing fused"),
+)
+ONE_DISPATCH, FUSION = "one dispatch for the whole model", "operators fused"
+
 FRAMEWORK = Framework(
     name="jax",
     title="JAX",
@@ -37,8 +43,52 @@ FRAMEWORK = Framework(
     modes=(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),
         Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True, call="jax.jit(function)"),
+        Mode(
+            "jit-blocks",
+            graph=True,
+            summary="a jax.jit of each block (layers, embeddings, head), without fusion and command buffers",
+            passes=("inference",),
+            call='jax.jit(block, compiler_options={"xla_disable_hlo_passes": …})',
+            deployed=False,
+        ),
+        Mode(
+            "jit-unfused",
+            graph=True,
+            summary="one jax.jit of the whole model, XLA's fusion passes off",
+            call='jax.jit(function, compiler_options={"xla_disable_hlo_passes": …})',
+            deployed=False,
+        ),
+        Mode(
+            "jit-unfused-uncaptured",
+            graph=True,
+            summary="one jax.jit of the whole model, XLA's fusion passes and command buffers off",
+            devices=("gpu",),
+            call='jax.jit(function, compiler_options={"xla_disable_hlo_passes": …})',
+            deployed=False,
+        ),
+        Mode(
+            "jit-uncaptured",
+            graph=True,
+            summary="one jax.jit of the whole model, XLA's command buffers off: each kernel is launched",
+            devices=("gpu",),
+            fuses=True,
+            call='jax.jit(function, compiler_options={"xla_gpu_enable_command_buffer": ""})',
+            deployed=False,
+        ),
     ),
     default_graph=("jit",),
+    ladders={
+        "cpu": (*TO_BLOCKS, Rung("jit-unfused", ONE_DISPATCH), Rung("jit", FUSION)),
+        "gpu": (
+            *TO_BLOCKS,
+            Rung("jit-unfused-uncaptured", ONE_DISPATCH),
+            Rung("jit-uncaptured", FUSION),
+            Rung("jit", "command buffers (CUDA graphs)"),
+        ),
+    },
+    crossings={
+        "gpu": Crossing(("launching", "kernels"), "jit-unfused-uncaptured", "jit-unfused", "jit-uncaptured", "jit"),
+    },
     models={
         "library": ("bert",),
         "plain": (

@@ -18,7 +18,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import generation, graphs, program, runtime
+from frameworks.jax import compiling, generation, graphs, program, runtime
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -91,6 +91,8 @@ class Adapter(boundary.Adapter):
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
         if cell.shapes == "dynamic" and cell.mode != "eager":
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
+        if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
+            raise Unsupported("only the suite's own models are divided into blocks: measure IMPL=plain.")
         if cell.pass_name in generation.PASSES:
             return self._prepare_generating(workload, cell, weights, inputs)
         models = _models(cell.implementation)

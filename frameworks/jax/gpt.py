@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,7 @@ def fused_attention(kernel: str, q: jax.Array, k: jax.Array, v: jax.Array) -> ja
     return jax.nn.dot_product_attention(q, k, v, is_causal=True, implementation=kernel)  # (B, T, nh, hs)
 
 
-def block(p: dict, x: jax.Array, heads: int, attend) -> jax.Array:
+def block(heads: int, attend: Callable, p: dict, x: jax.Array) -> jax.Array:
     batch, length, hidden = x.shape
     qkv = norm(p["ln_1"], x) @ p["attn"]["c_attn"]["weight"]  # (B, T, 3H)
     q, k, v = (y.reshape(batch, length, heads, -1) for y in jnp.split(qkv, 3, axis=-1))  # (B, T, nh, hs)
@@ -37,20 +38,19 @@ def block(p: dict, x: jax.Array, heads: int, attend) -> jax.Array:
     return x + y @ p["mlp"]["c_proj"]["weight"]  # (B, T, H)
 
 
-def states(heads: int, attend, params: dict, input_ids: jax.Array) -> jax.Array:
-    """`input_ids` (B, T), int32 -> (B, T, H) after the last norm."""
-    x = embedding(params["wte"], input_ids) + embedding(params["wpe"], jnp.arange(input_ids.shape[1]))  # (B, T, H)
+def embeddings(words: dict, places: dict, input_ids: jax.Array) -> jax.Array:
+    return embedding(words, input_ids) + embedding(places, jnp.arange(input_ids.shape[1]))  # (B, T, H)
+
+
+def head(every_token: bool, last_norm: dict, words: dict, x: jax.Array) -> jax.Array:
+    """States (B, T, H) -> logits of the next token (B, V), or (B, T, V) of every token's."""
+    x = norm(last_norm, x)
+    return (x if every_token else x[:, -1]) @ words["weight"].T  # the output layer is the table of words
+
+
+def forward(embed: Callable, layer: Callable, logits: Callable, params: dict, input_ids: jax.Array) -> dict:
+    """`input_ids` (B, T), int32 -> logits, as `head` has them."""
+    x = embed(params["wte"], params["wpe"], input_ids)  # (B, T, H)
     for index in range(len(params["h"])):
-        x = block(params["h"][str(index)], x, heads, attend)
-    return norm(params["ln_f"], x)
-
-
-def logits(params: dict, x: jax.Array) -> jax.Array:
-    """States (..., H) -> logits (..., V): the output layer is the table of words."""
-    return x @ params["wte"]["weight"].T
-
-
-def forward(heads: int, attend, every_token: bool, params: dict, input_ids: jax.Array) -> dict:
-    """`input_ids` (B, T), int32 -> logits of the next token (B, V), or (B, T, V) of every token's."""
-    x = states(heads, attend, params, input_ids)
-    return {"logits": logits(params, x if every_token else x[:, -1])}
+        x = layer(params["h"][str(index)], x)
+    return {"logits": logits(params["ln_f"], params["wte"], x)}

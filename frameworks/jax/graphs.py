@@ -1,9 +1,8 @@
-"""jax.jit of a whole model, and the books on what was compiled."""
+"""jax.jit of a whole model or of its blocks, and the books on what was compiled."""
 
 from __future__ import annotations
 
 import functools
-import zlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import jax
 
 from frameworks.adapter import Capture
-from frameworks.jax import runtime
+from frameworks.jax import compiling, program, runtime
 from measurement.cells import Cell
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # fires once per executable, cached on disk or not
 CACHE_HIT, CACHE_MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
-WHOLE_MODEL = "whole_model_"
 
 
 class Compilations:
@@ -50,19 +48,48 @@ class Compilations:
         backend = f"xla:{cell.device_kind}"
         if cell.mode == "eager":
             return function, self._of_operators(backend, detail)
+        if cell.mode == compiling.BLOCKS:
+            return function, self._of_blocks(cell, function, arguments, backend, detail)
 
         def whole_model(*arguments):
             return function(*arguments)
 
-        # Compilation events tell this graph from others by its name. The name is part of the key of JAX's compile
-        # cache too, so it must be the same in every process.
-        whole_model.__name__ = whole_model.__qualname__ = f"{WHOLE_MODEL}{zlib.crc32(cell.id.encode()):08x}"
-        graph = jax.jit(whole_model, donate_argnums=donated)
-        return graph, self._of_graph(graph, runtime.shapes(arguments), backend, detail)
+        whole_model.__name__ = whole_model.__qualname__ = compiling.name(cell)
+        graph = compiling.compiled(cell, whole_model, donate_argnums=donated)
+        return graph, self._of_graph(cell, graph, runtime.shapes(arguments), backend, detail)
+
+    def _of_blocks(
+        self, cell: Cell, function: Callable, arguments: tuple, backend: str, detail: str
+    ) -> Callable[[], Capture]:
+        """Blocks hold the whole model where one call dispatches nothing but them."""
+        name, dispatched = compiling.name(cell), functools.cache(lambda: program.dispatched(function, *arguments))
+        counted = self._since(name)
+
+        def capture() -> Capture:
+            compiled, loaded = counted()
+            if not compiled:
+                return Capture(False, 0, 0, 0, backend, "no block was called: this model is not divided into any")
+            stray = {other: count for other, count in dispatched().items() if other != name}
+            blocks = dispatched()[name]
+            told = f"{blocks} blocks a call" + (f"; op by op between them: {stray}" if stray else "")
+            told += f"; {detail}" if detail else ""
+            return Capture(not stray, blocks, None, compiled, backend, told, _all_loaded(compiled, loaded))
+
+        return capture
+
+    def _since(self, name: str) -> Callable[[], tuple[int, int]]:
+        """What tells how many functions of that name were compiled from now on, and how many of these were loaded."""
+
+        def counts() -> tuple[int, int]:
+            events = (self._compiled, self._loaded)
+            return tuple(sum(count for function, count in seen.items() if name in function) for seen in events)
+
+        before = counts()  # the cell may have been prepared before
+        return lambda: tuple(now - then for now, then in zip(counts(), before, strict=True))
 
     def _of_operators(self, backend: str, detail: str) -> Callable[[], Capture]:
         def operators(counts: Counter[str]) -> int:
-            return sum(count for function, count in counts.items() if WHOLE_MODEL not in function)
+            return sum(count for function, count in counts.items() if compiling.OWN not in function)
 
         before, loaded_before = operators(self._compiled), operators(self._loaded)
 
@@ -73,26 +100,31 @@ class Compilations:
 
         return capture
 
-    def _of_graph(self, graph: Any, shapes: tuple, backend: str, detail: str) -> Callable[[], Capture]:
-        whole = functools.cache(lambda: runtime.is_whole(graph.lower(*shapes).as_text()))
-        name = graph.__name__
-
-        def compilations(counts: Counter[str] = self._compiled) -> int:
-            return sum(count for function, count in counts.items() if name in function)
-
-        before, loaded_before = compilations(), compilations(self._loaded)  # the cell may have been prepared before
+    def _of_graph(self, cell: Cell, graph: Any, shapes: tuple, backend: str, detail: str) -> Callable[[], Capture]:
+        problem_of = functools.cache(lambda: _problem(cell, graph.lower(*shapes)))
+        counted = self._since(graph.__name__)
 
         def capture() -> Capture:
-            events = compilations() - before
+            events = counted()[0]
             graphs = graph._cache_size() if hasattr(graph, "_cache_size") else events  # no part of JAX's API
             if not graphs:
                 return Capture(False, 0, 0, events, backend, "not called yet")
-            problem = "" if whole() else "the module calls back into Python"
+            problem = problem_of()
             # A version whose events name no function still moves the cache's size.
-            loaded = _all_loaded(events, compilations(self._loaded) - loaded_before)
-            return Capture(not problem, graphs, 0, max(events, graphs), backend, problem or detail, loaded)
+            events, loaded = counted()  # proving that nothing is fused compiles once more
+            events = max(events, graphs)
+            return Capture(not problem, graphs, 0, events, backend, problem or detail, _all_loaded(events, loaded))
 
         return capture
+
+
+def _problem(cell: Cell, lowered: Any) -> str:
+    """What a lowered model is not that its mode says; empty if it is."""
+    if not runtime.is_whole(lowered.as_text()):
+        return "the module calls back into Python"
+    if cell.mode in compiling.UNFUSED and (fusions := compiling.fused(lowered.compile().as_text())):
+        return f"XLA fused operators all the same, {fusions} times"
+    return ""
 
 
 def _all_loaded(compiled: int, loaded: int) -> bool | None:

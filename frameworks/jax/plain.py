@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax import attention, lstm, probes, resnet, vit
+from frameworks.jax import attention, compiling, lstm, probes, resnet, vit
 from frameworks.jax import gpt as gpt_model
 from frameworks.jax.layers import embedding, layer_norm, linear, tree
 from measurement.cells import Cell
@@ -39,7 +39,14 @@ def fused_attention(kernel: str, q: jax.Array, k: jax.Array, v: jax.Array, mask:
     return jax.nn.dot_product_attention(q, k, v, mask=mask, implementation=kernel)  # (B, S, nh, hs)
 
 
-def encoder_layer(p: dict, x: jax.Array, mask: jax.Array | None, heads: int, attend: Callable) -> jax.Array:
+def embeddings(p: dict, input_ids: jax.Array) -> jax.Array:
+    x = embedding(p["word_embeddings"], input_ids)  # (B, S, H)
+    x = x + embedding(p["position_embeddings"], jnp.arange(input_ids.shape[1]))  # (S, H) broadcast
+    x = x + embedding(p["token_type_embeddings"], jnp.zeros_like(input_ids))  # (B, S, H)
+    return layer_norm(p["LayerNorm"], x, bert_workload.LAYER_NORM_EPSILON)
+
+
+def encoder_layer(heads: int, attend: Callable, p: dict, x: jax.Array, mask: jax.Array | None) -> jax.Array:
     batch, length, hidden = x.shape
     norm = partial(layer_norm, epsilon=bert_workload.LAYER_NORM_EPSILON)
     attention, names = p["attention"], ("query", "key", "value")
@@ -50,25 +57,31 @@ def encoder_layer(p: dict, x: jax.Array, mask: jax.Array | None, heads: int, att
     return norm(p["output"]["LayerNorm"], x + linear(p["output"]["dense"], y))  # (B, S, H)
 
 
-def bert_forward(heads: int, attend: Callable, params: dict, input_ids: jax.Array, attention_mask=None) -> dict:
+def pooler(p: dict, x: jax.Array) -> jax.Array:
+    return jnp.tanh(linear(p["dense"], x[:, 0]))  # (B, H)
+
+
+def bert_forward(
+    embed: Callable, layer: Callable, pool: Callable, params: dict, input_ids: jax.Array, attention_mask=None
+) -> dict:
     """`input_ids` and `attention_mask` (B, S), int32 -> hidden states (B, S, H) and pooled output (B, H)."""
-    p = params["embeddings"]
-    x = embedding(p["word_embeddings"], input_ids)  # (B, S, H)
-    x = x + embedding(p["position_embeddings"], jnp.arange(input_ids.shape[1]))  # (S, H) broadcast
-    x = x + embedding(p["token_type_embeddings"], jnp.zeros_like(input_ids))  # (B, S, H)
-    x = layer_norm(p["LayerNorm"], x, bert_workload.LAYER_NORM_EPSILON)
+    x = embed(params["embeddings"], input_ids)  # (B, S, H)
     layers = params["encoder"]["layer"]
     for index in range(len(layers)):
-        x = encoder_layer(layers[str(index)], x, attention_mask, heads, attend)
-    return {"last_hidden_state": x, "pooler_output": jnp.tanh(linear(params["pooler"]["dense"], x[:, 0]))}
+        x = layer(layers[str(index)], x, attention_mask)
+    return {"last_hidden_state": x, "pooler_output": pool(params["pooler"], x)}
 
 
-def mlp_forward(params: dict, x: jax.Array) -> dict:
+def mlp_layer(p: dict, x: jax.Array) -> jax.Array:
+    x = linear(p["linear"], x)  # (B, W)
+    return jax.nn.relu(layer_norm(p["norm"], x, mlp_workload.LAYER_NORM_EPSILON))
+
+
+def mlp_forward(layer: Callable, params: dict, x: jax.Array) -> dict:
     """`x` (B, W) -> (B, W)."""
     layers = params["layers"]
     for index in range(len(layers)):
-        x = linear(layers[str(index)]["linear"], x)  # (B, W)
-        x = jax.nn.relu(layer_norm(layers[str(index)]["norm"], x, mlp_workload.LAYER_NORM_EPSILON))
+        x = layer(layers[str(index)], x)
     return {"output": x}
 
 
@@ -76,7 +89,8 @@ def bert(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype:
     attend, detail = explicit_attention, ""
     if cell.parameter("attention") == "fused":
         attend, detail = attention.fused(fused_attention, workload, cell, dtype)
-    return tree(weights, load), partial(bert_forward, workload.heads, attend), detail
+    parts = map(compiling.blocks(cell), (embeddings, partial(encoder_layer, workload.heads, attend), pooler))
+    return tree(weights, load), partial(bert_forward, *parts), detail
 
 
 def matmul_forward(params: dict, x: jax.Array) -> dict:
@@ -95,24 +109,29 @@ def gpt(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: 
     attend, detail = gpt_model.explicit_attention, ""
     if cell.parameter("attention") == "fused":
         attend, detail = attention.fused(gpt_model.fused_attention, workload, cell, dtype)
-    forward = partial(gpt_model.forward, workload.heads, attend, cell.pass_name == "training")
-    return tree(weights, load), forward, detail
+    layer, head = (
+        partial(gpt_model.block, workload.heads, attend),
+        partial(gpt_model.head, cell.pass_name == "training"),
+    )
+    parts = map(compiling.blocks(cell), (gpt_model.embeddings, layer, head))
+    return tree(weights, load), partial(gpt_model.forward, *parts), detail
 
 
 def matmul(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    return tree(weights, load), matmul_forward, ""
+    return tree(weights, load), compiling.blocks(cell)(matmul_forward), ""
 
 
 def pointwise_chain(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    return tree(weights, load), partial(chain_forward, int(cell.parameter("repeat"))), ""
+    forward = partial(chain_forward, int(cell.parameter("repeat")))
+    return tree(weights, load), compiling.blocks(cell)(forward), ""
 
 
 def probe(forward: Callable, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    return tree(weights, load), partial(forward, dict(cell.parameters)), ""
+    return tree(weights, load), compiling.blocks(cell)(partial(forward, dict(cell.parameters))), ""
 
 
 def mlp(workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
-    return tree(weights, load), mlp_forward, ""
+    return tree(weights, load), partial(mlp_forward, compiling.blocks(cell)(mlp_layer)), ""
 
 
 MODELS = {"bert": bert, "gpt": gpt, "mlp": mlp, "matmul": matmul, "pointwise-chain": pointwise_chain}

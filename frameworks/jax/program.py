@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from frameworks.jax import runtime
+from frameworks.adapter import Unsupported
+from frameworks.jax import compiling, runtime
 from frameworks.program import Operation, Program
 from measurement.cells import Cell
 
@@ -66,9 +68,38 @@ class Listing(_EvalTrace):
             return function.call_wrapped(*args)
 
 
+class Dispatches(_EvalTrace):
+    """Executes op by op, as JAX does where nothing traces, and counts what was dispatched.
+
+    A jitted function counts by its own name, and so do operators: most of `jax.numpy` is jitted.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def process_primitive(self, primitive: Any, args: Sequence, params: dict, /) -> Any:
+        with _set_current_trace(_eval_trace):
+            self.counts[params["name"] if primitive.name in ("jit", "pjit") else primitive.name] += 1
+            return _eval_trace.process_primitive(primitive, args, params)
+
+
+def dispatched(function: Callable, *arguments: Any) -> Counter[str]:
+    """How often one call of `function` dispatches each primitive and jitted function, whatever these hold.
+
+    Raises Unsupported where this version of JAX keeps no such trace.
+    """
+    if _eval_trace is None:
+        raise Unsupported(f"JAX {jax.__version__} does not show what it dispatches, so nothing proves what a block is.")
+    trace = Dispatches()
+    with _set_current_trace(trace):
+        function(*arguments)
+    return trace.counts
+
+
 def listing(cell: Cell, call: Callable, arguments: tuple, step: Callable, inputs: tuple) -> Callable[[], Program]:
     """What lists the cell's mode: `call` takes `arguments`, of which only shapes are kept, `step` takes `inputs`."""
-    if cell.mode == "eager":
+    if cell.mode in ("eager", compiling.BLOCKS):
         return functools.partial(executed, step, *inputs)
     return functools.partial(captured, call, runtime.shapes(arguments))
 

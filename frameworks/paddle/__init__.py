@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frameworks.description import Framework, Mode, openmp_environment
+from frameworks.description import Framework, Mode, Rung, openmp_environment
 
 
 def _environment(threads: int, device_kind: str) -> dict[str, str]:
@@ -18,6 +18,14 @@ def _environment(threads: int, device_kind: str) -> dict[str, str]:
         return environment | {"FLAGS_allocator_strategy": "auto_growth"}
     return environment
 
+
+TO_PREDICTOR = (
+    Rung("eager", "operator by operator"),
+    Rung("to_static", "a captured program in place of Python, run by Paddle's executor"),
+    Rung("to_static-cinn", "kernels compiled by CINN, operators fused", kept=False),
+    Rung("inference-no-passes", "the exported program, weights frozen, run by the predictor"),
+)
+PASSES = "IR passes: operators fused, constants folded"
 
 FRAMEWORK = Framework(
     name="paddle",
@@ -47,7 +55,29 @@ FRAMEWORK = Framework(
             fuses=True,
             call="paddle.inference.create_predictor(config)",
         ),
+        Mode(
+            "inference-no-passes",
+            graph=True,
+            summary="paddle.inference with neither IR passes nor oneDNN: the exported program as it is",
+            passes=("inference",),
+            call="config.switch_ir_optim(False); config.disable_mkldnn(); paddle.inference.create_predictor(config)",
+            deployed=False,
+        ),
+        Mode(
+            "inference-no-onednn",
+            graph=True,
+            summary="paddle.inference with its IR passes, without oneDNN",
+            devices=("cpu",),
+            passes=("inference",),
+            fuses=True,
+            call="config.disable_mkldnn(); paddle.inference.create_predictor(config)",
+            deployed=False,
+        ),
     ),
+    ladders={
+        "cpu": (*TO_PREDICTOR, Rung("inference-no-onednn", PASSES), Rung("inference", "oneDNN's kernels")),
+        "gpu": (*TO_PREDICTOR, Rung("inference", PASSES)),
+    },
     default_graph=("to_static",),
     models={
         "library": ("bert",),

@@ -107,7 +107,7 @@ class Adapter(adapter.Adapter):
             model.to(dtype=DTYPES[cell.dtype])  # asks a GPU for its free memory even where nothing is to be cast
         tensors = [self.place(cell, arrays) for arrays in inputs]
         names = OUTPUTS.get(workload.family, ("output",))
-        if cell.mode == "inference":
+        if cell.mode in graphs.PREDICTORS:
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
             call = calls.named(exported, names)
             return Step(call, tensors, lambda: exported.captured, program=exported.operators, load=exported.load)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import paddle
 from paddle import inference, nn
 
-from frameworks.adapter import Capture
+from frameworks.adapter import Capture, Unsupported
 from frameworks.paddle import programs
 from frameworks.program import Program
 from measurement.cells import Cell
@@ -43,8 +43,18 @@ def to_static(
     return static, lambda: captured(static, backend or "executor"), lambda: programs.of_graph(traced(static), cell)
 
 
+# Modes that run an exported program, and whether with IR passes, and with oneDNN where that is the default.
+PREDICTORS = {
+    "inference": (True, True),
+    "inference-no-onednn": (True, False),
+    "inference-no-passes": (False, False),
+}
+
+
 class Exported:
     """A model under `paddle.inference`, in Paddle's defaults: IR passes, and oneDNN on a CPU with AVX2.
+
+    `PREDICTORS` has the modes that leave some of it out.
 
     Loading saves it (`paddle.jit.save`), opens it and lets the passes run: that is this mode's compilation.
     `enable_memory_optim` is left out: 3.3.1 raises on it.
@@ -78,6 +88,7 @@ class Exported:
                 config.enable_use_gpu(100, int(self._cell.device.split(":")[1]))  # MB to begin with
             config.set_cpu_math_library_num_threads(self._cell.threads)
             config.disable_glog_info()
+            _configure(config, *PREDICTORS[self._cell.mode])
             backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
             backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
             capture, self._program = captured(self._model, backend), traced(self._model)
@@ -92,6 +103,17 @@ class Exported:
         self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
         self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
         self.captured = capture
+
+
+def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
+    """Leave out what the mode is without. Raises Unsupported where Paddle does not."""
+    if not passes:
+        config.switch_ir_optim(False)
+    if not onednn:
+        off = getattr(config, "disable_onednn", None) or getattr(config, "disable_mkldnn", None)  # its name in Paddle 2
+        off and off()
+    if config.ir_optim() != passes or (config.mkldnn_enabled() and not onednn):
+        raise Unsupported(f"Paddle {paddle.__version__} cannot leave out IR passes and oneDNN: its predictor has both.")
 
 
 def captured(static: nn.Layer, backend: str) -> Capture:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frameworks.description import Framework, Mode, openmp_environment
+from frameworks.description import Framework, Mode, Rung, openmp_environment
 from frameworks.traces import hlo
 
 
@@ -41,6 +41,22 @@ FRAMEWORK = Framework(
             summary="tf.function(jit_compile=True): one graph compiled by XLA",
             fuses=True,
             call="tf.function(model, jit_compile=True)",
+        ),
+        Mode(
+            "function-unoptimized",
+            graph=True,
+            summary="tf.function as it was traced: Grappler is off",
+            call='tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True}); tf.function(model)',
+            deployed=False,
+        ),
+    ),
+    ladders=dict.fromkeys(
+        ("cpu", "gpu"),
+        (
+            Rung("eager", "one kernel per operator"),
+            Rung("function-unoptimized", "a traced graph in place of Python, run by TensorFlow's executor"),
+            Rung("function", "Grappler: the graph rewritten, some operators fused"),
+            Rung("function-xla", "kernels compiled by XLA, operators fused"),
         ),
     ),
     default_graph=("function", "function-xla"),

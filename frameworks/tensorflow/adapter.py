@@ -110,7 +110,7 @@ class Adapter(boundary.Adapter):
             jit_compile=cell.mode == "function-xla",
         )
         listed = partial(program.captured, function, sets[0], int(cell.parameter("accumulate", 1)))
-        return boundary.Step(function, sets, capture=graphs.Captured(function, sets[0]), **state, program=listed)
+        return boundary.Step(*graphs.called(cell, function, sets), **state, program=listed)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):

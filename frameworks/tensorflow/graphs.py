@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,15 +11,55 @@ from frameworks import adapter as boundary
 from measurement.cells import Cell
 from workloads.spec import Workload
 
+UNOPTIMIZED = "function-unoptimized"
 # Nodes that leave the graph for Python in every call.
 _PYTHON_NODES = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
-class Captured:
-    """Reports what one `tf.function` captured; the graph is examined once, after the first call."""
+class Unoptimized:
+    """A `tf.function` of whose calls each tells TensorFlow's runtime to leave the graph as it was traced.
 
-    def __init__(self, function: Callable[..., Any], inputs: tuple):
-        self._function, self._inputs = function, inputs
+    Grappler's switch belongs to the process; what a call hands to the runtime is a copy of it, and a function is
+    optimized for each such copy apart. Raises `Unsupported` where this version of TensorFlow has no such options.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        try:
+            from tensorflow.python.eager import context  # no part of TensorFlow's API, which has the process's switch
+
+            self._context = context.context()
+            usual = self._context.function_call_options.config_proto_serialized
+            config = tf.compat.v1.ConfigProto.FromString(usual)
+            config.graph_options.rewrite_options.disable_meta_optimizer = True
+            self._options = context.FunctionCallOptions(config_proto=config)
+        except (ImportError, AttributeError) as error:
+            raise boundary.Unsupported(f"TensorFlow {tf.__version__} has no options for a call: {error}.") from error
+        self._function = function
+
+    def __call__(self, *inputs: tf.Tensor) -> Any:
+        usual = self._context.function_call_options
+        self._context.function_call_options = self._options
+        try:
+            return self._function(*inputs)
+        finally:
+            self._context.function_call_options = usual
+
+
+def called(cell: Cell, function: Callable[..., Any], sets: Sequence[tuple]) -> tuple:
+    """What the cell's mode calls of a `tf.function`, the input sets, and what tells of its capture."""
+    if cell.mode == UNOPTIMIZED:
+        return Unoptimized(function), sets, Captured(function, sets[0], "no rewriter")
+    return function, sets, Captured(function, sets[0], "grappler")
+
+
+class Captured:
+    """Reports what one `tf.function` captured; the graph is examined once, after the first call.
+
+    `rewriter` is what rewrites the graph where XLA does not compile it.
+    """
+
+    def __init__(self, function: Callable[..., Any], inputs: tuple, rewriter: str):
+        self._function, self._inputs, self._rewriter = function, inputs, rewriter
         self._examined: tuple[str, int] | None = None
 
     def __call__(self) -> boundary.Capture:
@@ -45,7 +85,7 @@ class Captured:
         breaks = sum(node.op in _PYTHON_NODES for node in nodes)
         # With this attribute TensorFlow raises, and does not fall back, where XLA cannot compile all of the function.
         if not concrete.function_def.attr["_XlaMustCompile"].b:
-            return "grappler", breaks
+            return self._rewriter, breaks
         module = self._function.experimental_get_compiler_ir(*self._inputs)(stage="hlo")
         return ("xla" if module.startswith("HloModule") else "unknown"), breaks
 

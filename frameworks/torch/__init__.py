@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frameworks.description import Framework, Mode, openmp_environment
+from frameworks.description import Crossing, Framework, Mode, Rung, openmp_environment
 
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
@@ -23,6 +23,15 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
         "TORCHINDUCTOR_AUTOTUNE_NUM_CHOICES_DISPLAYED": "0",  # no tables on stderr
     }
 
+
+# The rungs of every device; in training the optimizer stays outside the graph until the last one.
+TO_INDUCTOR = (
+    Rung("eager", "operator by operator"),
+    Rung("dynamo", "a captured graph in place of the model's Python, behind guards"),
+    Rung("aot-eager", "functional form, operators taken apart as Inductor wants them"),
+    Rung("inductor", "generated kernels, operators fused"),
+)
+WHOLE = Rung("inductor-whole-iteration", "forward, backward and update in one graph")
 
 FRAMEWORK = Framework(
     name="torch",
@@ -88,8 +97,33 @@ FRAMEWORK = Framework(
             summary='torch.compile(backend="cudagraphs"), for debugging: decomposed operators, weights copied a call',
             devices=("gpu",),
         ),
+        Mode(
+            "dynamo",
+            graph=True,
+            call='torch.compile(model, backend="eager")',
+            summary="Dynamo alone: a captured graph, behind guards, run by eager's kernels without the model's Python",
+            deployed=False,
+        ),
+        Mode(
+            "aot-eager",
+            graph=True,
+            call='torch.compile(model, backend="aot_eager_decomp_partition")',
+            summary="Dynamo and AOTAutograd: what Inductor is given (functional, decomposed), run operator by operator",
+            deployed=False,
+        ),
     ),
     default_graph=("inductor",),
+    ladders={
+        "cpu": (*TO_INDUCTOR, Rung("inductor-freezing", "weights as constants, folded and packed ahead"), WHOLE),
+        "gpu": (
+            *TO_INDUCTOR,
+            Rung("inductor-reduce-overhead", "one launch: the kernels in a CUDA graph"),
+            Rung("inductor-max-autotune", "kernels chosen by trial"),
+        ),
+    },
+    crossings={
+        "gpu": Crossing(("launching", "kernels"), "eager", "cuda-graph", "inductor", "inductor-reduce-overhead"),
+    },
     models={
         "library": ("bert",),
         "plain": (

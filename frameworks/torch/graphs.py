@@ -28,6 +28,14 @@ BACKENDS = {
     "inductor-freezing": ("inductor", "default"),
     "inductor-whole-iteration": ("inductor", "default"),
     "cudagraphs": ("cudagraphs", None),
+    "dynamo": ("eager", None),
+    "aot-eager": ("aot_eager_decomp_partition", None),
+}
+# What runs a graph where no kernels are generated for it.
+RUN_BY = {
+    "cudagraphs": "decomposed operators' kernels",
+    "eager": "eager's kernels",
+    "aot_eager_decomp_partition": "decomposed operators' kernels",
 }
 # Inductor's switches that a mode has besides those of torch.compile's mode.
 OPTIONS = {"inductor-freezing": {"freezing": True}}
@@ -150,7 +158,7 @@ class CountingBackend:
 
     def reset(self) -> None:
         """Called by torch._dynamo.reset."""
-        self._compile.reset()
+        getattr(self._compile, "reset", lambda: None)()  # a backend that is a function has nothing to forget
 
     def capture(self) -> Capture:
         """What happened so far; every compilation and every recording of a CUDA graph moves `compilations`."""
@@ -175,9 +183,7 @@ class CountingBackend:
 
     def _effective_backend(self, recordings: list) -> str:
         kernels = "Triton" if self._device.type == "cuda" else "C++"
-        if self.__name__ == "cudagraphs":
-            kernels = "decomposed operators' kernels"
-        parts = [self.__name__, kernels]
+        parts = [self.__name__, RUN_BY.get(self.__name__, kernels)]
         return " + ".join(parts + ["CUDA graphs"] * bool(recordings))
 
     def _details(self, recordings: list) -> Iterator[str]:

@@ -9,10 +9,12 @@ from reports.drawing.marks import Dot, dots, spread
 from reports.drawing.scales import Scale
 from reports.drawing.series import series
 from reports.drawing.strokes import Curve, axes, curves, legend, shares
+from reports.drawing.waterfall import Fall, waterfall
 
 __all__ = [
     "Curve",
     "Dot",
+    "Fall",
     "Look",
     "Scale",
     "axes",
@@ -28,4 +30,5 @@ __all__ = [
     "spread",
     "style",
     "symbols",
+    "waterfall",
 ]

@@ -33,8 +33,8 @@ def dots(rows: Sequence[Dot], title: str) -> str:
     """A line for each figure: its name above, its mark with the value beside it, and its interval."""
     scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
     body = "".join(_dot(row, scale, AXIS + n * ROW) for n, row in enumerate(rows))
-    return _svg(
-        _axis(scale, title, AXIS + ROW * len(rows), [AXIS + TRACK + n * ROW for n in range(len(rows))]) + body,
+    return framed(
+        axis(scale, title, AXIS + ROW * len(rows), [AXIS + TRACK + n * ROW for n in range(len(rows))]) + body,
         AXIS + ROW * len(rows) + 4,
     )
 
@@ -75,7 +75,7 @@ def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]], title: str
         )
     height = AXIS + STRIP * len(rows)
     tracks = [AXIS + 26 + n * STRIP for n in range(len(rows))]
-    return _svg(_axis(scale, title, height, tracks) + "".join(parts), height + 4, step=STRIP)
+    return framed(axis(scale, title, height, tracks) + "".join(parts), height + 4, step=STRIP)
 
 
 def _tagged(dot: Dot) -> str:
@@ -87,7 +87,7 @@ def _told(dot: Dot) -> str:
     return escape(f"{dot.name}: {dot.text}")
 
 
-def _axis(scale: Scale, title: str, height: float, tracks: Sequence[float]) -> str:
+def axis(scale: Scale, title: str, height: float, tracks: Sequence[float]) -> str:
     """Marked figures with lines downwards, what they are, and a line across for each row."""
     ways = "".join(f"M{scale.at(tick):.4g} 18V{height:g}" for tick in scale.ticks)
     ways += "".join(f"M0 {y:g}H100" for y in tracks)
@@ -104,7 +104,8 @@ def stretched(body: str, height: float) -> str:
     return f"<svg {frame}>{body}</svg>"
 
 
-def _svg(body: str, height: float, step: int = ROW) -> str:
+def framed(body: str, height: float, step: int = ROW) -> str:
+    """A chart of rows."""
     return (
         f'<svg width="100%" height="{height:g}" data-step="{step}" data-top="{AXIS}" role="presentation">{body}</svg>'
     )

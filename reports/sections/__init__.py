@@ -8,13 +8,14 @@ from reports.material import Material
 
 def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
-    from reports.sections import answer, compiling, kernels, matrix, memory, notes, scaling, truth, why
+    from reports.sections import answer, compiling, kernels, ladders, matrix, memory, notes, scaling, truth, why
 
     makers = (
         answer.section,
         matrix.section,
         compiling.section,
         why.section,
+        ladders.section,
         kernels.section,
         memory.section,
         *scaling.SECTIONS,

@@ -20,7 +20,8 @@ class Words:
 
     `call` is what a user types; `default` whether users of the framework start with it; `deployed` whether anybody
     runs a finished model like that, without which a multiple of it says nothing. `colour` is the framework's in every
-    chart, and `place` the mode's among the framework's modes, which decides its symbol.
+    chart, and `place` the mode's among the framework's modes, which decides its symbol. A `rung` is a graph that nobody
+    deploys, and which no verdict looks at.
     """
 
     call: str = ""
@@ -28,6 +29,7 @@ class Words:
     deployed: bool = True
     colour: str = ""
     place: int | None = None
+    rung: bool = False
 
 
 Known = Mapping[tuple[str, str], Words]  # by framework and mode
@@ -103,7 +105,7 @@ def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
 
 def deployed(framework: str, known: Known) -> bool:
     """Whether anybody deploys a framework's baseline; of one that is not known, it is supposed."""
-    return all(words.deployed for (name, _), words in known.items() if name == framework)
+    return all(words.deployed or words.rung for (name, _), words in known.items() if name == framework)
 
 
 def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:
@@ -113,14 +115,17 @@ def _by_shape(points: Iterable[Point]) -> dict[Shape, list[Point]]:
     return dict(groups)
 
 
-def settings(points: Points) -> list[Setting]:
-    """Every setting with measured points, those that most frameworks and then most points share first.
+def settings(points: Points, known: Known) -> list[Setting]:
+    """Every setting with measured points, those that most frameworks and then most points share first; without rungs.
 
     Implementations, precisions, masks and all else that has to be alike are settings of their own, and machines too
     unless `points` compare across them.
     """
     groups: dict[tuple, dict[tuple, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for point in points.measured:
+        words = known.get((point["framework"], point["mode"]))
+        if words and words.rung:
+            continue
         groups[_key(point.record)][None if points.across else machine_of(point.record)].append(point)
     said = _said(groups)
     several = len(points.machines) > 1

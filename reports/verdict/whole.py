@@ -158,7 +158,7 @@ class Verdict:
 
 def of(points: Points, known: Known) -> list[Verdict]:
     """The verdict on every setting."""
-    return [Verdict(setting, points.machines, known) for setting in settings(points)]
+    return [Verdict(setting, points.machines, known) for setting in settings(points, known)]
 
 
 def _advice(own: list[Point], known: Known) -> list[Advice]:

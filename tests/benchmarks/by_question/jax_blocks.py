@@ -8,27 +8,27 @@ import turns
 
 from frameworks.jax import gpt, plain
 
-BLOCKS = {"bert-tiny": (plain, "encoder_layer", (3, 4)), "gpt-tiny": (gpt, "block", (2, 3))}
+BLOCKS = {"bert-tiny": (plain, "encoder_layer"), "gpt-tiny": (gpt, "block")}
 
 
 def trials(asked):
-    for name, (module, block, static) in BLOCKS.items():
+    for name, (module, block) in BLOCKS.items():
         workload, parameters, weights, inputs = turns.model(name)
         adapter = turns.adapter("jax", parameters, asked.threads)
         cell = turns.cell("jax", parameters, asked.threads)
         x = adapter.place(cell, inputs)[0]
-        params, forward, _ = plain.MODELS[workload.family](workload, cell, weights, jnp.asarray, jnp.float32)
-        whole, jitted = jax.jit(forward), jax.jit(getattr(module, block), static_argnums=static)
-
-        def by_block(module=module, block=block, jitted=jitted, forward=forward, params=params, x=x):
-            with mock.patch.object(module, block, lambda *arguments, **_: jitted(*arguments)):
-                return jax.block_until_ready(forward(params, x))
-
+        build = plain.MODELS[workload.family]
+        params, forward, _ = build(workload, cell, weights, jnp.asarray, jnp.float32)
+        whole, jitted = jax.jit(forward), jax.jit(getattr(module, block), static_argnums=(0, 1))
+        with mock.patch.object(module, block, jitted):
+            _, by_block, _ = build(workload, cell, weights, jnp.asarray, jnp.float32)
         yield (
             f"{name}, {workload.layers} layers",
             {
                 "op by op": lambda forward=forward, params=params, x=x: jax.block_until_ready(forward(params, x)),
-                "each block jitted": by_block,
+                "each block jitted": lambda by_block=by_block, params=params, x=x: jax.block_until_ready(
+                    by_block(params, x)
+                ),
                 "jit": lambda whole=whole, params=params, x=x: jax.block_until_ready(whole(params, x)),
             },
         )

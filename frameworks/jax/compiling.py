@@ -1,0 +1,91 @@
+"""What XLA is told of a mode: `jax.jit` takes compiler options, so that modes of one process differ in them alone."""
+
+from __future__ import annotations
+
+import functools
+import re
+import zlib
+from collections.abc import Callable
+
+import jax
+
+from measurement.cells import Cell
+
+OWN = "whole_model_"  # how the names of functions begin that a graph mode compiles
+BLOCKS = "jit-blocks"
+UNFUSED = (BLOCKS, "jit-unfused", "jit-unfused-uncaptured")
+UNCAPTURED = (BLOCKS, "jit-unfused-uncaptured", "jit-uncaptured")
+# What keeps XLA from putting several operators into one kernel: its passes by name (a name that a version lacks does
+# nothing), and on a CPU what its library of kernels may take together; products stay that library's. `fused` says
+# whether these were all.
+NO_FUSION = {
+    "cpu": {
+        "xla_disable_hlo_passes": "fusion,cpu_multi_output_fusion",
+        "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
+    },
+    "gpu": {
+        "xla_disable_hlo_passes": "fusion,priority-fusion,multi_output_fusion,fusion_merger,horizontal_loop_fusion,"
+        "horizontal_input_fusion,triton-softmax-rewriter,triton-gemm-rewriter,norm-rewriter",
+    },
+}
+NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
+
+
+def options(cell: Cell) -> dict[str, str]:
+    """The compiler options of the cell's mode that this version of XLA has; none for what users have."""
+    wanted = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
+    if cell.mode in UNCAPTURED and cell.device_kind == "gpu":
+        wanted = wanted | NO_COMMAND_BUFFERS
+    return {name: value for name, value in wanted.items() if _has(name, value)}
+
+
+@functools.cache
+def _has(name: str, value: str) -> bool:
+    """Whether this version of XLA takes an option."""
+    try:
+        jax.jit(lambda x: x + 1, compiler_options={name: value}).lower(1.0).compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
+def compiled(cell: Cell, function: Callable, **how) -> Callable:
+    """`jax.jit` of a function as the cell's mode has it."""
+    return jax.jit(function, compiler_options=options(cell) or None, **how)
+
+
+def name(cell: Cell) -> str:
+    """What the cell's compiled functions are called, which tells their compilation events from those of other modes.
+
+    The name is part of the key of JAX's compile cache too, so it must be the same in every process.
+    """
+    return f"{OWN}{zlib.crc32(cell.id.encode()):08x}"
+
+
+def blocks(cell: Cell) -> Callable[[Callable], Callable]:
+    """What makes of a part of a model what the cell's mode calls: jitted apart, or the function itself."""
+
+    def jitted(part: Callable) -> Callable:
+        def block(*arguments):
+            return part(*arguments)
+
+        block.__name__ = block.__qualname__ = name(cell)
+        return compiled(cell, block)
+
+    return jitted if cell.mode == BLOCKS else lambda part: part
+
+
+def fused(hlo: str) -> int:
+    """How many fusions of an optimized module hold more than one operator.
+
+    On a GPU XLA wraps each operator that is not fused into a fusion of its own.
+    """
+    kinds = re.findall(r"fusion\(.*?calls=(%?[\w.-]+)", hlo)
+    return sum(_operators(hlo, name) > 1 for name in kinds)
+
+
+def _operators(hlo: str, computation: str) -> int:
+    """The operators of a computation, parameters and constants apart."""
+    found = re.search(rf"^{re.escape(computation)} .*?\{{\n(.*?)^\}}", hlo, re.DOTALL | re.MULTILINE)
+    lines = found[1].splitlines() if found else []
+    return sum(not re.search(r"= \S+ (parameter|constant)\(", line) for line in lines)

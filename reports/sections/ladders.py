@@ -1,0 +1,44 @@
+"""What each step from eager mode to a framework's last graph brings: a waterfall for each ladder, and its figures."""
+
+from __future__ import annotations
+
+from reports import drawing
+from reports.content import Chart, Panel, Section, ratio, text_of
+from reports.ladder import Ladder, ends, table
+from reports.material import Material
+
+SENTENCES = (
+    "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
+    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole. The axis "
+    "is logarithmic, so that a bar's length is its factor; a grey bar leads the other way. Lines are the rungs' 95 % "
+    "intervals.",
+    "Rungs that nobody deploys are no advice: they are there to tell what the others are made of.",
+)
+
+
+def section(material: Material) -> Section | None:
+    """A panel for each ladder."""
+    if not material.ladders:
+        return None
+    make = lambda ladder: _panel(material, ladder)  # noqa: E731
+    return Section.of("ladder", "What each step brings", SENTENCES, material.ladders, make)
+
+
+def _panel(material: Material, ladder: Ladder) -> Panel:
+    charts = ()
+    if ladder.rungs:
+        words = f"Latency from rung to rung: {ladder.title}. The table holds the same figures."
+        charts = (Chart(_drawn(material, ladder), words),)
+    return Panel(ladder.title, table(ladder), charts, tuple(ladder.sentences))
+
+
+def _drawn(material: Material, ladder: Ladder) -> str:
+    look = material.looks[ladder.framework, ladder.rungs[0].mode]
+    falls = []
+    for rung, step in zip(ladder.rungs, (None, *ladder.steps), strict=True):
+        text = f"{text_of(rung.median_ms)} ms"
+        if step and step.ratio:
+            text += f" · {ratio(step.ratio.value)}× ({ends(step.ratio)})"
+        low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
+        falls.append(drawing.Fall(rung.mode, rung.adds, rung.median_ms, text, low, high))
+    return drawing.waterfall(falls, look, "ms per call, less is better")

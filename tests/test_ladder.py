@@ -1,0 +1,246 @@
+"""What a ladder says of samples: steps, what they multiply to, which is the largest, and rungs that are missing."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import pytest
+from doubles.reported import failed, record, write_run
+
+import frameworks
+import runner
+from frameworks.description import Crossing, Framework, Mode, Rung
+from harness import ladders, modes
+from harness.ladders import Series
+from harness.plan import modes_of
+from reports import brief, sections
+from reports.ladder import table
+from reports.material import Material
+from reports.points import Points
+
+NAMES = ("eager", "captured", "split", "fused", "replayed")
+ADDS = ("op by op", "a graph", "smaller operators", "fusion", "one launch")
+DESCRIPTION = Framework(
+    name="alpha",
+    title="Alpha",
+    distributions=(),
+    modes=tuple(Mode(name, graph=name != "eager", summary=name, deployed=name != "split") for name in NAMES),
+    default_graph=("fused",),
+    models={},
+    ladders={"cpu": tuple(map(Rung, NAMES, ADDS))},
+    crossings={"cpu": Crossing(("launching", "kernels"), "eager", "captured", "fused", "replayed")},
+)
+TIMES = {"eager": 8.0, "captured": 4.0, "split": 5.0, "fused": 6.0, "replayed": 2.0}  # ms
+
+
+def named(mode: str) -> str:
+    return record("alpha", mode)["cell"]
+
+
+def samples(times=TIMES, launches=3, rounds=20, noise=0.0, shared=0.0, worker=lambda mode, launch: "w"):
+    """Raw samples: every round is slowed for all modes by `shared` and for each by `noise`, as standard deviations."""
+    chance = random.Random(1)
+    entries = []
+    for launch in range(launches):
+        together = [chance.gauss(0, shared) for _ in range(rounds)]
+        for mode, milliseconds in times.items():
+            seconds = [1e-3 * milliseconds * math.exp(x + chance.gauss(0, noise)) for x in together]
+            whose = {"cell": named(mode), "launch": launch, "worker": worker(mode, launch)}
+            entries.append({**whose, "seconds_per_call": seconds, "host_loop_s": [3e-4] * rounds})
+    return entries
+
+
+def measured(times=TIMES, without=(), description=DESCRIPTION, **how):
+    """The ladder of these milliseconds; modes in `without` crashed."""
+    records = {
+        mode: failed("alpha", mode, "crash", f"{mode} died.") if mode in without else record("alpha", mode, latency=ms)
+        for mode, ms in times.items()
+    }
+    cells = {row["cell"]: mode for mode, row in records.items()}
+    taken = [entry for entry in samples(times, **how) if cells[entry["cell"]] not in without]
+    return ladders.ladder(records, description, Series.of(taken, cells))
+
+
+def test_steps_multiply_to_the_whole():
+    found = measured()
+    assert [step.ratio.value for step in found.steps] == pytest.approx([2, 4 / 5, 5 / 6, 3])
+    assert [since.value for since in found.since] == pytest.approx([1, 2, 8 / 5, 8 / 6, 4])
+    assert found.product == pytest.approx(4) and found.whole.value == pytest.approx(4)
+    assert found.products == pytest.approx([since.value for since in found.since])
+    assert [rung.adds for rung in found.rungs] == list(ADDS)
+
+
+def test_with_noise_the_product_lies_in_the_interval_of_the_whole_and_intervals_hold_the_truth():
+    found = measured(noise=0.03)
+    assert found.whole.low < found.product < found.whole.high
+    for step, truth in zip(found.steps, (2, 4 / 5, 5 / 6, 3), strict=True):
+        assert step.ratio.low < truth < step.ratio.high
+        assert 0 < step.ratio.relative_half_width < 0.1
+    assert "within that interval" in " ".join(found.sentences)
+
+
+def test_a_product_beside_the_interval_is_told():
+    found = measured(noise=0.001)
+    odd = replace(found, steps=(replace(found.steps[0], ratio=found.steps[-1].ratio), *found.steps[1:]))
+    assert "outside that interval, 50" in " ".join(odd.sentences)
+
+
+def test_what_slows_a_whole_round_moves_no_step():
+    """Neighbours are taken round by round: medians of each rung's own samples would be off by the scatter."""
+    found = measured(shared=0.5)
+    assert all(step.ratio.relative_half_width < 1e-9 for step in found.steps)
+
+
+def test_the_largest_step_is_named_with_its_share():
+    found = measured(noise=0.01)
+    assert found.largest.after.mode == "replayed" and found.rivals == ()
+    told = " ".join(found.sentences)
+    assert "The largest step is replayed (one launch), 3.0" in told and "it saves 4 ms, 79% of the way" in told
+    assert "split (smaller operators) makes it slower: 0.80" in told
+
+
+def test_steps_that_the_intervals_cannot_tell_apart_are_both_named():
+    found = measured({"eager": 8.0, "captured": 4.0, "split": 4.0, "fused": 2.0, "replayed": 2.0}, noise=0.05)
+    names = {found.largest.after.mode, *(step.after.mode for step in found.rivals)}
+    assert names == {"captured", "fused"}
+    assert "Which step is the largest the intervals cannot tell" in " ".join(found.sentences)
+
+
+def test_where_nothing_is_shown_nothing_is_largest():
+    found = measured(dict.fromkeys(NAMES, 3.0), noise=0.05)
+    assert found.largest is None
+    assert "No step is shown to make it faster." in found.sentences
+
+
+def test_a_rung_that_failed_is_passed_over_with_what_it_adds():
+    found = measured(without=("split",))
+    assert [rung.mode for rung in found.rungs] == ["eager", "captured", "fused", "replayed"]
+    assert found.rungs[2].adds == "smaller operators; fusion"
+    assert found.steps[1].ratio.value == pytest.approx(4 / 6)
+    assert found.product == pytest.approx(4)
+    assert "split is missing: split died." in found.sentences
+
+
+def test_a_rung_that_later_ones_do_not_have_is_not_added_to_them():
+    rungs = tuple(Rung(name, text, kept=name != "split") for name, text in zip(NAMES, ADDS, strict=True))
+    found = measured(without=("split",), description=replace(DESCRIPTION, ladders={"cpu": rungs}))
+    assert found.rungs[2].adds == "fusion"
+
+
+def test_the_first_rung_may_be_missing_and_all_may():
+    found = measured(without=("eager",))
+    assert [rung.mode for rung in found.rungs] == list(NAMES[1:]) and found.rungs[0].adds == "a graph"
+    assert found.whole.value == pytest.approx(2) and found.crossed is None
+    nothing = measured(without=NAMES)
+    assert (nothing.rungs, nothing.steps, nothing.product, nothing.whole) == ((), (), None, None)
+    assert len(nothing.sentences) == len(NAMES)
+
+
+def test_rungs_of_another_process_are_not_paired():
+    """A launch that was begun again has modes that no process timed beside the others."""
+    found = measured(worker=lambda mode, launch: "again" if mode == "fused" else "w")
+    assert [step.ratio is None for step in found.steps] == [False, False, True, True]
+    assert found.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
+    assert found.product is None and found.whole.value == pytest.approx(4)
+    assert "multiply" not in " ".join(found.sentences)
+    assert found.largest is None and "Which step is the largest is not known: one has no interval." in found.sentences
+
+
+def test_few_rounds_have_no_interval():
+    found = measured(launches=1, rounds=4)
+    assert [step.ratio for step in found.steps] == [None] * 4
+    assert found.largest is None
+
+
+def test_of_a_launch_that_was_measured_again_the_later_counts():
+    cells = {named(mode): mode for mode in TIMES}
+    both = [*samples(worker=lambda mode, launch: "first"), *samples({"eager": 16.0} | TIMES)]
+    assert Series.of(both, cells).ratio({"eager": 1, "replayed": -1}).value == pytest.approx(4)
+
+
+def test_two_things_in_both_orders():
+    crossed = measured(noise=0.001).crossed
+    assert [part.value for part in crossed.first] == pytest.approx([2, 3], rel=0.01)
+    assert [part.value for part in crossed.second] == pytest.approx([8 / 6, 2], rel=0.01)
+    assert crossed.whole.value == pytest.approx(4, rel=0.01)
+    assert crossed.interaction.value == pytest.approx(1.5, rel=0.01) and crossed.interaction.low > 1
+    told = " ".join(measured(noise=0.001).sentences)
+    assert "Launching alone (captured) brings 2.00×" in told and "50% of the way to replayed" in told
+    assert "each brings more where the other is there" in told
+
+
+def test_every_declared_ladder_can_be_climbed():
+    """Its modes exist, run on the device, begin with eager mode, and end in a mode that users deploy."""
+    climbed = 0
+    for name in frameworks.NAMES:
+        description = frameworks.describe(name)
+        for kind, rungs in description.ladders.items():
+            own = [description.mode(rung.mode) for rung in rungs]
+            assert own[0] is description.baseline and own[-1].deployed
+            assert all(kind in mode.devices for mode in own) and all(rung.adds for rung in rungs)
+            assert {description.mode(mode).name for mode in description.ladder_modes(kind, "training")}
+            climbed += 1
+    assert climbed == 8
+
+
+def test_rungs_that_nobody_deploys_are_measured_only_where_they_are_named():
+    for name in frameworks.swept():
+        rungs = {mode.name for mode in frameworks.describe(name).modes if mode.is_rung}
+        assert rungs and rungs.isdisjoint(modes_of(name, ["all", "graph", "eager"]))
+        assert rungs & set(modes_of(name, ["ladder"], "cpu"))
+    assert modes_of("torch", ["ladder"], "cpu", "training") == [
+        "eager", "inductor", "inductor-whole-iteration", "dynamo", "aot-eager",
+    ]  # fmt: skip
+    assert {"cuda-graph", "inductor-max-autotune"} <= set(modes_of("torch", ["ladder"], "gpu"))
+    assert "cuda-graph" not in modes_of("torch", ["ladder"], "cpu")
+
+
+def test_the_command_measures_the_rungs(capsys, tmp_path):
+    words = ["ladder", "--framework", "jax", "--workload", "mlp", "--dry-run", "--out", str(tmp_path / "run")]
+    assert runner.main(words) == 0
+    planned = [line.rpartition("/")[2] for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert planned == ["eager", "jit", "jit-blocks", "jit-unfused"]
+
+
+def jax_run(folder):
+    """A run of JAX's rungs, of which one that nobody deploys is the fastest."""
+    times = {"eager": 8.0, "jit-blocks": 4.0, "jit-unfused": 0.5, "jit": 2.0}
+    own = {"framework": "jax", "run_id": "a-run"}
+
+    def renamed(row: dict) -> dict:
+        return row | own | {"cell": row["cell"].replace("alpha/", "jax/")}
+
+    rows = [renamed(record("alpha", mode, latency=ms, baseline=mode == "eager")) for mode, ms in times.items()]
+    write_run(folder, rows)
+    entries = [entry | {"cell": entry["cell"].replace("alpha/", "jax/")} for entry in samples(times, noise=0.01)]
+    (folder / "samples.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    return rows
+
+
+def test_a_report_shows_the_ladder_and_advises_no_rung(tmp_path, capsys):
+    rows = jax_run(tmp_path / "run")
+    assert runner.main(["report", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "From eager to jit: 8 to 2 ms, 4.0" in printed and "use jax.jit(function): 2 ms" in printed
+    for name in ("report.md", "report.html", "summary.md"):
+        text = (tmp_path / "run" / name).read_text()
+        assert "jit-unfused" in text and "The largest step is jit-unfused" in text, name
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert page.count("<rect") == len(rows) and "What each step brings" in page
+    summary = (tmp_path / "run" / "summary.md").read_text()
+    assert len(summary.splitlines()) <= brief.MOST_LINES
+
+
+def test_without_rungs_or_samples_there_is_no_ladder(tmp_path):
+    jax_run(tmp_path / "run")
+    (tmp_path / "run" / "samples.jsonl").unlink()
+    records = ladders.Run(tmp_path / "run").records()
+    (bare,) = ladders.of_run(tmp_path / "run", records)
+    assert [step.ratio for step in bare.steps] == [None] * 3 and len(table(bare).rows) == 4
+    usual = [row for row in records if row["mode"] in ("eager", "jit")]
+    assert ladders.of_run(tmp_path / "run", usual) == []
+    material = Material(Points(usual), known=modes.words())
+    assert "ladder" not in [section.key for section in sections.build(material)]
