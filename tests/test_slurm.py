@@ -6,6 +6,7 @@ import json
 import random
 import threading
 
+import numpy as np
 import pytest
 from benchmarks.faults import campaign, nodes
 from benchmarks.faults.trial import DONE, FAKE, REFUSED, Trial
@@ -151,7 +152,7 @@ def test_a_job_that_is_over_is_no_fault_of_a_cell():
 
 def test_what_another_node_reported_is_measured_again(cell, report, tmp_path):
     outputs = tmp_path / "outputs.npz"
-    outputs.touch()
+    np.savez(outputs, a=np.arange(3.0))
     kept = Kept("a", report=report(cell="a", outputs=str(outputs), node="n1"))
     for node, count in (("n1", 1), ("n2", 0), ("", 0)):
         outcome = Outcome(cell())
