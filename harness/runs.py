@@ -198,9 +198,9 @@ class Run:
             (self.folder / SAMPLES).unlink()
 
     def keep_report(self, entry: dict) -> None:
-        """Keep what a worker said of one cell in one launch, until the cell has its record."""
+        """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
         self.check_place()
-        lines.append(self._reports_path, lines.sealed(entry), synced=True)
+        lines.append(self._reports_path, lines.sealed(entry))
 
     def kept_reports(self) -> list[dict]:
         """What workers of an interrupted run said of cells, in order; lines that are not as written are left out."""

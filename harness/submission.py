@@ -28,8 +28,10 @@ _BODY = """
 # Goes on with the run where it was begun. Before the time limit, and when the job is taken off its nodes, the runner
 # is stopped politely; after the time limit the job is put in the queue again if it got anywhere.
 cd {root} || exit 1
-kept() {{ cat {out}/records.jsonl {out}/launches/reports.jsonl 2>/dev/null | wc -l; }}
-if [ -e {out}/plan.json ]; then set -- {resume}; else set -- {words}; fi
+run={out}
+kept() {{ cat "$run/records.jsonl" "$run/launches/reports.jsonl" 2>/dev/null | wc -l; }}
+if [ -e "$run/plan.json" ]; then set -- --resume "$run" {again}
+else set -- {words} --out "$run"; fi
 before=$(kept)
 {python} runner.py bench "$@" &
 runner=$!
@@ -70,8 +72,8 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
     body = _BODY.format(
         root=shlex.quote(str(ROOT)),
         out=shlex.quote(str(out)),
-        resume=shlex.join(["--resume", str(out), *again]),
-        words=shlex.join([*words, "--out", str(out)]),
+        again=shlex.join(again),
+        words=shlex.join(words),
         python=shlex.quote(sys.executable),
     )
     return "\n".join(["#!/bin/bash", *head, *further, body])

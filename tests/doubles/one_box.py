@@ -83,6 +83,7 @@ class OneBox:
         self.folder, self.nodes = folder, [f"n{number}" for number in range(1, nodes + 1)]
         self.conf = folder / "slurm.conf"
         self._daemons: dict[str, _Daemon] = {}
+        self.came_back = False  # whether a node was started again since all were idle
         for name in ("munge", "state", *(f"spool.{node}" for node in self.nodes)):
             (folder / name).mkdir(parents=True)
         (folder / "munge").chmod(0o700)
@@ -111,6 +112,7 @@ class OneBox:
         for node in self.nodes:
             self.up(node)
         self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"))
+        self.came_back = False
 
     def stop(self) -> None:
         """Kill everything, what the nodes run included."""
@@ -119,6 +121,7 @@ class OneBox:
 
     def up(self, node: str) -> None:
         """Start a node, or bring it back."""
+        self.came_back = True
         self._begin(node, "slurmd", "-D", "-N", node, "-f", str(self.conf))
 
     def down(self, node: str) -> None:
@@ -180,6 +183,7 @@ class OneBox:
         for node in self.nodes:
             self.ask("scontrol", "update", f"nodename={node}", "state=resume")
         self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"))
+        self.came_back = False
 
     def wait(self, condition, seconds: float = PATIENCE) -> None:
         """Wait for a condition. Raises RuntimeError, with what the controller said last."""
