@@ -12,7 +12,18 @@ import torch
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import FRAMEWORK, cuda_graph, generation, graphs, own, plain, program, training, whole_iteration
+from frameworks.torch import (
+    FRAMEWORK,
+    cuda_graph,
+    generation,
+    graphs,
+    models,
+    own,
+    plain,
+    program,
+    training,
+    whole_iteration,
+)
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
@@ -77,7 +88,7 @@ class Adapter(adapter.Adapter):
             return self._prepare_own(workload, cell, weights, inputs)
         if cell.group_id not in self._models:
             tensors = {name: self._tensor(array, cell.dtype) for name, array in weights.items()}
-            self._models[cell.group_id] = _build(workload, cell, tensors)
+            self._models[cell.group_id] = models.build(workload, cell, tensors)
         model = self._models[cell.group_id]
         resident = [self.place(cell, arrays) for arrays in inputs]
         outer, restore = (lambda call: call), (lambda: None)
@@ -165,22 +176,6 @@ def _inference(model: Callable) -> Callable:
             return model(*inputs)
 
     return call
-
-
-def _build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
-    if cell.implementation == "plain":
-        if cell.pass_name in generation.PASSES:
-            return generation.build(workload, cell, tensors)
-        return plain.build(workload, dict(cell.parameters), tensors)
-    try:  # transformers takes seconds to import
-        if workload.family == "bert":
-            from frameworks.torch import library
-
-            return library.build(workload, tensors)
-        from frameworks.torch import library_images
-    except ImportError as error:
-        raise Unsupported(f"the library implementation needs the package transformers: {error}.") from error
-    return library_images.build(workload, dict(cell.parameters), tensors)
 
 
 def _refuse(cell: Cell, device: torch.device) -> None:

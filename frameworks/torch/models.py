@@ -1,0 +1,27 @@
+"""Which model a cell means."""
+
+from __future__ import annotations
+
+import torch
+
+from frameworks.adapter import Unsupported
+from frameworks.torch import generation, plain
+from measurement.cells import Cell
+from workloads.spec import Workload
+
+
+def build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
+    """The cell's model with these weights. Raises `Unsupported` where there is none."""
+    if cell.implementation == "plain":
+        if cell.pass_name in generation.PASSES:
+            return generation.build(workload, cell, tensors)
+        return plain.build(workload, dict(cell.parameters), tensors)
+    try:  # transformers takes seconds to import
+        if workload.family == "bert":
+            from frameworks.torch import library
+
+            return library.build(workload, tensors)
+        from frameworks.torch import library_images
+    except ImportError as error:
+        raise Unsupported(f"the library implementation needs the package transformers: {error}.") from error
+    return library_images.build(workload, dict(cell.parameters), tensors)
