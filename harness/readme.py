@@ -143,7 +143,7 @@ def picture(theme: str) -> str:
     wanted = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
     points = [p for p in content.points.measured if all(p[name] == value for name, value in wanted.items())]
     points.sort(key=lambda point: point["latency_ms_median"])
-    chart = drawing.dots([_dot(content, point) for point in points], "ms per call, less is better")
+    chart = drawing.dots([_dot(content, point) for point in points])
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
     versions = ", ".join(dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points))
     lower = f"{versions}. Hollow: eager, operator by operator. The axis is logarithmic."

@@ -11,6 +11,7 @@ from measurement import kernels
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.schema import is_baseline
 from reports import causes
+from reports.names import in_words
 
 TOP_KERNELS = 8
 # A class is said to differ when it does by this share of eager's time.
@@ -180,8 +181,8 @@ def sentences(group: list[dict], entries: list[dict]) -> list[str]:
 
 
 def title(name: str, group: list[dict]) -> str:
-    """A shape's name; controls are told from what was asked for."""
-    return f"{name} (control)" if group[0].get("control") else name
+    """A shape's name in words; controls are told from what was asked for."""
+    return in_words(name) + (" (control)" if group[0].get("control") else "")
 
 
 def show(entries: list[dict], console: Console) -> None:

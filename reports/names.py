@@ -31,6 +31,11 @@ def shortened(cells: Iterable[str]) -> tuple[dict[str, str], str]:
     return names, "; ".join(filter(None, texts))
 
 
+def in_words(shape: str) -> str:
+    """A shape's name, which is a cell's without its mode, in words: `torch, mlp, plain, cpu, fp32, 2 threads, batch 4`."""
+    return ", ".join(filter(None, (_text(part) for text in shape.split("/") for part in text.split(","))))
+
+
 def _parts(cell: str) -> list[str]:
     """Framework, mode and workload, then everything else that makes a cell, a parameter a part."""
     framework, *setting, mode = cell.split("/")

@@ -50,4 +50,4 @@ class Scale:
 
 def tick_text(value: float) -> str:
     """A round figure in few characters."""
-    return f"{value:,.0f}" if 1 <= value < 1e5 else f"{value:g}" if value >= 1e-4 else f"{value:.0e}"
+    return f"{value:,.0f}" if 1 <= value < 1e7 else f"{value:g}" if value >= 1e-4 else f"{value:.0e}"

@@ -68,7 +68,7 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
     rows += [_dot(material, point, note="another program than eager") for point in differing]
     rows.sort(key=lambda row: row.value)
     words = f"Latency at {shape.text}: " + "; ".join(f"{r.name} {r.text}" for r in rows)
-    picture = drawing.axes(AXIS) + drawing.dots(rows, AXIS)
+    picture = drawing.axes(AXIS) + drawing.dots(rows)
     return Chart(picture, words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
 
 
