@@ -32,7 +32,7 @@ def shortened(cells: Iterable[str]) -> tuple[dict[str, str], str]:
 
 
 def in_words(shape: str) -> str:
-    """A shape's name, which is a cell's without its mode, in words: `torch, mlp, plain, cpu, fp32, 2 threads, batch 4`."""
+    """A cell's name without its mode, in words: `torch, mlp, plain, cpu, fp32, 2 threads, batch 4`."""
     return ", ".join(filter(None, (_text(part) for text in shape.split("/") for part in text.split(","))))
 
 
