@@ -7,7 +7,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from harness import cluster, environments, ladders, modes, recordfile, runs, submission, sweep, yardsticks
+from harness import cluster, environments, ladders, modes, peak_benchmarks, recordfile, runs, submission, sweep
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
@@ -30,7 +30,9 @@ def bench(request: Request) -> int:
         if campaign.elsewhere and slurm.allocation() is None:
             return submit(campaign)
         run = campaign.resumed or held.enter_context(runs.Run.begin(request.out))
-        campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
+        campaign.prepare(
+            [group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)]
+        )
         context = campaign.begin(run)
         console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
         if why := unfit_to_publish(run.folder, context.git_revision):
