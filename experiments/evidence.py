@@ -82,13 +82,13 @@ class Records:
     def __len__(self) -> int:
         return len(self._records)
 
-    def where(self, **wanted) -> Records:
+    def where(self, **criteria) -> Records:
         """Those with these values; a tuple or list offers several."""
 
         def fits(record: Record) -> bool:
             return all(
                 record[name] in value if isinstance(value, (tuple, list)) else record[name] == value
-                for name, value in wanted.items()
+                for name, value in criteria.items()
             )
 
         return Records(record for record in self if fits(record))
@@ -111,10 +111,10 @@ class Records:
         """Those of any graph mode."""
         return Records(record for record in self if not record.is_baseline)
 
-    def one(self, **wanted) -> Record | None:
+    def one(self, **criteria) -> Record | None:
         """The only measured one with these values; None where there is none or more than one."""
-        found = list(self.where(**wanted).measured)
-        return found[0] if len(found) == 1 else None
+        matching = list(self.where(**criteria).measured)
+        return matching[0] if len(matching) == 1 else None
 
     def values(self, name: str) -> list:
         """The different values of a column or parameter, sorted; those without one left out."""
@@ -170,7 +170,7 @@ class Evidence:
             for name in names
         }
 
-    def profile(self, **wanted) -> dict | None:
+    def profile(self, **criteria) -> dict | None:
         """The only profile with these values of cell or workload parameters; None where there is none or more."""
-        found = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in wanted.items())]
-        return found[0] if len(found) == 1 else None
+        matching = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in criteria.items())]
+        return matching[0] if len(matching) == 1 else None

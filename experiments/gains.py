@@ -26,14 +26,14 @@ def published_records(rows: list[dict]) -> list[dict]:
     return records
 
 
-def times_as_fast(low: float, high: float, **wanted) -> Callable[[Evidence], Answer]:
-    """A check that a graph mode is from `low` to `high` times as fast as eager wherever `wanted` was measured."""
+def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], Answer]:
+    """A check that a graph mode is from `low` to `high` times as fast as eager wherever `criteria` was measured."""
 
     def check(evidence: Evidence) -> Answer:
-        found = list(evidence.records.graph.where(**wanted).measured)
-        if not found:
-            return untold(f"no graph of {', '.join(map(str, wanted.values()))} was measured")
-        return all_of(between(f"{named(record)}:", record.speedup, low, high, "×") for record in found)
+        matching = list(evidence.records.graph.where(**criteria).measured)
+        if not matching:
+            return untold(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
+        return all_of(between(f"{named(record)}:", record.speedup, low, high, "×") for record in matching)
 
     return check
 

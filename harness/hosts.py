@@ -25,11 +25,11 @@ class Hosts:
     where: str
     gpus: tuple[str, ...] = ()
 
-    def threads(self, asked: list[int]) -> list[int]:
+    def threads(self, counts: list[int]) -> list[int]:
         """The thread counts asked for, by default all CPUs of a lane. Raises UsageError."""
-        if self.cpus is not None and asked and max(asked) > self.cpus:
-            raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(asked)}.")
-        return asked or [self.cpus or usable_cpus()]
+        if self.cpus is not None and counts and max(counts) > self.cpus:
+            raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(counts)}.")
+        return counts or [self.cpus or usable_cpus()]
 
 
 HERE = Hosts(LOCAL, 0, 1, None, "this machine")

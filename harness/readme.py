@@ -140,8 +140,8 @@ def _caption(verdict: Verdict) -> str:
 def picture(theme: str) -> str:
     """Every mode at one shape on one axis, as a file that stands alone."""
     content = material(*ONE_MACHINE)
-    wanted = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
-    points = [p for p in content.points.measured if all(p[name] == value for name, value in wanted.items())]
+    criteria = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
+    points = [p for p in content.points.measured if all(p[name] == value for name, value in criteria.items())]
     points.sort(key=lambda point: point["latency_ms_median"])
     chart = drawing.dots([_dot(content, point) for point in points])
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT

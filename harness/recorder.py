@@ -71,7 +71,7 @@ class Recorder:
         except Exception as error:  # one group's trouble is not the run's
             for cell in group.cells:
                 outcomes[cell.id].failure = outcomes[cell.id].failure or Failure.over(error)
-        lacking = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
+        lacking = [outcomes[cell.id] for cell in group.cells if cell.id in group.lacking]
         self._write(lacking, outcomes, self.materials(group).weights_name)
 
     def _write(self, lacking: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:

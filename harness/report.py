@@ -73,9 +73,9 @@ def report(arguments: argparse.Namespace) -> int:
     """Print the summary of one or several runs, and write `report.md` and `report.html`."""
     console = terminal.console()
     source = read(arguments.runs, COLUMNS_READ)
-    wanted, text = asked_for(arguments, source)
-    records = select.chosen(source.records, wanted, arguments.filter)
-    profiles = select.chosen(explanation.explained(source.profiles), wanted, arguments.filter)
+    chosen, text = asked_for(arguments, source)
+    records = select.chosen(source.records, chosen, arguments.filter)
+    profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
     if not records and not profiles:
         raise UsageError(f"No cell of {', '.join(source.names)} fits {text}; leave one of them out.")
     kept = select.newest(records)
@@ -219,16 +219,16 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
 
 def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
     """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
-    wanted, texts = {}, []
+    chosen, texts = {}, []
     for flag, column in select.FLAGS.items():
         if (given := getattr(arguments, flag)) in (None, "all"):
             continue
         known = select.values([*source.records, *explanation.explained(source.profiles)], column)
         words = [word if word in known else sweep.canonical(flag, word) for word in sweep.words(given)]
-        wanted[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
+        chosen[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
         texts.append(f"{flag.upper()}={given}")
     texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
-    return wanted, ", ".join(texts)
+    return chosen, ", ".join(texts)
 
 
 def folder_for(out: str | None, home: Path) -> Path:

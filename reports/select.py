@@ -34,9 +34,9 @@ def values(records: Iterable[dict], column: str) -> list[str]:
     return list(found)
 
 
-def chosen(records: list[dict], wanted: Mapping[str, Sequence[str]], text: str | None = None) -> list[dict]:
-    """Records with one of the words in every column of `wanted`, and whose cell contains or matches `text`."""
-    for column, words in wanted.items():
+def chosen(records: list[dict], words_by_column: Mapping[str, Sequence[str]], text: str | None = None) -> list[dict]:
+    """Records with one of the words in every column of `words_by_column`, and whose cell contains or matches `text`."""
+    for column, words in words_by_column.items():
         records = [record for record in records if fits(record.get(column), words)]
     if text:
         records = [record for record in records if matches(record["cell"], text)]

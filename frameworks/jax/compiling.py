@@ -33,10 +33,10 @@ NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 
 def options(cell: Cell) -> dict[str, str]:
     """The compiler options of the cell's mode that this version of XLA has; none for what users have."""
-    wanted = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
+    choices = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
     if cell.mode in UNCAPTURED and cell.device_kind == "gpu":
-        wanted = wanted | NO_COMMAND_BUFFERS
-    return {name: value for name, value in wanted.items() if _has(name, value)}
+        choices = choices | NO_COMMAND_BUFFERS
+    return {name: value for name, value in choices.items() if _has(name, value)}
 
 
 @functools.cache
