@@ -66,8 +66,8 @@ class Record:
         return self.speedup.map(lambda ratio: 100 * (1 - 1 / ratio)) if self.speedup else None
 
     def _interval(self, value: str, low: str, high: str) -> Interval | None:
-        found = [self[name] for name in (value, low, high)]
-        return None if None in found else Interval(*found)
+        columns = [self[name] for name in (value, low, high)]
+        return None if None in columns else Interval(*columns)
 
 
 class Records:
@@ -143,14 +143,14 @@ class Evidence:
 
     def sides(self) -> dict[str, Evidence]:
         """Every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
-        found = {}
+        sides = {}
         for framework, side in self.frameworks().items():
             baselines = tuple({mode for _, mode, baseline in side.modes() if baseline})
             for mode in dict.fromkeys(mode for _, mode, baseline in side.modes() if not baseline):
                 chosen = (*baselines, mode)
                 profiles = tuple(profile for profile in side.profiles if profile["mode"] in chosen)
-                found[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
-        return found
+                sides[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
+        return sides
 
     def modes(self) -> list[tuple[str, str, bool]]:
         """Framework and mode of every record and profile, and whether it is the baseline."""

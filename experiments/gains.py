@@ -45,14 +45,14 @@ def named(record: Record) -> str:
 
 def make_tables(evidence: Evidence, published: list[dict], axes: Sequence[str]) -> list[Table]:
     """Latencies, and how many times as fast as eager the graphs are, by `axes`."""
-    found = []
+    made = []
     theirs = Records(published_records(published))
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         groups = {PUBLISHED: theirs.on(device), **tables.by_framework(Evidence(evidence.records.on(device)))}
         graphs = {heading: records.graph for heading, records in groups.items()}
-        found.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
-        found.append(tables.by_shape(f"Times as fast as eager, {device}", axes, graphs, _ratio))
-    return found
+        made.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
+        made.append(tables.by_shape(f"Times as fast as eager, {device}", axes, graphs, _ratio))
+    return made
 
 
 def _ratio(record: Record) -> str:

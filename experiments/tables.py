@@ -55,8 +55,8 @@ def by_shape(
     rows = []
     for key in keys:
         values = dict(zip(axes, key, strict=True))
-        found = [list(groups[heading].where(mode=mode, **values)) for heading, mode in columns]
-        rows.append((*("" if part is None else str(part) for part in key), *(show(f[0]) if f else "" for f in found)))
+        shown = [list(groups[heading].where(mode=mode, **values)) for heading, mode in columns]
+        rows.append((*("" if part is None else str(part) for part in key), *(show(f[0]) if f else "" for f in shown)))
     return Table(title, (*axes, *(f"{heading} {mode}" for heading, mode in columns)), tuple(rows))
 
 

@@ -218,14 +218,14 @@ def _install(recipe: Recipe, interpreter: Path, report) -> None:
 
 def _users_interpreter(python: str) -> Path:
     """The interpreter that `python` (a path, or a name on PATH) names, once it has run and told a fitting version."""
-    found = shutil.which(os.path.expanduser(python))
-    if found is None:
+    executable = shutil.which(os.path.expanduser(python))
+    if executable is None:
         raise SetupError(f"no interpreter '{python}'; give the path of one, such as /path/to/venv/bin/python.")
-    command = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    command = [executable, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     version = run(command, dict(os.environ), f"interpreter '{python}' does not run").split()[-1]
     if tuple(map(int, version.split("."))) < MINIMUM_PYTHON:
         raise SetupError(f"interpreter '{python}' is Python {version}; workers need 3.11 or newer.")
-    return Path(os.path.abspath(found))  # not resolved: a virtual environment's python is a symbolic link
+    return Path(os.path.abspath(executable))  # not resolved: a virtual environment's python is a symbolic link
 
 
 def _directives(requirements: Path) -> dict[str, str]:

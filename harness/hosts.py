@@ -80,13 +80,13 @@ def _side_by_side(device: list[str]) -> tuple[str, ...]:
     if ALL_GPUS not in device:
         return ()
     _alone(device)
-    found = visible_gpus()
-    if not found:
+    gpus = visible_gpus()
+    if not gpus:
         raise UsageError(f"There is no GPU for {ALL_GPUS}: nvidia-smi lists none that CUDA_VISIBLE_DEVICES leaves.")
-    kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in found})
+    kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in gpus})
     if len(kinds) > 1:
         raise UsageError(
             f"{ALL_GPUS} needs GPUs of one kind, since any of them may serve a cell, and here are {', '.join(kinds)}: "
             "choose with CUDA_VISIBLE_DEVICES, or name one, gpu:<index>."
         )
-    return tuple(gpu["index"] for gpu in found)
+    return tuple(gpu["index"] for gpu in gpus)

@@ -58,7 +58,7 @@ def read(wheelhouse: Path) -> dict:
 
 
 def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str], built: dict[str, str]) -> None:
-    """Write down that `files` are what `environment` needs; `fingerprint` is the fingerprint of its requirements.
+    """Write down that `files` are what `environment` needs; `fingerprint` is that of its requirements.
 
     `built` has the SHA-256 of each wheel that was made of a source, by its pin: locks know the source's alone.
     """

@@ -36,7 +36,7 @@ class Group:
         return dict(self.cells[0].parameters)
 
     def without(self, ids: set[str]) -> Group | None:
-        """The group less some cells; None when none that lacks a record is left."""
+        """The group less some cells; None when none of those left lacks a record."""
         left = tuple(cell for cell in self.cells if cell.id not in ids)
         lacking = self.lacking - ids
         return replace(self, cells=left, lacking=lacking) if lacking else None

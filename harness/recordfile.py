@@ -54,12 +54,12 @@ class Loaded:
     def records(self) -> list[dict]:
         """The records, made anew."""
         empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
-        found = []
+        records = []
         for values in zip(*self.columns.values(), strict=True):
             record = empty.copy()
             record.update(zip(self.columns, values, strict=True))
-            found.append(record)
-        return found
+            records.append(record)
+        return records
 
 
 def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:

@@ -62,8 +62,8 @@ def intervals_of(record: dict) -> dict[str, Interval]:
 
 def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) -> Agreement | None:
     """How the runs of each cell agree, an interval a run, in the order they were made; None without a pair."""
-    cells = [found for found in cells if len(found) > 1]
-    pairs = [pair for found in cells for pair in itertools.combinations(found, 2)]
+    cells = [runs_of_cell for runs_of_cell in cells if len(runs_of_cell) > 1]
+    pairs = [pair for runs_of_cell in cells for pair in itertools.combinations(runs_of_cell, 2)]
     if not pairs:
         return None
     return Agreement(
@@ -73,8 +73,10 @@ def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) ->
         len(pairs),
         overlap=sum(a.low <= b.high and b.low <= a.high for a, b in pairs) / len(pairs),
         second_in_first=sum(a.low <= b.value <= a.high for a, b in pairs) / len(pairs),
-        half_width=median(interval.relative_half_width for found in cells for interval in found),
-        spread=median(max(i.value for i in found) / min(i.value for i in found) for found in cells),
+        half_width=median(interval.relative_half_width for runs_of_cell in cells for interval in runs_of_cell),
+        spread=median(
+            max(i.value for i in runs_of_cell) / min(i.value for i in runs_of_cell) for runs_of_cell in cells
+        ),
     )
 
 
@@ -82,7 +84,7 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
     """The records of so many whole runs of one sweep, every one in processes of its own."""
     campaign = Campaign.of(Request(given, python=python), console)
     campaign.prepare()
-    found = []
+    by_run = []
     for number in range(repeats):
         console.print(f"{campaign.profile.name}: run {number + 1} of {repeats} …", highlight=False)
         with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
@@ -92,8 +94,8 @@ def measure_again(given: dict, repeats: int, python: str | None, console: Consol
                 recorder = Recorder(run, context, bar, campaign.store, with_peaks=False)
                 executor = Executor(campaign.launcher(run), recorder, bar, lanes=campaign.lanes(run))
                 executor.execute(campaign.plan, frozenset())
-            found.append(run.records())
-    return found
+            by_run.append(run.records())
+    return by_run
 
 
 def repeat(arguments) -> int:
@@ -103,7 +105,7 @@ def repeat(arguments) -> int:
         raise UsageError("To compare whole runs takes two at least: REPEATS=20, or leave out WORKLOAD.")
     names = ("framework", "workload", "impl", "mode", "seq", "device", "threads", "budget")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-    found, kept = [], {}
+    agreements, kept = [], {}
     for profile in (arguments.profile or "quick").split(","):
         records = measure_again(given | {"profile": profile}, arguments.repeats, arguments.python, console)
         kept[profile] = [[{"cell": r["cell"], "status": r["status"], **_plain(r)} for r in run] for run in records]
@@ -111,17 +113,17 @@ def repeat(arguments) -> int:
         for record in itertools.chain(*records):
             for figure, interval in intervals_of(record).items():
                 by_cell[figure][record["cell"]].append(interval)
-        found += [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
+        agreements += [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
     table = Table(*COLUMNS)
-    for one in found:
+    for one in agreements:
         table.add_row(*one.row)
     console.print(table)
-    console.print(verdict(found), highlight=False)
+    console.print(verdict(agreements), highlight=False)
     if arguments.out:
         told = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
-        told |= {"agreement": [asdict(one) for one in found], "runs": kept}
+        told |= {"agreement": [asdict(one) for one in agreements], "runs": kept}
         durable.replace(Path(arguments.out), (json.dumps(told, indent=1) + "\n").encode())
-    return int(not found or any(map(_disagree, found)))
+    return int(not agreements or any(map(_disagree, agreements)))
 
 
 def _plain(record: dict) -> dict:
@@ -133,13 +135,13 @@ def _disagree(one: Agreement) -> bool:
     return one.profile not in ONLY_TOLD and one.overlap < OVERLAP
 
 
-def verdict(found: Sequence[Agreement]) -> str:
+def verdict(agreements: Sequence[Agreement]) -> str:
     """The answer in a sentence."""
-    if not found:
+    if not agreements:
         return "No cell was measured twice with an interval."
-    failed = [f"{one.profile} ({one.figure})" for one in found if _disagree(one)]
+    failed = [f"{one.profile} ({one.figure})" for one in agreements if _disagree(one)]
     if failed:
         whose = ", ".join(failed)
         return f"Runs of the same cells differ by more than their intervals say ({whose}): quieten the machine."
-    held = [one for one in found if one.profile not in ONLY_TOLD]
-    return "Intervals agree as they promise." if held else f"Profile {found[0].profile} is held to no share."
+    held = [one for one in agreements if one.profile not in ONLY_TOLD]
+    return "Intervals agree as they promise." if held else f"Profile {agreements[0].profile} is held to no share."

@@ -121,8 +121,8 @@ def gather(arguments: argparse.Namespace) -> int:
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     machines = times(len({record.get("machine_id") for record in unique}), "machine")
-    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
-    console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
+    counted = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
+    console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -132,15 +132,15 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
     `only` are the columns to keep of the records.
     """
     parts = ([word] if Path(word).exists() else word.split(",") for word in words)  # a name may hold a comma
-    names, found = [name for part in parts for name in part if name] or ["newest"], None
+    names, source = [name for part in parts for name in part if name] or ["newest"], None
     for name in dict.fromkeys(names):
         for place in (below := places(name)):
-            found = found or Source(place if place.is_dir() else place.parent)
-            read_into(found, place, only)
-        found.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
-    if not any(map(len, found.loaded)) and not found.profiles:
-        raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
-    return found
+            source = source or Source(place if place.is_dir() else place.parent)
+            read_into(source, place, only)
+        source.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
+    if not any(map(len, source.loaded)) and not source.profiles:
+        raise UsageError(f"{', '.join(source.names)}: there are no records yet; go on with the run by RESUME.")
+    return source
 
 
 def places(name: str) -> list[Path]:

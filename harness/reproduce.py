@@ -150,10 +150,10 @@ def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
 def open_folder(name: str) -> Path:
     """The folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
     if name in ("", "newest"):
-        found = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
-        if not found:
+        folders = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
+        if not folders:
             raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
-        return found[-1]
+        return folders[-1]
     for candidate in (Path(name), runs.RUNS / name):
         if (candidate / FILE).exists():
             return candidate.resolve()

@@ -52,7 +52,7 @@ def _kind(record: dict) -> tuple:
 
 def doubled(cell: str) -> str | None:
     """The name of the same cell at twice the batch; None for a workload without batches."""
-    name, edits = _BATCH.subn(lambda found: f"batch_size={2 * int(found[1])}", cell)
+    name, edits = _BATCH.subn(lambda match: f"batch_size={2 * int(match[1])}", cell)
     return name if edits else None
 
 

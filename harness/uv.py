@@ -77,9 +77,10 @@ def environment() -> dict[str, str]:
         if not python.exists():
             continue
         listed = subprocess.run([str(python), "-m", "pip", "config", "list"], capture_output=True, text=True)
-        found = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed.stdout, re.MULTILINE))
+        listed_values = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed.stdout, re.MULTILINE))
         for section in ("global", "install", ":env:"):  # the later wins
-            values |= {key: ast.literal_eval(found[name]) for key in PIP_TO_UV if (name := f"{section}.{key}") in found}
+            there = {key: f"{section}.{key}" for key in PIP_TO_UV if f"{section}.{key}" in listed_values}
+            values |= {key: ast.literal_eval(listed_values[name]) for key, name in there.items()}
         if listed.returncode == 0:
             break
     for key in PIP_TO_UV:  # where there is no pip to ask

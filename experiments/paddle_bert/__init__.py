@@ -120,19 +120,19 @@ CLAIMS = (
 
 def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     """Latencies, gains, and cores kept busy, the published ones first."""
-    theirs, found = Records(published_records(published)), []
+    theirs, made = Records(published_records(published)), []
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         ours = Evidence(evidence.records.on(device))
         groups = {PUBLISHED: theirs.on(device), **tables.by_framework(ours)}
         # On a GPU the threads are the host's; the source's four are not ours.
         axes = SHAPE if device == "cpu" else SHAPE[1:]
         gains = {heading: records.graph for heading, records in groups.items()}
-        found.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
-        found.append(tables.by_shape(f"Gain in %, (eager - graph) / eager, {device}", axes, gains, tables.gain))
+        made.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
+        made.append(tables.by_shape(f"Gain in %, (eager - graph) / eager, {device}", axes, gains, tables.gain))
         if device == "cpu":
             cores = tables.by_framework(ours)
-            found.append(tables.by_shape("Cores kept busy, CPU time over wall time", axes, cores, _cores))
-    return found
+            made.append(tables.by_shape("Cores kept busy, CPU time over wall time", axes, cores, _cores))
+    return made
 
 
 def _cores(record: Record) -> str:

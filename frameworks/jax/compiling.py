@@ -86,6 +86,6 @@ def fused(hlo: str) -> int:
 
 def _operators(hlo: str, computation: str) -> int:
     """The operators of a computation, parameters and constants apart."""
-    found = re.search(rf"^{re.escape(computation)} .*?\{{\n(.*?)^\}}", hlo, re.DOTALL | re.MULTILINE)
-    lines = found[1].splitlines() if found else []
+    body = re.search(rf"^{re.escape(computation)} .*?\{{\n(.*?)^\}}", hlo, re.DOTALL | re.MULTILINE)
+    lines = body[1].splitlines() if body else []
     return sum(not re.search(r"= \S+ (parameter|constant)\(", line) for line in lines)

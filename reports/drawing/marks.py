@@ -64,10 +64,10 @@ def _interval(scale: Scale, low: float, high: float) -> str:
 
 def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]]) -> str:
     """A line for each shape, with the marks of all its figures on it; rows are (name, tags, figures)."""
-    scale = Scale.of(dot.value for _, _, own in rows for dot in own)
+    scale = Scale.of(dot.value for _, _, figures in rows for dot in figures)
     parts = []
-    for n, (name, tags, own) in enumerate(rows):
-        marks = "".join(mark(dot.look, scale(dot.value), 26, _told(dot), _tagged(dot)) for dot in own)
+    for n, (name, tags, figures) in enumerate(rows):
+        marks = "".join(mark(dot.look, scale(dot.value), 26, _told(dot), _tagged(dot)) for dot in figures)
         attributes = "".join(f' data-{key}="{escape(value, quote=True)}"' for key, value in tags.items())
         parts.append(
             f'<g class="row"{attributes} transform="translate(0 {AXIS + n * STRIP})">'
