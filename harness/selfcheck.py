@@ -141,11 +141,12 @@ def seconds(campaign: Campaign) -> float:
 
 def selfcheck(arguments) -> int:
     """Run all checks and print them; the exit code is 1 where one does not hold."""
-    if arguments.workload:
-        return repeatability.repeat(arguments)
-    console = terminal.console()
     if arguments.repeats < 1 or arguments.load < 0:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
+    if arguments.workload:
+        with load_on(arguments.load):
+            return repeatability.repeat(arguments)
+    console = terminal.console()
     chosen = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
     profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
     threads = chosen.axes["threads"][0]
