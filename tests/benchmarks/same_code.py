@@ -1,9 +1,9 @@
 """Runs of the same code compared with each other: `python tests/benchmarks/same_code.py FOLDER …`.
 
 A FOLDER holds the runs that `make selfcheck WORKLOAD=… REPEATS=21 PROFILE=quick,standard OUT=FOLDER` leaves, with other
-processes kept busy beside them by `LOAD=`. Each run is compared with the one before it of the same profile, as `make compare` does, and
-those comparisons are counted that say *slower* or *faster* of any cell, which is false. The exit code is 1 where a
-folder has more than one such comparison, and more than one in twenty.
+processes kept busy beside them by `LOAD=`. Each run is compared with the one before it of the same profile, as
+`make compare` does, and those comparisons are counted that say *slower* or *faster* of any cell, which is false. The
+exit code is 1 where a folder has more than one such comparison, and more than one in twenty.
 """
 
 from __future__ import annotations
