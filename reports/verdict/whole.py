@@ -44,7 +44,7 @@ class Absent:
         low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
         return (
             f"{told}; across machines {ratio(value)}× the {'time' if longer else 'speed'} "
-            f"({wording.certain(Interval(value, low, high))}), of which some may be the machines'"
+            f"({wording.certain(Interval(value, low, high))}); part of that may be the machines"
         )
 
 
