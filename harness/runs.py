@@ -104,10 +104,10 @@ class Run:
     def open(cls, folder: str | None) -> Run:
         """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
         if folder in (None, "", "newest"):
-            found = begun.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
-            if not found:
+            folders = begun.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
+            if not folders:
                 raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
-            return cls(found[-1])
+            return cls(folders[-1])
         path = Path(folder)
         for candidate in (path, RUNS / folder):
             if (candidate / PLAN).exists():
@@ -217,7 +217,6 @@ class Run:
         return list(self._each(self._places()))
 
     def _places(self) -> frozenset[int]:
-        """Which of the file's records are the run's."""
         cells = [row.get("cell") for row in recordfile.json_lines(self.records_path)]
         return frozenset(belonging.places_of(self.folder, cells)[0])
 

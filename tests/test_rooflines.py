@@ -56,7 +56,7 @@ def test_mfu_compares_across_frameworks():
     assert slow["mfu_pct"] == fast["mfu_pct"] == pytest.approx(50)
 
 
-def test_a_cell_that_is_a_yardstick_raises_the_peak_and_cannot_exceed_it():
+def test_a_cell_that_is_a_peak_benchmark_raises_the_peak_and_cannot_exceed_it():
     product = record("jax", "jit", workload="matmul", ms=8, moved_bytes=10**7)
     other, itself = completed([record(), product])
     assert other["peak_tflops"] == itself["peak_tflops"] == pytest.approx(1.25)
@@ -134,9 +134,9 @@ def test_what_changes_is_told_from_few_columns_as_from_whole_records():
     made = ("peak_tflops", "peak_gb_per_s", "mfu_pct", "regime", "flags")
     whole = recordfile.json_lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl")
     records = [dict.fromkeys(schema.NAMES) | row | dict.fromkeys(made) for row in whole]
-    found = changes(iter(records))
-    assert {"regime", "mfu_pct"} <= set().union(*found.values())
-    assert [row | found.get(row["cell"], {}) for row in records] == completed(records)
+    changed = changes(iter(records))
+    assert {"regime", "mfu_pct"} <= set().union(*changed.values())
+    assert [row | changed.get(row["cell"], {}) for row in records] == completed(records)
 
 
 def test_completing_leaves_torn_and_unchanged_lines_as_they_are(tmp_path):
