@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, linear_regression, median, pvariance, stdev
+from statistics import fmean, linear_regression, median
 
 from scipy.special import stdtrit  # scipy.stats takes most of a second to import, at the start of every command
 
-from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, widening
+from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, stdev, widening
 
 CONFIDENCE = 0.95
 SAME = 1e-9  # on logarithms
@@ -22,9 +22,9 @@ def quantile(degrees_of_freedom: int, confidence: float = CONFIDENCE) -> float:
 
 def trend(values: Sequence[float]) -> tuple[float, float]:
     """The slope of the least-squares line through three or more values in a row, with its standard error."""
-    places, (slope, intercept) = range(len(values)), linear_regression(range(len(values)), values)
-    rest = sum((value - intercept - slope * place) ** 2 for place, value in zip(places, values, strict=True))
-    return slope, math.sqrt(rest / (len(values) - 2) / (len(values) * pvariance(places)))
+    count, (slope, intercept) = len(values), linear_regression(range(len(values)), values)
+    rest = sum((value - intercept - slope * place) ** 2 for place, value in enumerate(values))
+    return slope, math.sqrt(rest / (count - 2) / (count * (count**2 - 1) / 12))  # the places' variance in closed form
 
 
 def over_launches(launches: Sequence[Sequence[float]]) -> Interval | None:

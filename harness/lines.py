@@ -6,9 +6,10 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from harness import recordfile
 from harness.refusals import naming
 from measurement import durable
 
@@ -28,8 +29,28 @@ def append(path: Path, entry: dict, synced: bool = False) -> None:
 
 def write_compressed(path: Path, entries: Iterable[dict]) -> None:
     """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
-    lines = "".join(json.dumps(entry) + "\n" for entry in entries)
-    durable.replace(path, gzip.compress(lines.encode(), mtime=0))
+    with durable.replacing(path) as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+        packed.writelines(json.dumps(entry).encode() + b"\n" for entry in entries)
+
+
+def distinct(entries: Iterable[dict]) -> Iterator[dict]:
+    """The entries, each once; kept of those that came is a digest."""
+    seen = set()
+    for entry in entries:
+        if (digest := hashlib.blake2b(json.dumps(entry).encode(), digest_size=16).digest()) not in seen:
+            seen.add(digest)
+            yield entry
+
+
+def amend(path: Path, changes: Mapping[str, dict]) -> None:
+    """Change values in a file of records, at once: by cell, in its first line; other lines and torn ones stay."""
+    left = dict(changes)
+    with open(path, "rb") as before, durable.replacing(path) as after:
+        for line in before:
+            record = recordfile.json_object(line) or {}
+            if changed := left.pop(record.get("cell", ""), None):
+                line = json.dumps(record | changed).encode() + b"\n" * line.endswith(b"\n")
+            after.write(line)
 
 
 def line_count(path: Path) -> int:

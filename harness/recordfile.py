@@ -69,16 +69,20 @@ def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
     """
     if not path.exists():
         return
-    content = path.read_bytes()
+    with open(path, "rb") as file:
+        for number, line in enumerate(_unpacked(path) if path.suffix == ".gz" else file, 1):
+            if (entry := json_object(line)) is not None:
+                yield entry
+            elif torn is not None and line.strip():
+                torn.append(number)
+
+
+def _unpacked(path: Path) -> list[bytes]:
+    """The lines of a compressed file, none unless it is whole. Raises Unreadable."""
     try:
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        return gzip.decompress(path.read_bytes()).splitlines()
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise Unreadable(f"{path} is torn or was changed: it is no gzip file; move it away, then go on.") from None
-    for number, line in enumerate(content.splitlines(), 1):
-        if (entry := json_object(line)) is not None:
-            yield entry
-        elif torn is not None and line.strip():
-            torn.append(number)
 
 
 def json_object(line: bytes) -> dict | None:
@@ -263,12 +267,13 @@ def _value(text: str, kind: str, separator: str):
 
 def write_csv(records: Iterable[dict], path: Path) -> None:
     """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
-    table = io.StringIO(newline="")
-    writer = csv.DictWriter(table, schema.NAMES)
-    writer.writeheader()
-    writer.writerows({name: _cell_text(record.get(name)) for name in schema.NAMES} for record in records)
-    # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
-    durable.replace(path, table.getvalue().encode("utf-8", "backslashreplace"))
+    with durable.replacing(path) as file:
+        # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
+        table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
+        writer = csv.writer(table)
+        writer.writerow(schema.NAMES)
+        writer.writerows([_cell_text(record.get(name)) for name in schema.NAMES] for record in records)
+        table.detach()
     if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
         durable.replace(beside, schema.table_schema_text().encode())
 

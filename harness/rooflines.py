@@ -21,6 +21,14 @@ RATES = {
     "peak_cached_gb_per_s": ("framework_peak_cached_gb_per_s", 1e9),
     "peak_gtranscendentals_per_s": ("framework_peak_gtranscendentals_per_s", 1e9),
 }
+# What of a record is looked at or made here.
+_TAKEN = (
+    *(name for column, (own, _) in RATES.items() for name in (column, own)),
+    *("cell", "machine_id", "device", "device_name", "dtype", "threads", "framework", "mode", "workload", "status"),
+    *("flops", "bytes", "moved_bytes", "transcendentals", "achieved_gb_per_s", "host_ms_median", "flags"),
+    *("latency_ms_median", "latency_ms_min", "latency_ms_ci_low", "latency_ms_ci_high"),
+    *("peak_source", "batch_doubling_growth", "mfu_pct", "bandwidth_pct", "explained_share", "regime"),
+)
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 
 
@@ -38,6 +46,16 @@ def completed(records: Sequence[dict]) -> list[dict]:
         else record
         for record in records
     ]
+
+
+def changes(records: Iterable[dict]) -> dict[str, dict]:
+    """By cell the columns in which `completed` records differ from these, which may come one at a time."""
+    needed = [{name: record[name] for name in _TAKEN if name in record} for record in records]
+    changed = {}
+    for before, after in zip(needed, completed(needed), strict=True):
+        if different := {name: value for name, value in after.items() if before.get(name) != value}:
+            changed[after["cell"]] = different
+    return changed
 
 
 def _is_judged(record: dict) -> bool:

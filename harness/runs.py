@@ -183,10 +183,12 @@ class Run:
 
     def samples(self) -> list[dict]:
         """Raw samples, an entry for each cell and launch; those of a finished run are compressed. Raises UsageError."""
+        return list(self._each_sample())
+
+    def _each_sample(self) -> Iterator[dict]:
         files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
-        # What a run that was stopped amid compressing left in both is one entry.
-        try:
-            return list({json.dumps(entry): entry for file in files for entry in recordfile.json_lines(file)}.values())
+        try:  # what a run that was stopped amid compressing left in both is one entry
+            yield from lines.distinct(itertools.chain.from_iterable(map(recordfile.json_lines, files)))
         except recordfile.Unreadable as error:
             raise UsageError(str(error)) from None
 
@@ -194,7 +196,7 @@ class Run:
         """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
         self.check_place()
         if (self.folder / SAMPLES).exists():
-            lines.write_compressed(self.folder / COMPRESSED_SAMPLES, self.samples())
+            lines.write_compressed(self.folder / COMPRESSED_SAMPLES, self._each_sample())
             (self.folder / SAMPLES).unlink()
 
     def keep_report(self, entry: dict) -> None:
@@ -212,8 +214,14 @@ class Run:
 
     def records(self) -> list[dict]:
         """The run's records, in the order in which they were written: the first of each cell, none of another plan."""
-        records = list(recordfile.json_lines(self.records_path))
-        return [records[index] for index in belonging.places_of(self.folder, [row.get("cell") for row in records])[0]]
+        return list(self._each(self._places()))
+
+    def _places(self) -> frozenset[int]:
+        cells = [row.get("cell") for row in recordfile.json_lines(self.records_path)]
+        return frozenset(belonging.places_of(self.folder, cells)[0])
+
+    def _each(self, places: frozenset[int]) -> Iterator[dict]:
+        return (row for index, row in enumerate(recordfile.json_lines(self.records_path)) if index in places)
 
     def finished(self) -> frozenset[str]:
         """The names of the cells that have a record."""
@@ -230,23 +238,14 @@ class Run:
             raise UsageError(str(error)) from None
 
     def write_csv(self) -> None:
-        """Complete the records with what they say together, in their own file too, and make the CSV anew from them."""
-        self.check_place()
-        records = self.records()
-        together = rooflines.completed(records)
-        if together != records:
-            self._replace_records(together)
-        recordfile.write_csv(together, self.csv_path)
+        """Complete the records with what they say together, in their own file too, and make the CSV anew from them.
 
-    def _replace_records(self, records: list[dict]) -> None:
-        """Put records in the place of those in the file, at once; unchanged and torn lines stay as they are."""
-        content, left = self.records_path.read_bytes(), {record["cell"]: record for record in records}
-        kept = []
-        for line in content.splitlines():
-            before = recordfile.json_object(line)
-            after = left.pop(before.get("cell"), before) if before else before
-            kept.append(line if before == after else json.dumps(after).encode())
-        durable.replace(self.records_path, b"\n".join(kept) + b"\n" * content.endswith(b"\n"))
+        Of all records at once only what that takes is in memory."""
+        self.check_place()
+        places = self._places()
+        if changes := rooflines.changes(self._each(places)):
+            lines.amend(self.records_path, changes)
+        recordfile.write_csv(self._each(places), self.csv_path)
 
 
 def _unheld() -> bool:

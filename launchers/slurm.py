@@ -31,6 +31,7 @@ IMMEDIATE = 60  # seconds for which a step waits for CPUs of its node: those of 
 ASKING = 20.0  # seconds for an answer of the controller
 # Of a node that is to serve no more: states as sinfo words them, a star after those of one that does not answer.
 GONE = re.compile(r"down|fail|maint|reboot|power|unk|\*", re.IGNORECASE)
+SILENT = re.compile(r"|(?!down|fail).*\*", re.IGNORECASE)  # not given up yet, nor heard of
 DRAINED = re.compile("drain|drng", re.IGNORECASE)
 OUTAGE, PAUSE = 600.0, 2.0  # seconds until a controller without an answer is given up, and between two questions
 TAKEN = re.compile(r"CANCELLED|PREEMPT|DUE TO|Node failure|oom.?kill|out of memory", re.IGNORECASE)
@@ -94,19 +95,25 @@ def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | 
     """Why a node is to serve no more, as Slurm tells; None where it may.
 
     One that is being drained serves on where it is the last. Waits for a controller that does not answer, as one that
-    is restarted, until `stop` becomes readable. Raises OSError where the job is over.
+    is restarted, and for a node that does not, which Slurm takes for dead after a while or hears of again, until `stop`
+    becomes readable. Raises OSError where the job is over.
     """
     deadline = time.monotonic() + OUTAGE
-    while (state := asked("sinfo", "--noheader", f"--nodes={node}", "--format=%T")) is None:
-        if time.monotonic() > deadline:
-            return "since Slurm's controller does not answer"
+    while SILENT.fullmatch(state := _state_of(node)) and time.monotonic() < deadline:
         if select.select([] if stop is None else [stop], [], [], PAUSE)[0]:
             return None
-    state, of_job = state.partition("\n")[0], asked("squeue", "--noheader", f"--jobs={job}", "--format=%T")
+    if not state:
+        return "since Slurm's controller does not answer"
+    of_job = asked("squeue", "--noheader", f"--jobs={job}", "--format=%T")
     if of_job != "RUNNING":  # None for one that is forgotten
         raise OSError(0, f"it is over ({(of_job or 'unknown to Slurm').lower()})", f"Slurm job {job}")
     gone = GONE.search(state) or (DRAINED.search(state) and not last)
     return f"since Slurm says that it is {state}" if gone else None
+
+
+def _state_of(node: str) -> str:
+    """A node's state in sinfo's word; empty where the controller does not answer."""
+    return (asked("sinfo", "--noheader", f"--nodes={node}", "--format=%T") or "").partition("\n")[0]
 
 
 def run(step: Step, launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:

@@ -5,19 +5,29 @@ A digest lies beside its file, in the format of `sha256sum`: `name.sha256`, or `
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 SUMS = "sha256sums"
 
 
 def replace(path: Path, content: bytes) -> None:
     """Write a file at once and whole: what was there stays until the new content is on disk."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """The same for content that is written bit by bit: what is written takes the file's place when the block ends."""
     temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())  # else a machine that stops can leave the new name with nothing in it
         os.replace(temporary, path)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from conftest import ROOT
 
 from harness import recordfile
-from harness.rooflines import completed, doubled, machine_peaks
+from harness.rooflines import changes, completed, doubled, machine_peaks
 from harness.runs import Run
 from measurement import schema
 
@@ -127,6 +128,15 @@ def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(t
     assert list(lines[0]) == list(schema.NAMES)
     assert recordfile.load(run.csv_path).records == recordfile.load(run.records_path).records
     assert run.finished() == {line["cell"] for line in lines}
+
+
+def test_what_changes_is_told_from_few_columns_as_from_whole_records():
+    made = ("peak_tflops", "peak_gb_per_s", "mfu_pct", "regime", "flags")
+    whole = recordfile.json_lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl")
+    records = [dict.fromkeys(schema.NAMES) | row | dict.fromkeys(made) for row in whole]
+    changed = changes(iter(records))
+    assert {"regime", "mfu_pct"} <= set().union(*changed.values())
+    assert [row | changed.get(row["cell"], {}) for row in records] == completed(records)
 
 
 def test_completing_leaves_torn_and_unchanged_lines_as_they_are(tmp_path):

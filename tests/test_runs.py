@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from conftest import ROOT
 
-from harness import runs
+from harness import lines, runs
 from harness.runs import Run, git_revision
 from harness.sweep import UsageError
 from measurement import schema
@@ -65,7 +65,7 @@ def test_rewritten_records_are_on_disk_before_they_take_the_place_of_the_old(run
 
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "replace", noted_replace)
-    run._replace_records([one | {"reason": "another"} for one in run.records()])
+    lines.amend(run.records_path, {run.records()[0]["cell"]: {"reason": "another"}})
     assert [name for name, *_ in events] == ["synced", "replaced"]
     assert events[0][1:] == events[1][1:]  # the same file, whole
     assert run.records()[0]["reason"] == "another"

@@ -105,6 +105,23 @@ def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
     assert isinstance(failure, LaneFailure)
 
 
+@pytest.mark.parametrize(
+    ("states", "why"),
+    [
+        (["allocated*", None, "allocated"], None),
+        (["allocated*", "down*"], "since Slurm says that it is down*"),
+        (["draining"], "since Slurm says that it is draining"),
+        (["mixed"], None),
+    ],
+)
+def test_a_node_that_does_not_answer_is_given_up_once_slurm_does(monkeypatch, states, why):
+    told = iter(states)
+    monkeypatch.setattr(slurm, "PAUSE", 0.0)
+    monkeypatch.setattr(slurm, "asked", lambda command, *words: next(told) if command == "sinfo" else "RUNNING")
+    assert slurm.why_gone("7", "n2", last=False) == why
+    assert list(told) == []
+
+
 def test_a_container_and_a_scratch_disk_stand_before_a_worker_s_command(tmp_path):
     around = surroundings.of("/scratch", "apptainer:image.sif", "/opt/python")
     root = str(slurm.local.ROOT)

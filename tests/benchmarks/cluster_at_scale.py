@@ -41,10 +41,10 @@ def asked(cells: int) -> dict:
 
 
 def usage(process: int) -> tuple[float, float]:
-    """Seconds of a processor that a process has used, and its memory in MiB."""
+    """Seconds of a processor that a process has used, and the most memory that it had so far in MiB."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return (int(fields[11]) + int(fields[12])) / TICK, pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+    (peak,) = (line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return (int(fields[11]) + int(fields[12])) / TICK, int(peak.split()[1]) / 2**10
 
 
 def outputs_of(planned: plan.Plan) -> dict[str, str]:
@@ -82,22 +82,26 @@ def watched(process: subprocess.Popen, run: Path, cells: int) -> dict[str, float
     while not (run / "launches" / "0001").exists() and process.poll() is None:
         time.sleep(0.05)
     begun, (before, _) = time.monotonic(), usage(process.pid)
-    memory, done, used, ended = {}, 0, before, begun
+    memory, done, used, ended, read = {}, 0, before, begun, 0
     while process.poll() is None and done < cells:
         time.sleep(0.5)
-        path = run / "records.jsonl"
-        done = path.read_bytes().count(b"\n") if path.exists() else 0
+        if (path := run / "records.jsonl").exists():
+            with open(path, "rb") as file:
+                file.seek(read)
+                read += len(content := file.read())
+            done += content.count(b"\n")
         try:
             used, resident = usage(process.pid)
-        except (OSError, IndexError):
+        except (OSError, IndexError, ValueError):
             break
         ended = time.monotonic()
         for share in (0.1, 0.5, 0.95):
             if done >= share * cells:
-                memory.setdefault(f"memory at {share:.0%}, MiB", resident)
+                memory.setdefault(f"most memory by {share:.0%}, MiB", resident)
     process.wait()
     wall = ended - begun
-    return {"records": done, "wall, s": wall, "of a core": (used - before) / wall, **memory}
+    cost = {"processor, ms a cell": 1e3 * (used - before) / max(1, done), "of a core": (used - before) / wall}
+    return {"records": done, "wall, s": wall, **cost, **memory}
 
 
 def main() -> int:
@@ -111,7 +115,7 @@ def main() -> int:
         told = simulated(top.parse_args(), Path(folder))
     for name, value in told.items():
         print(f"{name}: {value:.4g}")
-    grown = told.get("memory at 95%, MiB", 0) / max(1, told.get("memory at 10%, MiB", 1))
+    grown = told.get("most memory by 95%, MiB", 0) / max(1, told.get("most memory by 10%, MiB", 1))
     wants = (told["plan, s"] < 1, told["of the ideal"] < 1.1, told["of a core"] < 0.05, grown < 1.25)
     return int(not all(wants) or told["records"] != told["cells"])
 

@@ -145,8 +145,9 @@ class OneBox:
         words = ("--no-shell", "--no-kill", f"--nodes={nodes or len(self.nodes)}", *options)
         said = self.ask("salloc", *words)
         (number,) = re.findall(r"Granted job allocation (\d+)", said) or [said]
-        self.wait(lambda: self.job(number)["JobState"] == "RUNNING")
-        job = {"SLURM_JOB_ID": number, "SLURM_JOB_NODELIST": self.job(number)["NodeList"]}
+        told: dict[str, str] = {}
+        self.wait(lambda: told.update(self.job(number)) or told.get("JobState") == "RUNNING")
+        job = {"SLURM_JOB_ID": number, "SLURM_JOB_NODELIST": told["NodeList"]}
         return {**self.environment, **job, "SLURM_JOB_CPUS_PER_NODE": f"1(x{nodes or len(self.nodes)})"}
 
     def job(self, number: str) -> dict[str, str]:
