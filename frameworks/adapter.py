@@ -88,8 +88,9 @@ class Step:
         return self.call(*self._taken())
 
     def called_in_parts(self) -> Iterator[Any]:
-        """A call that gives its outputs one after the other; only where there are `parts`."""
-        return self.parts(*self._taken())
+        """A call that gives its outputs one after the other; one that has no `parts` gives its only one."""
+        inputs = self._taken()
+        return self.parts(*inputs) if self.parts else iter([self.call(*inputs)])
 
     def _taken(self) -> tuple:
         inputs = self._inputs[self._next]

@@ -69,7 +69,7 @@ COLUMNS = _columns(
     ("effective_backend", "str", "", "what ran the cell, as reported by the framework after capture"),
     ("workload", "str", "", "what is computed"),
     ("implementation", "str", "", "library (the model users deploy) or plain (the same operators in every framework)"),
-    ("pass", "str", "", "inference or training"),
+    ("pass", "str", "", "inference, training, prefill, decode or generate"),
     ("batch_size", "int", "items", "items per call"),
     ("seq_len", "int", "tokens", "tokens per item; empty for workloads without tokens"),
     ("parameters", "str", "", "the workload's other parameters, name=value, separated by ';'"),
