@@ -53,16 +53,16 @@ def in_mode(
     cell: Cell,
     model: Callable,
     sets: Sequence[tuple],
-    called: Callable[[Callable], Callable] = lambda call: call,
+    outer: Callable[[Callable], Callable] = lambda call: call,
     state: Mapping[str, Callable] = MappingProxyType({}),
 ) -> boundary.Step:
     """The model as the cell's mode calls it, on input sets that are on the device."""
     if cell.mode == "eager":
-        return boundary.Step(called(model), sets, **state, program=partial(program.executed, model, *sets[0]))
+        return boundary.Step(outer(model), sets, **state, program=partial(program.executed, model, *sets[0]))
     function = function_of(model, workload, cell, sets[0])
     listed = partial(program.captured, function, sets[0], program.trips_of(cell))
     call, inputs, capture = called(cell, function, sets)
-    return boundary.Step(called(call), inputs, capture, **state, program=listed)
+    return boundary.Step(outer(call), inputs, capture, **state, program=listed)
 
 
 def called(cell: Cell, function: Callable[..., Any], sets: Sequence[tuple]) -> tuple:
