@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,7 @@ class Step:
     or a text that says why they cannot be compared. `load`, of engines that compile ahead of time, makes something
     that can be called of a model's file: it comes once, before the first call, and is timed apart from it. `native` is
     the framework's own object behind the step, for its profiler. `own` is what a user's own model tells besides.
+    `parts` takes what `call` takes and gives a call's outputs one after the other, where it has several: tokens.
     """
 
     def __init__(
@@ -72,19 +73,29 @@ class Step:
         load: Callable[[], None] | None = None,
         native: Any = None,
         own: Owned | None = None,
+        parts: Callable[..., Iterator[Any]] | None = None,
     ):
-        self._call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
-        self.program, self.load, self.native, self.own = program, load, native, own
+        self.call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
+        self.program, self.load, self.native, self.own, self.parts = program, load, native, own, parts
         self._next = 0
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """The same mode, compiled code included, on other inputs."""
-        return Step(self._call, inputs, self.capture, self._restore, self.program, self.load, self.native, self.own)
+        told = self.capture, self._restore, self.program, self.load, self.native, self.own, self.parts
+        return Step(self.call, inputs, *told)
 
     def __call__(self) -> Any:
+        return self.call(*self._taken())
+
+    def called_in_parts(self) -> Iterator[Any]:
+        """A call that gives its outputs one after the other; one that has no `parts` gives its only one."""
+        inputs = self._taken()
+        return self.parts(*inputs) if self.parts else iter([self.call(*inputs)])
+
+    def _taken(self) -> tuple:
         inputs = self._inputs[self._next]
         self._next = (self._next + 1) % len(self._inputs)
-        return self._call(*inputs)
+        return inputs
 
     def rewind(self) -> None:
         """Make the next call what the first one was: on the first input set, from the first weights."""

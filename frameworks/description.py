@@ -19,7 +19,7 @@ class Mode:
     graph: bool
     summary: str
     devices: tuple[str, ...] = ("cpu", "gpu")
-    passes: tuple[str, ...] = ("inference", "training", "prefill", "decode")
+    passes: tuple[str, ...] = ("inference", "training", "prefill", "decode", "generate")
     fuses: bool = False  # pointwise operators into others, whose results then never reach memory
     cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
     call: str = ""

@@ -9,7 +9,7 @@ from statistics import median
 import frameworks
 import workloads
 from frameworks import policies
-from harness import breaks, judgement
+from harness import breaks, judgement, tokens
 from harness.costs import cost_found, moved_bytes, tokens_of
 from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
@@ -57,7 +57,7 @@ def record(
     is_baseline = row["baseline"]
     interval = None if is_baseline else speedup(outcome, baseline)
     row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
-    row |= _rates(outcome, workload, row)
+    row |= _rates(outcome, workload, row) | tokens.break_even(workload, outcome, row)
     row |= bandwidth(row) | _peaks(row, peaks)
     row |= _unseen(outcome)
     row |= judgement.noise(outcome)
@@ -173,6 +173,7 @@ def _latency(outcome: Outcome) -> dict:
         "latency_ms_std": summary.std,
         "latency_ms_min": summary.minimum,
         **{f"latency_call_ms_p{percent}": percentile(calls, percent / 100) for percent in (50, 95, 99)},
+        **tokens.waited_for(outcome),
         "latency_sync_ms_median": outcome.median_of("latency_sync_s"),
         "device_ms_median": outcome.median_of("device_s"),
         "host_ms_median": outcome.median_of("host_s"),
@@ -238,12 +239,12 @@ def _sum_of(outcome: Outcome, name: str) -> int | None:
 def _rates(outcome: Outcome, workload, row: dict) -> dict:
     shape = dict(outcome.cell.parameters)
     seconds = row["latency_ms_median"] / 1e3
-    tokens = row["tokens_per_call"]
+    computed = row["tokens_per_call"]
     memory = [r.peak_memory_bytes for r in outcome.reports if r.peak_memory_bytes is not None]
     return {
         "items_per_s": workload.items_per_call(shape) / seconds,
-        "tokens_per_s": tokens / seconds if tokens else None,
-        "real_tokens_per_s": row["real_tokens_per_call"] / seconds if tokens else None,
+        "tokens_per_s": computed / seconds if computed else None,
+        "real_tokens_per_s": row["real_tokens_per_call"] / seconds if computed else None,
         "achieved_tflops": row["flops"] / seconds / 1e12 if row.get("flops") is not None else None,
         "peak_memory_mb": max(memory) / 1e6 if memory else None,
     }

@@ -80,8 +80,12 @@ class References:
             name, reference = "any other framework", {}
         else:
             return None
-        worst = functools.reduce(Difference.worst, (difference(values, reference) for values in outputs))
-        return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
+        dtype, parameters = outcome.cell.dtype, dict(outcome.cell.parameters)
+        pairs = [workload.comparable(parameters, values, reference, dtype) for values in outputs]
+        worst = functools.reduce(Difference.worst, (difference(*pair) for pair in pairs))
+        steps = [workload.first_differing(parameters, values, reference) for values in outputs]
+        first = min((step for step in steps if step), default=None)
+        return Parity(worst, workload.tolerance[dtype], name, first)
 
     def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
         """The name and outputs of another cell that stands in; None without one, or if its file is gone."""

@@ -61,7 +61,8 @@ def _workloads(names) -> Table:
     alike: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
         workload = workloads.get(name)
-        declared = workloads.get(name, workload.passes[-1]).parameters
+        of_passes = (workloads.get(name, pass_name).parameters for pass_name in workload.passes)
+        declared = {parameter.name: parameter for parameters in of_passes for parameter in parameters}.values()
         # Spaces within a parameter would let it be broken in two.
         parameters = " ".join(f"{p.flag.upper()}={'|'.join(p.choices) or p.default}" for p in declared)
         alike.setdefault((parameters, "\n".join(workload.implementations), "\n".join(workload.passes)), []).append(name)

@@ -148,9 +148,11 @@ def status(
         "parity_repeated_err": _finite(parity.difference.repeated) if parity else None,
         "parity_tolerance": parity.tolerance if parity else None,
         "parity_reference": parity.reference if parity else None,
+        "first_differing_step": parity.first_differing if parity else None,
     }
     if parity and not parity.holds:
-        reason = f"Outputs differ from {parity.reference}'s {_how_far(parity)}."
+        step = f"; tokens from step {parity.first_differing} on" if parity.first_differing else ""
+        reason = f"Outputs differ from {parity.reference}'s {_how_far(parity)}{step}."
         return row | {"status": "mismatch", "reason": reason}
     decides = {flags.LATENCY: _host_bound(outcome)}
     decides[flags.RATIO] = decides[flags.LATENCY] or baseline is None or _host_bound(baseline)

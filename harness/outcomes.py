@@ -35,11 +35,15 @@ class Failure:
 
 @dataclass(frozen=True)
 class Parity:
-    """How far a cell's outputs are from the reference's, what is allowed (relative), and whose the reference is."""
+    """How far a cell's outputs are from the reference's, what is allowed (relative), and whose the reference is.
+
+    `first_differing` is the first step at which another token was generated, None if none was.
+    """
 
     difference: Difference
     tolerance: float
     reference: str
+    first_differing: int | None = None
 
     @property
     def holds(self) -> bool:

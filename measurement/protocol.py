@@ -233,6 +233,7 @@ class Report(Ended):
     position: Count  # among the groups of its worker, from 1; 0 is a peak benchmark
     host_loop_s: tuple[Positive, ...] = ()
     single_calls_s: tuple[Positive, ...] = ()
+    parts_s: tuple[tuple[Positive, ...], ...] = ()  # of calls whose outputs come one after the other: tokens
     cpu_per_wall: Duration | None = None
     recompilations: int | None = None
     compiler: dict[str, Any] = field(default_factory=dict)

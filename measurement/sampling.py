@@ -52,6 +52,8 @@ class Contender:
     calls_per_sample: int = 1
     samples: list[float] = field(default_factory=list)  # seconds per call, one a round
     single_calls: list[float] = field(default_factory=list)  # seconds of calls that were each waited for
+    parts: Callable[[], Iterator[Any]] | None = None  # a call's outputs one after the other, where it has several
+    parts_s: list[tuple[float, ...]] = field(default_factory=list)  # seconds of each of a call's, each waited for
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
@@ -117,6 +119,19 @@ def take_single_calls(contender: Contender, clocks: Clocks) -> None:
         contender.single_calls += calls
 
 
+def take_parts(contender: Contender, clocks: Clocks) -> None:
+    """Where a call's outputs come one after the other, one more call: the seconds until each is there."""
+    if contender.parts is None:
+        return
+    seconds, before = [], clocks.wall()
+    for output in contender.parts():
+        contender.synchronize(output)
+        now = clocks.wall()
+        seconds.append(now - before)
+        before = now
+    contender.parts_s.append(tuple(seconds))
+
+
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
     """Collect now, and not again inside."""
@@ -174,6 +189,7 @@ def take_rounds(
                 lead_in(contender, clocks)
                 take_sample(contender, clocks)
                 take_single_calls(contender, clocks)
+                take_parts(contender, clocks)
             rounds += 1
             controls += [max(turns)] if turns else []
             on_round(rounds)

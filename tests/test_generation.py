@@ -1,4 +1,4 @@
-"""Prefill and decode in the real frameworks: parity, capture, greedy tokens, and faults that must not pass."""
+"""Passes with a cache in the real frameworks: parity, capture, 128 tokens, and faults that must not pass."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import json
 import os
 import subprocess
 
-import numpy as np
 import pytest
 from conftest import ROOT
-from doubles.generating import FIRST, PARAMETERS, TOKENS, greedy, weights_of
+from doubles.generating import PARAMETERS, weights_of
 from doubles.planted import sitecustomize as planted
 from test_frameworks import bench, interpreter
 
 import frameworks
 import workloads
 from measurement.schema import MEASURED
-from workloads.decode import PAST, STEPS
 
 pytestmark = pytest.mark.timeout(1200)
 NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
@@ -24,17 +22,10 @@ NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(nam
 
 @pytest.fixture(scope="module")
 def expected_tokens() -> list[list[int]]:
-    """What the oracle generates; it reads all tokens again for each."""
-    decode, parameters = workloads.get("llama-tiny", "decode"), PARAMETERS["decode"]
-    weights = weights_of(decode, parameters)
-    weights |= {name: weights[name][:, :, : FIRST + STEPS] for name in PAST}
-    sets: list[dict] = []
-
-    def logits(inputs: dict) -> np.ndarray:
-        sets.append(inputs)
-        return decode.references({"context": FIRST + STEPS}, weights, sets)[-1]["logits"]
-
-    return greedy(lambda arrays: arrays, logits)
+    """What the oracle generates after the first prompt, a row a step."""
+    generate, parameters = workloads.get("llama-tiny", "generate"), PARAMETERS["generate"]
+    weights = weights_of(generate, "generate", parameters)
+    return generate.reference(parameters, weights, generate.sets(parameters, 0)[0])["tokens"].T.tolist()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,12 +45,11 @@ def test_a_llama_generates_what_the_oracle_does(name, expected_tokens):
         if row["mode"] != description.baseline.name:
             assert (row["program"], row["program_difference"]) == ("same", None), what
             assert row["whole"], what
-            assert row["graphs"] == 1, what
-        if row["pass"] == "decode":
-            assert len(row["tokens"]) == TOKENS
-            assert row["tokens"] == expected_tokens, what
-            assert not row["recompiled"] or row["mode"] == description.baseline.name, what
-    assert len({tuple(tokens) for tokens in expected_tokens}) > TOKENS / 2  # else what repeats itself would pass
+            assert row["graphs"] == (2 if row["pass"] == "generate" else 1), what
+            assert not row["compiled_again"], what
+        assert row["parts"] == (expected_tokens if row["pass"] == "generate" else None), what
+    assert len(expected_tokens) == 128
+    assert len({tuple(tokens) for tokens in expected_tokens}) > 32  # else what repeats itself would pass
 
 
 def test_a_fault_in_the_cache_the_mask_or_the_rotary_base_is_a_mismatch(tmp_path, monkeypatch):
@@ -67,11 +57,16 @@ def test_a_fault_in_the_cache_the_mask_or_the_rotary_base_is_a_mismatch(tmp_path
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests/doubles/planted"))
     lengths = (16, planted.EARLY, planted.OTHER_BASE, planted.UNMASKED), (12, planted.NOT_CAUSAL)
     contexts, prompts = (",".join(map(str, some)) for some in lengths)
-    words = ["--framework", "torch", "--workload", "llama-tiny", "--pass", "decode,prefill", "--mode", "eager"]
-    words += ["--context", contexts, "--prompt", prompts, "--threads", "1", "--budget", "0.02"]
+    words = ["--framework", "torch", "--workload", "llama-tiny", "--pass", "decode,prefill,generate", "--mode", "eager"]
+    words += ["--context", contexts, "--prompt", prompts, "--tokens", "5", "--threads", "1", "--budget", "0.02"]
     done = bench(tmp_path / "run", *words)
-    assert len(done.records) == 6, done.output
-    for record in done.records:
+    assert len(done.records) == 8, done.output
+    generated = [record for record in done.records if record["pass"] == "generate"]
+    assert len(generated) == 2  # with caches of 12 + 5 and 13 + 5 places, both of them faulty
+    for record in generated:
+        assert record["status"] == "mismatch", record["cell"]
+        assert record["parity_rel_rms_err"] > record["parity_tolerance"]
+    for record in (record for record in done.records if record not in generated):
         length = int(record["parameters"].split(";")[0].partition("=")[2])
         if length in (16, 12):
             assert record["status"] in MEASURED, record["reason"]

@@ -66,7 +66,9 @@ def modules_of(framework: str) -> set[str]:
 
 
 BOUNDARY = {"frameworks", "frameworks.traces.*"}
-BOUNDARY |= {f"frameworks.{name}" for name in ("adapter", "canary", "description", "obstacles", "own", "program")}
+BOUNDARY |= {
+    f"frameworks.{name}" for name in ("adapter", "canary", "description", "generating", "obstacles", "own", "program")
+}
 
 
 def allowed_to(path: Path) -> set[str] | None:
@@ -81,6 +83,7 @@ def allowed_to(path: Path) -> set[str] | None:
         return {
             "canary.py": {"numpy", "frameworks.adapter"},
             "own.py": {"numpy"},
+            "generating.py": {"frameworks.adapter", "frameworks.program"},
             "adapter.py": {"frameworks.own", "frameworks.program", "measurement.cells", "workloads.spec"},
             # The registry: the rest of the name is formatted.
             "__init__.py": {"frameworks.description", "frameworks.", "measurement.cells"},

@@ -17,6 +17,7 @@ from measurement.sampling import (
     OUTPUTS_KEPT,
     Contender,
     first_call,
+    take_parts,
     take_rounds,
     take_sample,
     take_single_calls,
@@ -247,6 +248,19 @@ def test_single_calls_are_each_waited_for(machine, calls, taken):
     assert contender.single_calls == [1.5 * TICK] * taken * len(contender.samples)
     assert (contender.samples[0] < 1.5 * TICK) == (calls > 1)
     assert contender.wall_seconds == approx(sum(contender.samples) * calls)  # the sample's time, not theirs
+
+
+def test_the_parts_of_a_call_are_each_waited_for(machine):
+    """Beside the samples, whose calls wait for the last part alone."""
+    contender = machine.contender("a", lambda call: call * TICK, calls_per_sample=2)
+    contender.parts = lambda: (contender.step() for _ in range(3))
+    take_parts(contender, machine.clocks)
+    assert contender.parts_s == [(TICK, 2 * TICK, 3 * TICK)]
+    take_rounds([contender], PROFILE, machine.clocks, random.Random(0))
+    assert len(contender.parts_s) == 1 + len(contender.samples)
+    whole = machine.contender("b", TICK)
+    take_parts(whole, machine.clocks)
+    assert whole.parts_s == []
 
 
 def test_somebody_else_s_timer_times_no_single_calls(machine):

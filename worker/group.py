@@ -68,6 +68,7 @@ class GroupWork:
         contender = Contender(
             name=cell.id,
             step=step,
+            parts=step.parts and step.called_in_parts,
             synchronize=self.adapter.synchronize,
             compilations=lambda: step.capture().compilations,
             synchronize_each_call=cell.device_kind == "cpu",

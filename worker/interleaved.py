@@ -154,7 +154,7 @@ class InterleavedComparison(GroupWork):
             order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}")
             for member in members:
                 member.contender = replace(
-                    member.contender, samples=[], single_calls=[], cpu_seconds=0.0, wall_seconds=0.0
+                    member.contender, samples=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
             with self.station.reporting(at_work):
                 meter = NoiseMeter(job.own_cpus)
@@ -221,6 +221,7 @@ class InterleavedComparison(GroupWork):
             samples=tuple(contender.samples),
             host_loop_s=tuple(self.host_loop),
             single_calls_s=tuple(contender.single_calls),
+            parts_s=tuple(contender.parts_s),
             timed_s=contender.wall_seconds,
             cpu_per_wall=contender.cpu_per_wall,
             recompilations=None if before is None or after is None else after - before,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-PASSES = ("inference", "training", "prefill", "decode")
+PASSES = ("inference", "training", "prefill", "decode", "generate")
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
@@ -50,4 +50,8 @@ def get(name: str, pass_name: str = "inference"):
         from workloads.decode import decode_of
 
         return decode_of(workload)
+    if pass_name == "generate" and "generate" in workload.passes:
+        from workloads.generate import generate_of
+
+        return generate_of(workload)
     return workload  # a workload is in itself its inference pass, or its prefill

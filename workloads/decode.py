@@ -34,6 +34,10 @@ class Decode(Workload):
         """That of the first call."""
         return int(parameters["context"]) - STEPS
 
+    def places(self, parameters: Parameters) -> int:
+        """How many the cache has."""
+        return int(parameters["context"])
+
     def past_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         """Keys and values that are in the cache at first, (layers, nkv, C, hs); the last places are written over."""
         model = self.model
@@ -131,6 +135,9 @@ class Decode(Workload):
         return int(parameters["batch_size"])
 
     def tokens_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def tokens_made(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
 
     def oracle_parameters(self, parameters: Parameters) -> Parameters:

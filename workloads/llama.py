@@ -1,6 +1,7 @@
 """Llamas (Touvron et al. 2023; Dubey et al. 2024): RMS norms, rotary positions, grouped queries, SwiGLU, no biases.
 
-What stands here is the prefill pass, which reads a prompt; `workloads.decode` makes the decode pass of it.
+What stands here is the prefill pass, which reads a prompt; `workloads.decode` and `workloads.generate` make the
+others of it.
 """
 
 from __future__ import annotations
@@ -119,6 +120,10 @@ class Llama(Workload):
         cosines, sines = np.cos(angles), np.sin(angles)
         return np.concatenate([cosines, cosines], -1), np.concatenate([-sines, sines], -1)
 
+    def places(self, parameters: Parameters) -> int:
+        """How many the cache has."""
+        return int(parameters["prompt"])
+
     def places_compared(self, parameters: Parameters) -> np.ndarray:
         """Where in the prompt the cache is compared."""
         length = int(parameters["prompt"])
@@ -214,7 +219,7 @@ def _llama(name: str, **sizes) -> Llama:
         implementations=("plain",),
         parameters=parameters,
         tolerance={name: layer * math.sqrt(sizes["layers"]) for name, layer in ROUNDING_OF_A_LAYER.items()},
-        passes=("prefill", "decode"),
+        passes=("prefill", "decode", "generate"),
         **sizes,
     )
 

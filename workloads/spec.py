@@ -93,6 +93,20 @@ class Cost:
         )
         return replace(self, operators=operators)
 
+    def and_then(self, more: Cost, times: int) -> Cost:
+        """With another call of the same classes of operators after it, so many times."""
+        pairs = zip(self.operators, more.operators, strict=True)
+        operators = tuple(
+            OperatorCost(
+                one.operator_class,
+                one.flops + times * other.flops,
+                one.bytes + times * other.bytes,
+                one.transcendentals + times * other.transcendentals,
+            )
+            for one, other in pairs
+        )
+        return Cost(operators, self.compulsory_bytes + times * more.compulsory_bytes)
+
     def with_loss(self, values: int, bytes_per_value: int) -> Cost:
         """With a loss on `values` outputs: about four operations each, a reduction, which reads them once."""
         return self.plus(OperatorCost("normalisation", 4 * values, bytes_per_value * values, transcendentals=values))
@@ -160,6 +174,20 @@ class Workload(ABC):
 
     def tokens_per_call(self, parameters: Parameters) -> int | None:
         """How many tokens one call handles, or None where the workload has no tokens."""
+        return None
+
+    def tokens_made(self, parameters: Parameters) -> int | None:
+        """How many tokens one call generates, those of all sequences; None where it generates none."""
+        return None
+
+    def comparable(
+        self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
+    ) -> tuple[Arrays, Arrays]:
+        """Both, as errors are taken of them; keys are `<call>.<name>`, arrays 1-D as `sampled` makes them."""
+        return outputs, reference
+
+    def first_differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> int | None:
+        """The first step, from 1, at which another token was generated than by the reference; None if at none."""
         return None
 
     def real_tokens_per_call(self, parameters: Parameters) -> int | None:

@@ -138,6 +138,12 @@ class Adapter(boundary.Adapter):
     def _prepare_generating(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """The model with a cache of its own, which a jitted call takes over from the one before."""
         dtype = jnp.dtype(PRECISION[cell.dtype][0])
+        if cell.pass_name == "generate":
+            cached = generation.Cached(workload, cell, weights, functools.partial(self._load, dtype), dtype)
+            prompts = [self.place(cell, arrays) for arrays in inputs]
+            places = [self._load(dtype, place) for place in workload.decoded_places(dict(cell.parameters))]
+            jax.block_until_ready((cached.params, cached.cache, prompts, places))
+            return generation.generating(cached, cell, prompts, places, self._compilations)
         made = generation.Generator(workload, cell, weights, functools.partial(self._load, dtype), dtype)
         device_inputs = [self.place(cell, arrays) for arrays in inputs]
         jax.block_until_ready((made.params, made.cache, device_inputs))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.adapter import Unsupported
-from frameworks.jax import attention, gpt, llama
+from frameworks.adapter import Step, Unsupported
+from frameworks.generating import LARGEST, NEXT, Generation
+from frameworks.jax import attention, gpt, graphs, llama, program
 from measurement.cells import Cell
 from workloads.decode import STEPS
 from workloads.spec import Arrays, Workload
 
-PASSES = ("prefill", "decode")
+PASSES = ("prefill", "decode", "generate")
 
 
 class Generator:
@@ -25,7 +27,7 @@ class Generator:
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
         model, batch, attends = workload.model, int(cell.parameter("batch_size")), cell.parameter("attention")
         decodes = cell.pass_name == "decode"
-        places = int(cell.parameter("context" if decodes else "prompt"))
+        places = workload.places(dict(cell.parameters))
         self.detail = ""
         self.params = llama.parameters(model, weights, load, places)
         if decodes:
@@ -65,6 +67,53 @@ class Generator:
                 tuple(_ending(part, first) for part, first in zip(layer, firsts, strict=True))
                 for layer, firsts in pairs
             ]
+
+
+class Cached:
+    """Parameters and a cache that both parts of a generation write to. Without `attention` but that written out."""
+
+    def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
+        if cell.parameter("attention") == "fused":
+            raise Unsupported("jax.nn.dot_product_attention takes no cache of (batch, heads, places, head size).")
+        model, batch, places = workload.model, int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
+        self.params = llama.parameters(model, weights, load, places)
+        self.cache = jax.device_put(llama.empty(model, batch, places, dtype), self.params["embedding"].sharding)
+        self.read = _choosing(partial(llama.prefill, model, llama.explicit_attention))
+        self.proceed = _choosing(partial(llama.decode, model))
+
+    def part(self, cell: Cell, name: str, forward: Callable, inputs: tuple, compilations: graphs.Compilations) -> Step:
+        """One of the parts as the cell's mode calls it; `name` tells its compilations from the other's."""
+        cell = replace(cell, pass_name=f"{cell.pass_name}-{name}")
+        arguments = (self.params, self.cache, *inputs)
+        advance, capture = compilations.callable(cell, forward, arguments, "", donated=(1,))
+
+        def call(*inputs: jax.Array) -> dict[str, jax.Array]:
+            self.cache, output = advance(self.params, self.cache, *inputs)
+            return output
+
+        return Step(call, [inputs], capture, program=program.listing(cell, advance, arguments, call, inputs))
+
+
+def generating(
+    cached: Cached, cell: Cell, prompts: Sequence[tuple], places: Sequence[jax.Array], compilations: graphs.Compilations
+) -> Step:
+    """Generations in the cell's mode."""
+    tokens = jnp.zeros_like(prompts[0][0][:, 0])
+    read = cached.part(cell, "prompt", cached.read, prompts[0], compilations)
+    proceed = cached.part(cell, "token", cached.proceed, (tokens, places[0]), compilations)
+    return Generation(read, proceed, places, partial(jnp.stack, axis=1)).step(prompts)
+
+
+def _choosing(forward: Callable) -> Callable:
+    """`forward`, whose output is the likeliest next token of each sequence and its logit, (B,)."""
+
+    def chosen(params: dict, cache: llama.Cache, *inputs: jax.Array) -> tuple[llama.Cache, dict]:
+        cache, output = forward(params, cache, *inputs)
+        logits = output["logits"]
+        tokens = jnp.argmax(logits, axis=-1).astype(jnp.int32)
+        return cache, {NEXT: tokens, LARGEST: jnp.max(logits, axis=-1)}
+
+    return chosen
 
 
 class Written:

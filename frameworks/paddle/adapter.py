@@ -16,7 +16,7 @@ from paddle import nn
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, graphs, models, own, plain, training
+from frameworks.paddle import calls, eager_log, generation, graphs, models, own, plain, training
 from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
@@ -117,16 +117,13 @@ class Adapter(adapter.Adapter):
             exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
             call = calls.named(exported, names)
             return Step(call, tensors, lambda: exported.captured, program=exported.operators, load=exported.load)
+        if cell.pass_name == "generate":
+            places = [paddle.to_tensor(place) for place in workload.decoded_places(dict(cell.parameters))]
+            return generation.generating(model, partial(graphs.in_mode, workload, cell), tensors, places)
         outer, restore = (lambda call: call), (lambda: None)
         if workload.family == "llama":
             outer, restore = partial(calls.telling_cache, model=model), model.restore
-        if cell.mode == "eager":
-            call = calls.without_gradients(model)
-            listed = partial(eager_log.listed, call, tensors[0], cell)
-            return Step(outer(calls.named(call, names)), tensors, restore=restore, program=listed)
-        static, capture, operators = graphs.to_static(model, workload, cell, tensors[0])
-        call = outer(calls.named(calls.without_gradients(static), names))
-        return Step(call, tensors, capture, restore, operators)
+        return graphs.in_mode(workload, cell, model, tensors, names, outer, restore)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""

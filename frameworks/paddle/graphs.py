@@ -6,13 +6,14 @@ import contextlib
 import gc
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import paddle
 from paddle import inference, nn
 
-from frameworks.adapter import Capture, Unsupported
-from frameworks.paddle import programs
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.paddle import calls, eager_log, programs
 from frameworks.program import Program
 from measurement.cells import Cell
 from workloads.spec import Workload
@@ -27,6 +28,25 @@ def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.
         paddle.static.InputSpec([None if i in free else n for i, n in enumerate(x.shape)], x.dtype, f"input_{number}")
         for number, (x, free) in enumerate(zip(inputs, axes, strict=True))
     ]
+
+
+def in_mode(
+    workload: Workload,
+    cell: Cell,
+    model: nn.Layer,
+    tensors: Sequence[tuple],
+    names: tuple[str, ...],
+    outer: Callable[[Callable], Callable] = lambda call: call,
+    restore: Callable[[], None] = lambda: None,
+) -> Step:
+    """The model as the cell's mode calls it, eager or a graph; its results come under `names`."""
+    if cell.mode == "eager":
+        call = calls.without_gradients(model)
+        listed = partial(eager_log.listed, call, tensors[0], cell)
+        return Step(outer(calls.named(call, names)), tensors, restore=restore, program=listed)
+    static, capture, operators = to_static(model, workload, cell, tensors[0])
+    call = outer(calls.named(calls.without_gradients(static), names))
+    return Step(call, tensors, capture, restore, operators)
 
 
 def to_static(

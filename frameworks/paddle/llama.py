@@ -52,8 +52,11 @@ class Block(nn.Layer):
         """States (B, T, H) of prompts, each of which fills the cache; `future` (T, T) is added to scores."""
         q, k, v = (y.transpose([0, 2, 1, 3]) for y in self.projected(x, cosines, sines))  # (B, n, T, hs)
         length = x.shape[1]
-        paddle.assign(k, self.keys)
-        paddle.assign(v, self.values)
+        for cache, new in ((self.keys, k), (self.values, v)):
+            if cache.shape[2] == length:
+                paddle.assign(new, cache)
+            else:
+                written(cache, paddle.arange(length).reshape([1, 1, -1, 1]).expand(new.shape), new)
         q = q.reshape([0, self.kv_heads, -1, self.head_size]) * self.head_size**-0.5
         scores = paddle.matmul(q, k, transpose_y=True).reshape([0, self.kv_heads, -1, length, length])
         shares = F.softmax(scores + future.astype(scores.dtype)).reshape([0, self.kv_heads, -1, length])
@@ -93,6 +96,27 @@ class LlamaModel(nn.Layer):
         """(B, H) -> (B, V)."""
         return paddle.matmul(norm(x, self.last_norm), self.head, transpose_y=True)
 
+    def read(self, input_ids):
+        """A prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
+        length = input_ids.shape[1]
+        tables = (table if table.shape[0] == length else table[:length] for table in (self.cosines, self.sines))
+        cosines, sines = (table.unsqueeze(1) for table in tables)  # (T, 1, hs)
+        future = paddle.triu(paddle.full([length, length], -1e30, "float32"), 1)  # (T, T), 0 where attended
+        x = F.embedding(input_ids, self.embedding)  # (B, T, H)
+        for block in self.blocks:
+            x = block.prefill(x, cosines, sines, future)
+        return self.logits(x[:, -1])
+
+    def proceed(self, tokens, place):
+        """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
+        future = (paddle.arange(self.cosines.shape[0]) > place).astype("float32")  # (C,)
+        mask = (future * -1e30).astype(self.cosines.dtype)
+        cosines, sines = (paddle.gather(table, place) for table in (self.cosines, self.sines))  # (1, hs)
+        x = F.embedding(tokens, self.embedding)  # (B, H)
+        for block in self.blocks:
+            x = block.decode(x, cosines, sines, place, mask)
+        return self.logits(x)
+
     def cached(self, places) -> dict[str, paddle.Tensor]:
         """What the cache holds at some places (n,): keys and values, (layers, B, nkv, n, hs)."""
         return {
@@ -106,13 +130,7 @@ class Prefill(LlamaModel):
 
     def forward(self, input_ids):
         """`input_ids` (B, T), int64 -> logits of the next token (B, V)."""
-        length = input_ids.shape[1]
-        cosines, sines = self.cosines.unsqueeze(1), self.sines.unsqueeze(1)  # (T, 1, hs)
-        future = paddle.triu(paddle.full([length, length], -1e30, "float32"), 1)  # (T, T), 0 where attended
-        x = F.embedding(input_ids, self.embedding)  # (B, T, H)
-        for block in self.blocks:
-            x = block.prefill(x, cosines, sines, future)
-        return self.logits(x[:, -1])
+        return self.read(input_ids)
 
     def restore(self) -> None:
         """A prompt writes all of the cache anew."""
@@ -136,13 +154,7 @@ class Decode(LlamaModel):
 
     def forward(self, tokens, place):
         """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
-        future = (paddle.arange(self.cosines.shape[0]) > place).astype("float32")  # (C,)
-        mask = (future * -1e30).astype(self.cosines.dtype)
-        cosines, sines = (paddle.gather(table, place) for table in (self.cosines, self.sines))  # (1, hs)
-        x = F.embedding(tokens, self.embedding)  # (B, H)
-        for block in self.blocks:
-            x = block.decode(x, cosines, sines, place, mask)
-        return self.logits(x)
+        return self.proceed(tokens, place)
 
     def restore(self) -> None:
         """Put back what the cache held before the first call."""
@@ -162,7 +174,7 @@ def parameter(layer: nn.Layer, values: np.ndarray) -> paddle.Tensor:
 
 
 def written(cache, slots, new):
-    """The cache with `new` (B, nkv, 1, hs) at `slots`, of the same shape, along its places; in place.
+    """The cache with `new` (B, nkv, n, hs) at `slots`, of the same shape, along its places; in place.
 
     The operator itself: in a program that is captured, the tensor's method of that name makes another tensor.
     """
@@ -176,4 +188,4 @@ def norm(x, weight):
     return wide.astype(x.dtype) * weight
 
 
-MODELS = {"prefill": Prefill, "decode": Decode}
+MODELS = {"prefill": Prefill, "decode": Decode, "generate": LlamaModel}

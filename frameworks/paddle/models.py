@@ -22,7 +22,7 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
     if workload.family == "llama":
         if cell.parameter("attention") == "fused":
             raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
-        places = int(cell.parameter("prompt" if cell.pass_name == "prefill" else "context"))
+        places = workload.places(dict(cell.parameters))
         return llama.MODELS[cell.pass_name](workload, weights, int(cell.parameter("batch_size")), places)
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):

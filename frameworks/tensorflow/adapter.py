@@ -15,7 +15,7 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
 from frameworks import canary as known
-from frameworks.tensorflow import generation, graphs, memory, own, program
+from frameworks.tensorflow import generation, graphs, memory, own
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -98,18 +98,16 @@ class Adapter(boundary.Adapter):
             types = Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
             model = models[workload.family](workload.model if trains else workload, cell, weights, types)
             sets = [self.place(cell, arrays) for arrays in inputs]
+            if cell.pass_name == "generate":
+                places = [tf.constant(place) for place in workload.decoded_places(dict(cell.parameters))]
+                return generation.generating(model, partial(graphs.in_mode, workload, cell), sets, places)
             state, called = generation.keeping(model, cell)
             if trains:
                 from frameworks.tensorflow.training import Trainer
 
                 model = Trainer(model, workload.family, int(cell.parameter("accumulate")))
                 state, called = {"restore": model.restore}, model.with_state
-        if cell.mode == "eager":
-            return boundary.Step(called(model), sets, **state, program=partial(program.executed, model, *sets[0]))
-        function = graphs.function_of(model, workload, cell, sets[0])
-        listed = partial(program.captured, function, sets[0], program.trips_of(cell))
-        call, inputs, capture = graphs.called(cell, function, sets)
-        return boundary.Step(called(call), inputs, capture, **state, program=listed)
+        return graphs.in_mode(workload, cell, model, sets, called, state)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         with tf.device(self._name):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
+from frameworks.adapter import Step
+from frameworks.generating import LARGEST, NEXT, Generation
 from frameworks.tensorflow import llama
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
-MODELS = {"prefill": llama.Prefill, "decode": llama.Decode}
+MODELS = {"prefill": llama.Prefill, "decode": llama.Decode, "generate": llama.LlamaModel}
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> tf.Module:
@@ -23,9 +25,33 @@ def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> tf.M
 
 def keeping(model: tf.Module, cell: Cell) -> tuple[dict[str, Callable], Callable[[Callable], Callable]]:
     """What a step of the cell needs besides its call, and what its call becomes where the model has a cache."""
-    if cell.pass_name not in MODELS:
+    if cell.pass_name not in ("prefill", "decode"):
         return {}, lambda call: call
     return {"restore": model.restore}, partial(telling_cache, model=model)
+
+
+def generating(
+    model: llama.LlamaModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[tf.Tensor]
+) -> Step:
+    """Generations of the model's two parts, each `in_mode(part, input sets)`."""
+
+    def read(input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """A prompt (B, T) -> the likeliest next token and its logit, (B,)."""
+        return _chosen(model.read(input_ids))
+
+    def proceed(tokens: tf.Tensor, place: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Tokens (B,) at a place (1,) -> the likeliest next token and its logit, (B,)."""
+        return _chosen(model.proceed(tokens, place))
+
+    first = tf.zeros_like(prompts[0][0][:, 0]), places[0]
+    return Generation(in_mode(read, prompts), in_mode(proceed, [first]), places, partial(tf.stack, axis=1)).step(
+        prompts
+    )
+
+
+def _chosen(output: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    logits = output["logits"]
+    return {NEXT: tf.argmax(logits, axis=-1), LARGEST: tf.reduce_max(logits, axis=-1)}
 
 
 def telling_cache(call: Callable, model: tf.Module) -> Callable:

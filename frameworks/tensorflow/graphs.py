@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
 
 from frameworks import adapter as boundary
+from frameworks.tensorflow import program
 from measurement.cells import Cell
 from workloads.spec import Workload
 
@@ -43,6 +46,23 @@ class Unoptimized:
             return self._function(*inputs)
         finally:
             self._context.function_call_options = usual
+
+
+def in_mode(
+    workload: Workload,
+    cell: Cell,
+    model: Callable,
+    sets: Sequence[tuple],
+    outer: Callable[[Callable], Callable] = lambda call: call,
+    state: Mapping[str, Callable] = MappingProxyType({}),
+) -> boundary.Step:
+    """The model as the cell's mode calls it, on input sets that are on the device."""
+    if cell.mode == "eager":
+        return boundary.Step(outer(model), sets, **state, program=partial(program.executed, model, *sets[0]))
+    function = function_of(model, workload, cell, sets[0])
+    listed = partial(program.captured, function, sets[0], program.trips_of(cell))
+    call, inputs, capture = called(cell, function, sets)
+    return boundary.Step(outer(call), inputs, capture, **state, program=listed)
 
 
 def called(cell: Cell, function: Callable[..., Any], sets: Sequence[tuple]) -> tuple:

@@ -54,8 +54,11 @@ class Block(tf.Module):
             tf.transpose(tf.reshape(y, (batch, length, -1, self.head_size)), (0, 2, 1, 3))
             for y in self._projected(x, turn)
         )  # (B, n, T, hs)
-        self.keys.assign(k)
-        self.values.assign(v)
+        for cache, new in ((self.keys, k), (self.values, v)):
+            if cache.shape[2] == length:
+                cache.assign(new)
+            else:
+                cache[:, :, :length].assign(new)
         q = tf.reshape(q, (batch, self.kv_heads, -1, self.head_size)) * self.head_size**-0.5
         scores = tf.reshape(tf.matmul(q, k, transpose_b=True), (batch, self.kv_heads, -1, length, length))
         attended = tf.linalg.band_part(tf.ones((length, length), tf.bool), -1, 0)  # (T, T)
@@ -85,7 +88,7 @@ class LlamaModel(tf.Module):
         super().__init__()
         model, self.workload, self.cell, dtype = workload.model, workload, cell, types.variables
         self.batch = int(cell.parameter("batch_size"))
-        self.places = int(cell.parameter("prompt" if cell.pass_name == "prefill" else "context"))
+        self.places = workload.places(dict(cell.parameters))
         self.embedding = tf.Variable(weights[EMBEDDING], dtype=dtype, trainable=False)
         self.head = self.embedding if model.tied else tf.Variable(weights[HEAD], dtype=dtype, trainable=False)
         self.blocks = [
@@ -95,6 +98,31 @@ class LlamaModel(tf.Module):
         self.last_norm = tf.Variable(weights[LAST_NORM], dtype=dtype, trainable=False)
         # Variables, for a graph would hold tensors as constants.
         self.turns = [tf.Variable(t, dtype=dtype, trainable=False) for t in model.rotary(np.arange(self.places))]
+        # Which places a token of each sequence and head has, but for its own: (B, nkv, 3), the last 0.
+        own = np.stack(np.meshgrid(range(self.batch), range(model.kv_heads), 0, indexing="ij"), -1)
+        self._slots = tf.constant(own[:, :, 0], tf.int64)
+
+    def read(self, input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
+        """A prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
+        batch, length = input_ids.shape
+        tables = (table if self.places == length else table[:length] for table in self.turns)
+        turn = [tf.tile(table, (batch, 1))[:, None] for table in tables]  # (B * T, 1, hs)
+        x = tf.reshape(tf.gather(self.embedding, input_ids), (batch * length, -1))  # (B * T, H)
+        for block in self.blocks:
+            x = block.prefill(x, turn, batch, length)
+        return self.logits(tf.reshape(x, (batch, length, -1))[:, -1])
+
+    def proceed(self, tokens: tf.Tensor, place: tf.Tensor) -> dict[str, tf.Tensor]:
+        """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
+        slots = self._slots + place * tf.constant([0, 0, 1], tf.int64)
+        dtype = self.embedding.dtype
+        future = tf.range(self.places, dtype=tf.int64) > place  # (C,)
+        mask = tf.where(future, tf.constant(-math.inf, dtype), tf.constant(0, dtype))
+        turn = [tf.gather(table, place)[:, None] for table in self.turns]  # (1, 1, hs)
+        x = tf.gather(self.embedding, tokens)  # (B, H)
+        for block in self.blocks:
+            x = block.decode(x, turn, slots, mask)
+        return self.logits(x)
 
     def logits(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
         """(B, H) -> (B, V)."""
@@ -113,12 +141,7 @@ class Prefill(LlamaModel):
 
     def __call__(self, input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
         """`input_ids` (B, T), int64 -> logits of the next token (B, V)."""
-        batch, length = input_ids.shape
-        turn = [tf.tile(table, (batch, 1))[:, None] for table in self.turns]  # (B * T, 1, hs)
-        x = tf.reshape(tf.gather(self.embedding, input_ids), (batch * length, -1))  # (B * T, H)
-        for block in self.blocks:
-            x = block.prefill(x, turn, batch, length)
-        return self.logits(tf.reshape(x, (batch, length, -1))[:, -1])
+        return self.read(input_ids)
 
     def restore(self) -> None:
         """A prompt writes all of the cache anew."""
@@ -139,21 +162,10 @@ class Decode(LlamaModel):
                 past = tf.constant(weights[name][layer][None], cache.dtype)  # (1, nkv, C, hs)
                 cache.assign(tf.tile(past, (self.batch, 1, 1, 1)))
                 self._first.append((cache, past[:, :, -STEPS:]))
-        # Which places a token of each sequence and head has, but for its own: (B, nkv, 3), the last 0.
-        own = np.stack(np.meshgrid(range(self.batch), range(workload.model.kv_heads), 0, indexing="ij"), -1)
-        self._slots = tf.constant(own[:, :, 0], tf.int64)
 
     def __call__(self, tokens: tf.Tensor, place: tf.Tensor) -> dict[str, tf.Tensor]:
         """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
-        slots = self._slots + place * tf.constant([0, 0, 1], tf.int64)
-        dtype = self.embedding.dtype
-        future = tf.range(self.places, dtype=tf.int64) > place  # (C,)
-        mask = tf.where(future, tf.constant(-math.inf, dtype), tf.constant(0, dtype))
-        turn = [tf.gather(table, place)[:, None] for table in self.turns]  # (1, 1, hs)
-        x = tf.gather(self.embedding, tokens)  # (B, H)
-        for block in self.blocks:
-            x = block.decode(x, turn, slots, mask)
-        return self.logits(x)
+        return self.proceed(tokens, place)
 
     def restore(self) -> None:
         """Put back what the cache held before the first call."""
@@ -170,6 +182,3 @@ def norm(x: tf.Tensor, weight: tf.Variable) -> tf.Tensor:
     wide = tf.cast(x, tf.float32)
     wide = wide * tf.math.rsqrt(tf.reduce_mean(tf.square(wide), axis=-1, keepdims=True) + NORM_EPSILON)
     return tf.cast(wide, x.dtype) * weight
-
-
-MODELS = {"prefill": Prefill, "decode": Decode}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from frameworks.torch import (
     generation,
     graphs,
     models,
+    modes,
     own,
     plain,
     program,
@@ -91,19 +92,15 @@ class Adapter(adapter.Adapter):
             self._models[cell.group_id] = models.build(workload, cell, tensors)
         model = self._models[cell.group_id]
         resident = [self.place(cell, arrays) for arrays in inputs]
+        if cell.pass_name == "generate":
+            places = [self.place(cell, {"place": place})[0] for place in workload.decoded_places(dict(cell.parameters))]
+            overwrites = cell.mode == cuda_graph.MODE or graphs.uses_cuda_graphs(cell.mode, self._device)
+            return generation.step(model, partial(modes.in_mode, self._device, cell), resident, places, overwrites)
         outer, restore = (lambda call: call), (lambda: None)
         if cell.pass_name in generation.PASSES:
             outer = partial(generation.telling_cache, model=model, workload=workload, cell=cell)
             restore = generation.restoring(model)
-        if cell.mode == "eager":
-            call = _inference(model)
-            return Step(outer(call), resident, restore=restore, program=lambda: program.operations(call, resident[0]))
-        if cell.mode == cuda_graph.MODE:
-            replayed = cuda_graph.Replayed(_inference(model), cuda_graph.Recorder(self._device), restore)
-            listed = partial(replayed.operations, program.operations)
-            return Step(outer(replayed), resident, replayed.capture, restore, listed)
-        compiled, capture, listed = graphs.compile_model(model, cell.mode, self._device, cell.shapes == "dynamic")
-        return Step(outer(_inference(compiled)), resident, capture, restore, lambda: listed(_inference))
+        return modes.in_mode(self._device, cell, model, resident, outer, restore)
 
     def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.group_id not in self._own:
@@ -168,14 +165,6 @@ class Adapter(adapter.Adapter):
 
 def _device(name: str) -> torch.device:
     return torch.device("cpu") if name == "cpu" else torch.device("cuda", int(name.removeprefix("gpu:")))
-
-
-def _inference(model: Callable) -> Callable:
-    def call(*inputs: torch.Tensor) -> Any:
-        with torch.inference_mode():
-            return model(*inputs)
-
-    return call
 
 
 def _refuse(cell: Cell, device: torch.device) -> None:

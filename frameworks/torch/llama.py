@@ -97,6 +97,25 @@ class LlamaModel(nn.Module):
         for name, table in zip(("cosines", "sines"), model.rotary(np.arange(places)), strict=True):
             self.register_buffer(name, torch.tensor(table).to(self.embedding))  # (C, hs)
 
+    def read(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """A prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
+        length = input_ids.size(1)
+        turn = {"cosines": self.cosines[:length, None], "sines": self.sines[:length, None]}  # (T, 1, hs)
+        x = F.embedding(input_ids, self.embedding)  # (B, T, H)
+        for block in self.blocks:
+            x = block.prefill(x, turn)
+        return F.linear(norm(x[:, -1], self.last_norm), self.head)
+
+    def proceed(self, tokens: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
+        slots = torch.arange(self.cosines.size(0), device=place.device)  # (C,)
+        mask = torch.zeros_like(self.cosines[:, 0]).masked_fill(slots > place, -math.inf)
+        turn = {"cosines": self.cosines.index_select(0, place), "sines": self.sines.index_select(0, place)}  # (1, hs)
+        x = F.embedding(tokens, self.embedding)  # (B, H)
+        for block in self.blocks:
+            x = block.decode(x, turn, place, mask)
+        return F.linear(norm(x, self.last_norm), self.head)
+
     def cached(self, places: torch.Tensor) -> Tensors:
         """What the cache holds at some places (n,): keys and values, (layers, B, nkv, n, hs)."""
         return {
@@ -110,12 +129,7 @@ class Prefill(LlamaModel):
 
     def forward(self, input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
         """`input_ids` (B, T), int64 -> logits of the next token (B, V)."""
-        length = input_ids.size(1)
-        turn = {"cosines": self.cosines[:length, None], "sines": self.sines[:length, None]}  # (T, 1, hs)
-        x = F.embedding(input_ids, self.embedding)  # (B, T, H)
-        for block in self.blocks:
-            x = block.prefill(x, turn)
-        return {"logits": F.linear(norm(x[:, -1], self.last_norm), self.head)}
+        return {"logits": self.read(input_ids)}
 
 
 class Decode(LlamaModel):
@@ -138,13 +152,7 @@ class Decode(LlamaModel):
 
     def forward(self, tokens: torch.Tensor, place: torch.Tensor) -> dict[str, torch.Tensor]:
         """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
-        slots = torch.arange(self.cosines.size(0), device=place.device)  # (C,)
-        mask = torch.zeros_like(self.cosines[:, 0]).masked_fill(slots > place, -math.inf)
-        turn = {"cosines": self.cosines.index_select(0, place), "sines": self.sines.index_select(0, place)}  # (1, hs)
-        x = F.embedding(tokens, self.embedding)  # (B, H)
-        for block in self.blocks:
-            x = block.decode(x, turn, place, mask)
-        return {"logits": F.linear(norm(x, self.last_norm), self.head)}
+        return {"logits": self.proceed(tokens, place)}
 
 
 def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

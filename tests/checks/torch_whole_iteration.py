@@ -34,7 +34,7 @@ def check_gpt_with_fused_attention_in_bf16(device: str) -> str:
 def check_the_update_is_inside(device: str) -> str:
     mlp = Prepared(device, "mlp", {**TRAINED["mlp"], "accumulate": 1}, "training")
     step = mlp.of(MODE)
-    trainer = step._call
+    trainer = step.call
     before = {name: tensor.detach().clone() for name, tensor in trainer._weights.items()}
     step()
     assert all((tensor != before[name]).any() for name, tensor in trainer._weights.items())

@@ -1,6 +1,6 @@
-"""Prefill and decode of a small Llama in one framework, all in one process: `python generating.py FRAMEWORK MODE,...`.
+"""Passes of a small Llama in one framework, all in one process: `python generating.py FRAMEWORK MODE,...`.
 
-Prints JSON: for each pass and mode its parity, capture and program, and the tokens that it generates greedily.
+Prints JSON: for each pass and mode its parity, capture and program, and whether calls compiled anything again.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from measurement.parity import difference
 PARAMETERS = {
     "decode": {"batch_size": 2, "context": 48, "attention": "explicit"},
     "prefill": {"batch_size": 2, "prompt": 12, "attention": "explicit"},
+    "generate": {"batch_size": 2, "prompt": 12, "tokens": 128, "attention": "explicit"},
 }
-FIRST, TOKENS = 8, 32  # where the greedy generation begins in the cache, and how long it is
 # Relative. The matrices below make attention so peaked that rounding grows to some 1e-6; a fault is of order 1e-2.
 TOLERANCE = 2e-5
-CALLS = 6  # before parity is looked at: the cache then holds what calls left
+# Calls after which nothing is compiled any more, and those before parity is looked at: the cache holds what they left.
+# One of a generation is 128 tokens long.
+SETTLED = {"decode": 2, "prefill": 2, "generate": 1}
+CALLS = {"decode": 6, "prefill": 2, "generate": 0}
 
 
-def greedy(place, call) -> list[list[int]]:
-    """The tokens that follow 1 and 2, a row a step: the likeliest. `call` makes logits (B, V) of placed inputs."""
-    tokens, rows = np.array([1, 2]), []
-    for index in range(TOKENS):
-        tokens = call(place({"tokens": tokens, "place": np.array([FIRST + index])})).argmax(-1).astype(np.int64)
-        rows.append(tokens.tolist())
-    return rows
-
-
-def weights_of(workload, parameters: dict) -> dict[str, np.ndarray]:
-    """Matrices that are 16 times as large as seeded ones, so that a token does not repeat itself for ever."""
+def weights_of(workload, pass_name: str, parameters: dict) -> dict[str, np.ndarray]:
+    """Matrices that are 16 times as large as seeded ones, so that a fault in attention shows."""
     weights = workload.weights_from(parameters, workload.kept_weights(parameters, 0))
-    return {name: value * np.float32(16) if value.ndim == 2 else value for name, value in weights.items()}
+    factor = np.float32(1 if pass_name == "generate" else 16)  # there they are larger themselves
+    return {name: value * factor if value.ndim == 2 else value for name, value in weights.items()}
 
 
-def compared(adapter, step, count: int) -> dict[str, np.ndarray]:
-    """The outputs of the first calls, once some were made that leave a cache behind."""
-    for _ in range(CALLS):
+def compared(adapter, step, calls: int, count: int) -> dict[str, np.ndarray]:
+    """The outputs of the first calls, 1-D, once some were made that leave a cache behind."""
+    for _ in range(calls):
         adapter.synchronize(step())
     step.rewind()
     outputs = {}
     for index in range(count):
         output = step()
         adapter.synchronize(output)
-        outputs |= {f"{index}.{name}": value for name, value in adapter.to_numpy(output).items()}
+        outputs |= {f"{index}.{name}": value.reshape(-1) for name, value in adapter.to_numpy(output).items()}
     return outputs
+
+
+def in_parts(adapter, step) -> list[list[int]]:
+    """The tokens of a call that gives them one after the other, a row a step."""
+    return [adapter.to_numpy(output)["tokens"].astype(int).tolist() for output in step.called_in_parts()]
 
 
 def main() -> None:
@@ -63,29 +63,30 @@ def main() -> None:
     adapter, found = frameworks.load_adapter(name), []
     for pass_name, parameters in PARAMETERS.items():
         workload, steps, eager = workloads.get("llama-tiny", pass_name), {}, []
-        weights = weights_of(workload, parameters)
+        weights = weights_of(workload, pass_name, parameters)
         sets = workload.sets(parameters, 0)
         references = workload.references(parameters, weights, sets[: workload.parity_calls])
-        expected = {f"{i}.{key}": value for i, arrays in enumerate(references) for key, value in arrays.items()}
+        expected = {f"{i}.{key}": v.reshape(-1) for i, arrays in enumerate(references) for key, v in arrays.items()}
         for mode in modes:
             cell = Cell(name, "llama-tiny", "plain", pass_name, "cpu", "fp32", 1, tuple(parameters.items()), mode)
             if not found:
                 adapter.configure(cell)
             adapter.start_compiler(cell)
             step = steps[mode] = adapter.prepare(workload, cell, weights, sets)
-            agrees = difference(compared(adapter, step, workload.parity_calls), expected).within(TOLERANCE)
-            captured, listed = asdict(step.capture()), step.program()
+            for _ in range(SETTLED[pass_name]):
+                adapter.synchronize(step())
+            before = step.capture().compilations
+            outputs = compared(adapter, step, CALLS[pass_name], workload.parity_calls)
+            row = {
+                "pass": pass_name,
+                "mode": mode,
+                "agrees": difference(*workload.comparable(parameters, outputs, expected, "fp32")).within(TOLERANCE),
+                "parts": in_parts(adapter, step) if step.parts else None,
+                "compiled_again": step.capture().compilations != before,
+            }
+            listed = step.program()
             eager = eager or [listed]
-            found.append(
-                {"pass": pass_name, "mode": mode, "agrees": agrees} | program.verdict(eager, listed) | captured
-            )
-        # Last: modes may share a cache, of which this writes over more than `rewind` puts back.
-        for row, step in zip(found, steps.values(), strict=True) if pass_name == "decode" else ():
-            tokens = greedy(
-                lambda arrays: adapter.place(cell, arrays),  # noqa: B023 - called at once
-                lambda inputs: adapter.to_numpy(step.rebound([inputs])())["logits"],  # noqa: B023
-            )
-            row |= {"tokens": tokens, "recompiled": step.capture().compilations != row["compilations"]}
+            found.append(row | program.verdict(eager, listed) | asdict(step.capture()))
     print(json.dumps(found))
 
 

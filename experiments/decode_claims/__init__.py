@@ -1,0 +1,96 @@
+"""What threads say of decoding: compiling against CUDA graphs alone, and one framework against another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from experiments import tables
+from experiments.evidence import Evidence, Record
+from experiments.judge import above, below, between, ratio_of, untold
+from experiments.spec import ALL, Answer, Claim, Experiment, Table, all_of
+from measurement.statistics import Interval
+
+CUDA_GRAPHS = {"framework": "torch", "mode": "cuda-graph"}
+COMPILED_TOO = {"framework": "torch", "mode": "inductor-reduce-overhead"}
+TORCH, JAX = {"framework": "torch", "mode": "eager"}, {"framework": "jax", "mode": "jit"}
+AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
+
+
+def ratios(evidence: Evidence, this: dict, other: dict, **wanted) -> Iterator[tuple[str, Interval | None]]:
+    """The time of `this` over that of `other` wherever both were measured, by the shape's name."""
+    found = evidence.records.where(**wanted).measured
+    for record in found.where(**this):
+        for beside in found.where(**other, **{axis: record[axis] for axis in AXES}, device=record["device"]):
+            yield named(record), ratio_of(record.latency_ms, beside.latency_ms)
+
+
+def named(record: Record) -> str:
+    """What was measured, for texts."""
+    return f"{record['workload']} {record['pass']} {record['dtype']} batch {record['batch_size']}"
+
+
+def check_of(
+    judged: Callable[[str, Interval | None], Answer], this: dict, other: dict, **wanted
+) -> Callable[[Evidence], Answer]:
+    """A check that puts `judged` to every ratio of times."""
+
+    def check(evidence: Evidence) -> Answer:
+        found = list(ratios(evidence, this, other, **wanted))
+        if not found:
+            return untold(
+                "not run here: " + " and ".join(f"{side['framework']} {side['mode']}" for side in (this, other))
+            )
+        return all_of(judged(name, ratio) for name, ratio in found)
+
+    return check
+
+
+CLAIMS = (
+    Claim(
+        "Beside CUDA graphs, compiling changes the time by less than 3 % (sglang-omni#752 and #579).",
+        check_of(lambda name, ratio: between(name, ratio, 0.97, 1.03, "×"), CUDA_GRAPHS, COMPILED_TOO),
+        of=ALL,
+        devices=("gpu",),
+    ),
+    Claim(
+        "At batch 1 compiling brings more than CUDA graphs alone (sglang#1008: 1.15 times the tokens).",
+        check_of(lambda name, ratio: above(name, ratio, 1, "×"), CUDA_GRAPHS, COMPILED_TOO, batch_size=1),
+        of=ALL,
+        devices=("gpu",),
+    ),
+    Claim(
+        "At batch 128 it costs time (sglang#1008: 0.96 times the tokens).",
+        check_of(lambda name, ratio: below(name, ratio, 1, "×"), CUDA_GRAPHS, COMPILED_TOO, batch_size=128),
+        of=ALL,
+        devices=("gpu",),
+    ),
+    Claim(
+        "A token takes 4 to 5 times as long in torch's eager mode as in JAX's jit (keras-hub#2593: 4.5).",
+        check_of(lambda name, ratio: between(name, ratio, 4, 5, "×"), TORCH, JAX),
+        of=ALL,
+    ),
+    Claim(
+        "A token takes more than 10 times as long in JAX's jit as in torch's eager mode (llama-2-jax#15: 14).",
+        check_of(lambda name, ratio: above(name, ratio, 10, "×"), JAX, TORCH),
+        of=ALL,
+    ),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """Latencies of ours; the published figures are ratios, and stand apart."""
+    groups = tables.by_framework(evidence)
+    found = [tables.by_shape("Latency in ms (median)", AXES, groups, tables.latency)] if groups else []
+    columns = ("source", "claim", "this", "other", "ratio")
+    rows = tuple(tuple(row[name] for name in columns) for row in published)
+    return [*found, Table("As the threads have it", columns, rows)]
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="Claims on decoding: CUDA graphs and compiling, torch and JAX",
+    source="sglang-omni#752 and #579, sglang#1008, keras-hub#2593, llama-2-jax#15",
+    claims=CLAIMS,
+    tables=make_tables,
+)

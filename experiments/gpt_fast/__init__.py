@@ -1,0 +1,97 @@
+"""gpt-fast: tokens a second of Llama-2-7B at batch 1, compiled, and their share of the bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from experiments import tables
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import above, between, number, untold
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from measurement.statistics import Interval
+
+AXES = ("workload", "dtype", "batch_size")
+
+
+def published_records(rows: list[dict]) -> list[dict]:
+    """A compiled record of each row, whose figures have no interval in the sources."""
+    records = []
+    for row in rows:
+        rate = float(row["tokens_per_s"])
+        share = 100 * float(row["gb_per_s"]) / float(row["datasheet_gb_per_s"])
+        latency = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), 1e3 / rate)
+        records.append(
+            {"framework": "torch", "mode": "inductor-reduce-overhead", "device": "gpu:0", "status": "ok"}
+            | {"workload": row["workload"], "dtype": row["dtype"], "batch_size": int(row["batch_size"])}
+            | {"pass": "generate", "run_id": row["source"], "tokens_per_s": rate, "datasheet_bandwidth_pct": share}
+            | latency
+        )
+    return records
+
+
+def bandwidth(record: Record) -> Interval | None:
+    """The share of the data sheet's bandwidth in percent, with the interval of the latency that it follows from."""
+    share, latency = record["datasheet_bandwidth_pct"], record.latency_ms
+    if share is None or latency is None:
+        return None
+    return Interval(share, share * latency.value / latency.high, share * latency.value / latency.low)
+
+
+def reaches(percent: float) -> Callable[[Evidence], Answer]:
+    """A check that a graph mode generates with at least so much of the data sheet's bandwidth, in bf16 at batch 1."""
+
+    def check(evidence: Evidence) -> Answer:
+        found = list(evidence.records.graph.where(workload="llama-7b", dtype="bf16", batch_size=1).measured)
+        if not found:
+            return untold("not run here")
+        return all_of(
+            above(f"{record['tokens_per_s']:.0f} tokens/s,", bandwidth(record), percent, " %") for record in found
+        )
+
+    return check
+
+
+def int8_is_faster(evidence: Evidence) -> Answer:
+    """That weights in int8 give about one and a half times as many tokens a second."""
+    graphs = evidence.records.graph.where(workload="llama-7b").measured
+    pairs = [
+        (graphs.one(run_id=run, dtype="int8"), graphs.one(run_id=run, dtype="bf16")) for run in graphs.values("run_id")
+    ]
+    ratios = [small["tokens_per_s"] / large["tokens_per_s"] for small, large in pairs if small and large]
+    if not ratios:
+        return untold("not run here: this suite has no weights in int8")
+    return all_of(between("int8 over bf16", Interval(ratio, ratio, ratio), 1.4, 1.6, "×") for ratio in ratios)
+
+
+CLAIMS = (
+    Claim("Compiled, tokens take 68 % or more of the data sheet's bandwidth (README).", reaches(68), devices=("gpu",)),
+    Claim("They take 80 % or more (PyTorch's target, on an A100-40GB).", reaches(80), devices=("gpu",)),
+    Claim("Weights in int8 give 1.5 times as many tokens a second.", int8_is_faster, devices=("gpu",)),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """Tokens a second, and shares of bandwidth, beside the published ones."""
+    theirs = Records(published_records(published))
+    groups = {run: theirs.where(run_id=run) for run in dict.fromkeys(record["run_id"] for record in theirs)}
+    groups = {f"{PUBLISHED} ({run})": records for run, records in groups.items()} | tables.by_framework(evidence)
+    shown = {"Tokens a second": "tokens_per_s", "% of the data sheet's bandwidth": "datasheet_bandwidth_pct"}
+    return [tables.by_shape(title, AXES, groups, partial(_shown, name=name)) for title, name in shown.items()]
+
+
+def _shown(record: Record, name: str) -> str:
+    if not record.measured:
+        return str(record["status"])
+    return "" if record[name] is None else number(record[name])
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="gpt-fast: Llama-2-7B, a short prompt and 200 tokens at batch 1",
+    source="README of pytorch-labs/gpt-fast, and the targets in pytorch/benchmarks/gpt_fast",
+    claims=CLAIMS,
+    tables=make_tables,
+    published_records=published_records,
+)

@@ -1,0 +1,82 @@
+"""A generation, made of two steps of a mode: one reads a prompt, the other takes a token and gives the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from frameworks.adapter import Capture, Step
+from frameworks.program import Program
+
+NEXT = "tokens"  # of what either step gives: the token that it chose for each sequence, which goes in next
+LARGEST = "largest"  # its logit
+
+
+class Generation:
+    """Calls of both steps, one after the other, as a user's loop in Python makes them.
+
+    `read` takes a prompt and gives the first token, `proceed` takes a token and its place and gives the one after it;
+    each gives `NEXT` and `LARGEST`, (B,). `kept` makes what the next call leaves as it is; `stacked` makes (B, N) of N
+    tensors (B,).
+    """
+
+    def __init__(
+        self,
+        read: Step,
+        proceed: Step,
+        places: Sequence[Any],
+        stacked: Callable[[list], Any],
+        kept: Callable[[Any], Any] = lambda tensor: tensor,
+    ):
+        self._read, self._proceed, self._places, self._stacked, self._kept = read, proceed, places, stacked, kept
+
+    def step(self, inputs: Sequence[tuple]) -> Step:
+        """The step of whole generations, one for each prompt in `inputs`."""
+        return Step(self, inputs, self._captured, program=self._program, parts=self.parts)
+
+    def parts(self, prompt: Any) -> Iterator[dict[str, Any]]:
+        """What either step gives, token by token."""
+        output = self._own(self._read.call(prompt))
+        yield output
+        for place in self._places:
+            output = self._own(self._proceed.call(output[NEXT], place))
+            yield output
+
+    def __call__(self, prompt: Any) -> dict[str, Any]:
+        """The last token's output; `cache` in it tells those of all tokens, (B, N), once it is asked for."""
+        outputs = list(self.parts(prompt))
+
+        def told() -> dict[str, Any]:
+            return {name: self._stacked([output[name] for output in outputs]) for name in (NEXT, LARGEST)}
+
+        return {**outputs[-1], "cache": told}
+
+    def _own(self, output: dict) -> dict:
+        return {name: self._kept(output[name]) for name in (NEXT, LARGEST)}
+
+    def _captured(self) -> Capture:
+        return both(self._read.capture(), self._proceed.capture())
+
+    def _program(self) -> Program | str | None:
+        parts = [self._read.program(), self._proceed.program()]
+        unknown = [part for part in parts if part is None or isinstance(part, str)]
+        return unknown[0] if unknown else [*parts[0], *parts[1]]
+
+
+def both(read: Capture, proceed: Capture) -> Capture:
+    """What two graphs, of which a call needs each, captured together."""
+    details = {"prompt": read.detail, "token": proceed.detail}
+    loaded = [part.loaded for part in (read, proceed) if part.loaded is not None]
+    return Capture(
+        whole=read.whole and proceed.whole,
+        graphs=_sum(read.graphs, proceed.graphs),
+        graph_breaks=_sum(read.graph_breaks, proceed.graph_breaks),
+        compilations=_sum(read.compilations, proceed.compilations),
+        backend=proceed.backend or read.backend,
+        detail="; ".join(f"{part}: {detail}" for part, detail in details.items() if detail),
+        loaded=all(loaded) if loaded else None,
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

@@ -1,0 +1,86 @@
+"""The claims of gpt-fast and decode-claims on records that make each hold, fail, and untellable."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.synthetic import timed
+
+import experiments
+from experiments.evidence import Evidence, Records
+from experiments.spec import ALL, PUBLISHED, Verdict
+
+HOLDS, FAILS, UNTOLD = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTOLD
+
+
+def verdict(table: str, text: str, records: list[dict], side: str) -> Verdict:
+    experiment = experiments.get(table)
+    (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
+    return experiment.answers(claim, Evidence(Records(records)))[side].verdict
+
+
+def decoded(framework: str, mode: str, milliseconds: float, batch: int = 1, **options) -> dict:
+    shared = {"workload": "llama-1b", "pass": "decode", "dtype": "bf16", "device": "gpu:0", "batch_size": batch}
+    parameters = {"context": 1024, "attention": "explicit"}
+    gain = None if mode == "eager" else 0.0
+    return timed(milliseconds, gain, framework=framework, mode=mode, parameters=parameters, **shared, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "graphs", "batch", "expected"),
+    [
+        ("Beside CUDA graphs", 1.0, 1, HOLDS),
+        ("Beside CUDA graphs", 1.35, 1, FAILS),
+        ("Beside CUDA graphs", 1.03, 1, UNTOLD),
+        ("At batch 1 ", 1.35, 1, HOLDS),
+        ("At batch 1 ", 0.9, 1, FAILS),
+        ("At batch 1 ", 1.001, 1, UNTOLD),
+        ("At batch 1 ", 1.35, 8, UNTOLD),
+        ("At batch 128", 0.9, 128, HOLDS),
+        ("At batch 128", 1.1, 128, FAILS),
+        ("At batch 128", 0.9, 1, UNTOLD),
+    ],
+)
+def test_compiling_beside_cuda_graphs(text, graphs, batch, expected):
+    records = [decoded("torch", mode, ms, batch, spread=0.002) for mode, ms in (
+        ("eager", 4.0), ("cuda-graph", graphs), ("inductor-reduce-overhead", 1.0)
+    )]  # fmt: skip
+    assert verdict("decode-claims", text, records, ALL) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "torch", "jax", "expected"),
+    [
+        ("A token takes 4 to 5", 4.5, 1.0, HOLDS),
+        ("A token takes 4 to 5", 2.0, 1.0, FAILS),
+        ("A token takes 4 to 5", 5.0, 1.0, UNTOLD),
+        ("A token takes more than 10", 1.0, 14.0, HOLDS),
+        ("A token takes more than 10", 4.5, 1.0, FAILS),
+        ("A token takes more than 10", 1.0, 10.0, UNTOLD),
+    ],
+)
+def test_torch_and_jax(text, torch, jax, expected):
+    records = [decoded("torch", "eager", torch), decoded("jax", "jit", jax)]
+    assert verdict("decode-claims", text, records, ALL) == expected
+    assert verdict("decode-claims", text, records[:1], ALL) == UNTOLD
+
+
+@pytest.mark.parametrize(("percent", "answers"), [(90, (HOLDS, HOLDS)), (70, (HOLDS, FAILS)), (68, (UNTOLD, FAILS))])
+def test_the_share_of_the_bandwidth(percent, answers):
+    shared = {"workload": "llama-7b", "pass": "generate", "dtype": "bf16", "device": "gpu:0", "batch_size": 1}
+    shared |= {"tokens_per_s": 250.0, "datasheet_bandwidth_pct": percent}
+    records = [timed(4.0, **shared), timed(4.0, 50.0, **shared)]
+    texts = ("Compiled", "They take 80 %")
+    assert tuple(verdict("gpt-fast", text, records, "alpha graph") for text in texts) == answers
+    assert verdict("gpt-fast", "Weights in int8", records, "alpha graph") == UNTOLD
+
+
+def test_the_two_sources_of_gpt_fast_differ_in_the_share():
+    answers = [verdict("gpt-fast", text, [], PUBLISHED) for text in ("Compiled", "They take 80 %", "Weights in int8")]
+    assert answers == [HOLDS, FAILS, HOLDS]
+
+
+@pytest.mark.parametrize("table", ["gpt-fast", "decode-claims"])
+def test_every_figure_has_its_address(table):
+    experiment = experiments.get(table)
+    assert all(row["address"].startswith("https://github.com/") for row in experiment.published())
+    assert experiment.tables(Evidence(Records([])), experiment.published())

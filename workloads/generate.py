@@ -1,0 +1,156 @@
+"""The generate pass of a model with a cache: a prompt in, so many tokens out, each the likeliest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workloads import drawn, llama_cost
+from workloads.reference import softmax
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+
+# Where every framework must choose the same tokens. In a coarser dtype two logits may lie closer than rounding.
+EXACT = ("fp32",)
+# What a row of a seeded matrix has as its norm, nearly: else the table of words outweighs the layers, and a token is
+# followed by itself for ever.
+ROW_NORM = 1.0
+
+
+@dataclass(frozen=True)
+class Generate(Workload):
+    """One call reads a prompt of each sequence of a batch and generates `tokens` tokens, one after the other.
+
+    The likeliest token is taken, of equals the first. A static cache has a place for every token.
+    """
+
+    model: Workload = None
+
+    def places(self, parameters: Parameters) -> int:
+        """How many the cache has."""
+        return int(parameters["prompt"]) + int(parameters["tokens"])
+
+    def decoded_places(self, parameters: Parameters) -> list[np.ndarray]:
+        """Those of the tokens that are fed back, (1,) each: all but the last one generated."""
+        return [np.array([place], np.int64) for place in range(int(parameters["prompt"]), self.places(parameters) - 1)]
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return self.model.weight_shapes(parameters)
+
+    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return self.model.kept_weights(parameters, seed)
+
+    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        shapes = self.weight_shapes(parameters)
+        norm = float(drawn.STANDARD_DEVIATION) * math.sqrt(self.model.hidden)
+        powers = {name: round(math.log2(ROW_NORM / norm)) for name, shape in shapes.items() if len(shape) == 2}
+        return drawn.Drawn(kept, shapes, powers) if drawn.POOL in kept else kept
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
+
+    def canonical_name(self, checkpoint_name: str) -> str:
+        return self.model.canonical_name(checkpoint_name)
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        return self.model.inputs(parameters, seed)
+
+    def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
+        """Tokens (B, N) and the logit of each (B, N)."""
+        model, cached = self.model, [(None, None)] * self.model.layers
+
+        def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+            before = cached[layer]
+            keys, values = (new if old is None else np.concatenate([old, new], 2) for old, new in zip(before, (k, v)))  # noqa: B905
+            cached[layer] = keys, values
+            length, known = q.shape[-2], keys.shape[2]
+            future = np.triu(np.full((length, known), -np.inf), known - length + 1)
+            scores = q @ keys[:, :, None].swapaxes(-1, -2) / math.sqrt(model.head_size)
+            return softmax(scores + future.astype(q.dtype)) @ values[:, :, None]
+
+        ids, start, tokens, largest = inputs["input_ids"], 0, [], []
+        for _ in range(int(parameters["tokens"])):
+            states = model.states(weights, ids, np.arange(start, start + ids.shape[1]), attend)
+            logits = model.logits(weights, states[:, -1])
+            tokens.append(logits.argmax(-1))
+            largest.append(logits.max(-1))
+            start, ids = start + ids.shape[1], tokens[-1][:, None]
+        return {"tokens": np.stack(tokens, 1), "largest": np.stack(largest, 1)}
+
+    def comparable(
+        self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
+    ) -> tuple[Arrays, Arrays]:
+        """Logits up to the first other token, beyond which nothing is the same; that one's are as close as rounding.
+
+        Where tokens must be the same, whether each is stands in for its number.
+        """
+        mine, theirs = dict(outputs), dict(reference)
+        for call, differs in self._differing(parameters, outputs, reference).items():
+            later = np.cumsum(differs, 1) - differs > 0  # (B, N), beyond the first one that differs
+            expected = np.asarray(theirs[f"{call}.largest"]).reshape(differs.shape)
+            found = np.asarray(mine[f"{call}.largest"]).reshape(differs.shape)
+            mine[f"{call}.largest"] = np.where(later, expected, found).reshape(-1)
+            for arrays in (mine, theirs):
+                del arrays[f"{call}.tokens"]
+            if dtype in EXACT:
+                mine[f"{call}.same"] = 1.0 - differs.reshape(-1)
+                theirs[f"{call}.same"] = np.ones(differs.size)
+        return mine, theirs
+
+    def first_differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> int | None:
+        found = self._differing(parameters, outputs, reference).values()
+        steps = [int(differs.any(0).argmax()) + 1 for differs in found if differs.any()]
+        return min(steps, default=None)
+
+    def _differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> dict[str, np.ndarray]:
+        """By call, where tokens differ (B, N); without calls whose outputs do not fit."""
+        shape = (int(parameters["batch_size"]), int(parameters["tokens"]))
+        fits = {
+            key.partition(".")[0]
+            for key in reference
+            if all(np.size(arrays.get(f"{key.partition('.')[0]}.{name}")) == math.prod(shape)
+                   for name in ("tokens", "largest") for arrays in (outputs, reference))
+        }  # fmt: skip
+        return {
+            call: (np.asarray(outputs[f"{call}.tokens"]) != np.asarray(reference[f"{call}.tokens"])).reshape(shape)
+            for call in sorted(fits)
+        }
+
+    def tokens_made(self, parameters: Parameters) -> int:
+        return self.tokens_per_call(parameters)
+
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        read = llama_cost.prefill(self.model, parameters, dtype, fused_attention)
+        token = llama_cost.decode(self.model, parameters | {"context": self.places(parameters)}, dtype, fused_attention)
+        return read.and_then(token, len(self.decoded_places(parameters)))
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def tokens_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"]) * int(parameters["tokens"])
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.oracle_parameters(parameters)
+
+
+def generate_of(model: Workload) -> Generate:
+    """The generate pass of `model`."""
+    own = {parameter.name: parameter for parameter in model.parameters}
+    tokens = Parameter(
+        "tokens", "tokens", 128, "tokens that are generated after the prompt (generate)",
+        minimum=2, maximum=model.positions // 2,
+    )  # fmt: skip
+    prompt = replace(own["prompt"], maximum=model.positions // 2)
+    return Generate(
+        name=model.name,
+        family=model.family,
+        implementations=model.implementations,
+        parameters=(own["batch_size"], prompt, tokens, replace(own["attention"], default="explicit")),
+        tolerance=model.tolerance,
+        passes=model.passes,
+        input_sets=2,
+        model=model,
+    )
