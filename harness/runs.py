@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from harness.begun import EXPLANATION, PLAN, REPRODUCTION
 from harness.refusals import UsageError, read_text
 from harness.sweep import make_word
 from measurement import durable, schema
-from measurement.cells import Cell
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -145,12 +144,6 @@ class Run:
         """What the run was begun with. Raises UsageError where that is torn, or not as it was written."""
         return begun.read(self.folder / PLAN)
 
-    def note_versions(self, cell: Cell, installed: dict[str, str]) -> None:
-        """Keep what is installed beside the framework of a worker's cell, once for each environment."""
-        name = f"{cell.framework}-{cell.device_kind}"
-        if installed and (known := self.read(VERSIONS)).get(name) != installed:
-            self.write(VERSIONS, known | {name: installed})
-
     def new_launch(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         self.check_place()
@@ -194,8 +187,12 @@ class Run:
         """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
         self.check_place()
         if (self.folder / SAMPLES).exists():
-            lines.write_compressed(self.folder / COMPRESSED_SAMPLES, self.samples())
-            (self.folder / SAMPLES).unlink()
+            self.keep_samples(self.samples())
+
+    def keep_samples(self, entries: Iterable[dict]) -> None:
+        """Have these samples and no others, compressed."""
+        lines.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
+        (self.folder / SAMPLES).unlink(missing_ok=True)
 
     def keep_report(self, entry: dict) -> None:
         """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
