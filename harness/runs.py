@@ -7,7 +7,6 @@ import datetime
 import itertools
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from harness import begun, belonging, lines, locks, recordfile, rooflines
 from harness.begun import EXPLANATION, PLAN, REPRODUCTION
 from harness.refusals import UsageError, read_text
 from harness.sweep import make_word
-from measurement import durable, schema
+from measurement import durable, programs, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -285,11 +284,7 @@ def new_folder(parent: Path) -> Path:
 def git_revision() -> str | None:
     """The suite's revision, with a `+` where tracked files were changed; None outside a checkout or without git."""
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    except OSError:
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+    return (programs.answer(command, cwd=ROOT) or "").strip() or None
 
 
 def utc_now() -> str:

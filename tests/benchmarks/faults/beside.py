@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.faults.between import WORDS
 from benchmarks.faults.commands import TOLD, bytes_in, changed
+from benchmarks.faults.signals import real_words
 from benchmarks.faults.system import ANYHOW, mounted
 from benchmarks.faults.tampering import ANY, RECORDS, finished_run, with_own_cache
 from benchmarks.faults.trial import DONE, FAKE, INTERRUPTED, Trial
@@ -176,14 +177,12 @@ def slow_reader(trial: Trial, what: str) -> None:
 
 def ladder(trial: Trial, what: str) -> None:
     """The rungs of a ladder, stopped and gone on with: every rung once."""
-    words = (*FAKE, "--batch", "1", "--budget", "0.3", "--out", str(trial.out))
+    words = (*real_words(trial, "torch")[:-2], "--out", str(trial.out))
     process = trial.begin(*words, command="ladder")
     trial.until(lambda: trial.begun, process)
-    trial.later(6)
+    trial.later(60)
     process.send_signal(getattr(signal, f"SIG{what}"))
-    ended = trial.end(process, ANYHOW | INTERRUPTED | {-signal.SIGKILL, -signal.SIGTERM})
-    if ended.code in ANYHOW - DONE:
-        return
+    trial.end(process, DONE | INTERRUPTED | {-signal.SIGKILL, -signal.SIGTERM})
     if trial.begun:
         trial.resume()
     else:

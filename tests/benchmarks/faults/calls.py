@@ -5,7 +5,8 @@ from __future__ import annotations
 from benchmarks.faults.trial import DONE, FAKE, REFUSED, Trial
 
 WORDS = (*FAKE, "--mode", "eager,graph", "--batch", "1,2")
-MOST = {"open": 60, "fsync": 40, "replace": 12, "mkdir": 9, "unlink": 4, "flock": 1}  # about as many as a whole run makes
+# About as many as a whole run makes.
+MOST = {"open": 60, "fsync": 40, "replace": 12, "mkdir": 9, "unlink": 4, "flock": 1}
 ERRORS = {"open": ("EIO", "ESTALE", "EMFILE"), "fsync": ("EIO", "ENOSPC", "EDQUOT", "ESTALE")}
 ERRORS |= {"replace": ("EIO", "ESTALE"), "mkdir": ("ENOSPC", "EDQUOT"), "unlink": ("EACCES",)}
 ERRORS |= {"flock": ("ENOLCK", "EOPNOTSUPP", "EIO")}  # as network disks do

@@ -93,7 +93,7 @@ BEHAVIOURS = {
     "rubbish": "head -c 100000 /dev/urandom",
     "empty": "exit 0",
     "killed": "kill -9 $$",
-    "endless": "exec yes",
+    "too much": "yes | head -c 100000000",
     "leaves a child": "sleep 100000 & echo abc",
     "not executable": None,
 }
