@@ -41,12 +41,8 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
     **nodes.FAULTS,
 }
 CLUSTER = "nodes"  # these take Slurm, and only where named
-REAL = (
-    "real",
-    "pairs",
-    "own",
-    "ladder",
-)  # these take the environments of real frameworks, and only these are tried where named
+# These take the environments of real frameworks, and only these are tried where named.
+REAL = ("real", "pairs", "own", "ladder")
 SIGNALS = ("worker", "runner")
 SHORT = (*SIGNALS, "modes", "records", "plan", "streams", "together")  # what the tests try
 
