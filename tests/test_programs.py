@@ -53,3 +53,9 @@ def test_a_node_that_answers_something_else_serves_not(tmp_path, monkeypatch, wo
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     (answer,) = cluster.probed(cluster.slurm.Allocation("7", ("n1",), 1)).values()
     assert isinstance(answer, str) and answer
+
+
+def test_a_file_of_the_kernel_s_that_is_no_text_is_read_all_the_same(tmp_path):
+    (tmp_path / "cpuinfo").write_bytes(b"cpu MHz\t: 1\n\xac")
+    assert machine._read(str(tmp_path / "cpuinfo")) == "cpu MHz\t: 1\n\ufffd"
+    assert machine._read(str(tmp_path / "missing")) == ""
