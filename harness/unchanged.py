@@ -60,7 +60,11 @@ def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
 
 def leave_out_another_machine(run: Run, machine_id: str) -> bool:
     """Drop what another machine measured of cells that have no record yet, its peaks too; whether there was one."""
-    if run.read(MACHINE).get("machine_id", machine_id) == machine_id:
+    try:
+        before = run.read(MACHINE).get("machine_id", machine_id)
+    except UsageError:  # torn: it is written anew, and nothing tells which machine it was
+        before = machine_id
+    if before == machine_id:
         return False
     finished = run.finished()
     run.keep_samples([entry for entry in run.samples() if entry["cell"] in finished])

@@ -159,14 +159,8 @@ def test_a_worker_ends_when_its_guard_and_the_parent_are_killed(worker, tmp_path
 
 def test_a_stopped_worker_is_ended_when_its_time_is_up(worker, tmp_path, monkeypatch):
     """Its time begins here once it has said who it is: how long it takes to start is the machine's."""
-    real, began = time.monotonic, []
-
-    def clock() -> float:
-        if not began and (tmp_path / "worker").exists():
-            began.append(real())
-        return real() - began[0] if began else 0.0
-
-    monkeypatch.setattr(local.time, "monotonic", clock)
+    real, note = time.monotonic, tmp_path / "worker"
+    monkeypatch.setattr(local.time, "monotonic", lambda: real() if note.exists() else 0.0)
     told = failure(worker("note('worker', os.getpid()); os.kill(os.getpid(), signal.SIGSTOP)", timeout_s=0.5))
     assert told.status == "timeout"
     assert not alive(noted(tmp_path, "worker"))

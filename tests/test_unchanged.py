@@ -45,7 +45,7 @@ def launched(cell, report, tmp_path, monkeypatch):
 
         job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, own_models={"net.py": str(file)})
         parts = dict(run=SimpleNamespace(new_launch=lambda: tmp_path), run_worker=worker)
-        parts |= dict(recorder=SimpleNamespace(yardsticks=lambda cell: (), note_peaks=lambda *told: None))
+        parts |= dict(recorder=SimpleNamespace(peak_benchmarks=lambda cell: (), note_peaks=lambda *told: None))
         parts |= dict(display=SimpleNamespace(bundle=lambda *told: None))
         parts |= dict(launcher=SimpleNamespace(job=lambda *told: job, cache=tmp_path / "cache"))
         bundle = SimpleNamespace(first=outcome.cell)
@@ -102,6 +102,9 @@ def test_launches_of_another_machine_are_left_out_and_finished_cells_stay(tmp_pa
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert not leave_out_another_machine(run, "a")
     assert {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    (tmp_path / "machine.json").write_text('{"a": ')
+    assert not leave_out_another_machine(run, "b")
+    run.write("machine.json", {"machine_id": "a"})
     assert leave_out_another_machine(run, "b")
     assert [entry["cell"] for entry in run.samples()] == [record(mode="eager")["cell"]]
     assert run.kept_reports() == [] and len(run.records()) == 1
