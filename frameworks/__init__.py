@@ -78,5 +78,10 @@ def installed() -> dict[str, str]:
 
 def versions(name: str) -> dict[str, str]:
     """Those of them that decide what is measured: Python's, the framework's own ones, and what they compute with."""
-    distributions = ("python", *describe(name).distributions)
-    return {key: version for key, version in installed().items() if key in distributions or DECIDING.fullmatch(key)}
+    return deciding(name, installed())
+
+
+def deciding(name: str, packages: object) -> dict[str, str]:
+    """Those of an environment's packages, as `installed` gives them; nothing of what is none."""
+    own, found = ("python", *describe(name).distributions), packages if isinstance(packages, dict) else {}
+    return {key: version for key, version in found.items() if key in own or DECIDING.fullmatch(key)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import workloads
 from harness.outcomes import Failure, Kept, Outcome
 from harness.plan import Bundle, Group
 from launchers import local
@@ -31,7 +32,7 @@ class Attempt:
     folder: Path
     launch: int
     outcomes: dict[str, Outcome]
-    lost_files: Callable[[], bool] = lambda: False  # whether weights or inputs are not what the worker was told of
+    lost_files: Callable[[], bool] = lambda: False  # whether a file that the worker was told of is another or gone
     hello: Hello | None = None
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
@@ -64,7 +65,8 @@ class Attempt:
     def finish(self, message: Ended) -> None:
         """Keep what the worker says of a cell it is done with.
 
-        Raises ProtocolError for a cell that is not its own, WorkerFailure where it failed for want of its files.
+        Raises ProtocolError for a cell that is not its own, WorkerFailure where it failed for want of its files, or ran
+        a user's model that may be another by now.
         """
         if message.cell not in self.outcomes or message.cell in self.done:
             raise ProtocolError(
@@ -75,6 +77,8 @@ class Attempt:
                 raise local.WorkerFailure(message.status, message.reason)
             self.fail(message.cell, message.status, message.reason)
         elif isinstance(message, Report) and self.hello:
+            if workloads.source_of(self.outcomes[message.cell].cell.workload) and self.lost_files():
+                raise local.WorkerFailure("error", "The model's file was written to while it was measured.")
             told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)
             self.keep(told)
         elif isinstance(message, Report):

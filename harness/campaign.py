@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import begun, own, plan, preparation, requirements, runs, submission, surroundings, sweep
+from harness import begun, own, plan, preparation, requirements, runs, submission, surroundings, sweep, unchanged
 from harness.cluster import Cluster
 from harness.hosts import ALL_GPUS, SLURM
 from harness.lanes import Lane, of_gpus
@@ -218,6 +218,8 @@ class Campaign:
             command = {"given": self.given, "python": self.python, "command": sys.argv}
             command |= {"own": own.sealed(self.sweep.own_models)} if self.sweep.own_models else {}
             run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
+        if unchanged.leave_out_another_machine(run, facts["machine_id"]):
+            self.console.print(unchanged.ANOTHER_MACHINE, highlight=False, soft_wrap=True)
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         revision = runs.git_revision()
         return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)

@@ -27,6 +27,7 @@ from measurement.protocol import MEASURE
 
 ROOT = Path(__file__).resolve().parent.parent
 PROBE_SECONDS = 120.0  # for all nodes to tell what they are
+_ASKED = {"kind": str, "machine_id": str, "cpu": str, "cpus": int, "gpus": list}  # of `measurement.machine`
 
 
 @dataclass
@@ -88,7 +89,8 @@ def probed(job: slurm.Allocation) -> dict[str, dict | str]:
     for node in job.nodes:
         words = [f"--jobid={job.job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--overlap", "--mem=0"]
         command = ["srun", *words, f"--immediate={slurm.IMMEDIATE}", sys.executable, "-m", "measurement.machine"]
-        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
+        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        pipes |= dict(text=True, errors="replace")
         try:
             processes[node] = subprocess.Popen(command, cwd=ROOT, env=variables, start_new_session=True, **pipes)
         except OSError as error:
@@ -106,9 +108,14 @@ def _answer(process: subprocess.Popen, deadline: float) -> dict | str:
         return "it did not answer"
     for line in reversed(output.splitlines()):
         with contextlib.suppress(ValueError):
-            if isinstance(answer := json.loads(line), dict):
+            if isinstance(answer := json.loads(line), dict) and _is_whole(answer):
                 return answer
     return " ".join(output.split())[-200:] or "it did not answer"
+
+
+def _is_whole(facts: dict) -> bool:
+    """Whether a node's answer has what is asked of it, and not what a site prints before a step's own words."""
+    return all(isinstance(facts.get(name), kind) for name, kind in _ASKED.items())
 
 
 def described(facts: dict) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import frameworks
-from harness import assemble, cluster, lines
+from harness import assemble, cluster, lines, unchanged
 from harness.attempt import Attempt, Display
 from harness.begun import NODES
 from harness.lanes import Lane, Service, serve
@@ -198,6 +198,7 @@ class Executor:
             outcomes |= {PEAK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in peak_benchmarks}
             job = self.launcher.job(kind, groups, folder, number, peak_benchmarks)
             attempt = Attempt(folder, number, outcomes, changed_since(job))
+            unchanged.check_files(job.own_models)
             # Records tell the peaks, which are measured last.
             failure = self.run_worker(attempt, job, None if peak_benchmarks else bundle)
             self.recorder.note_peaks(bundle.first, peak_benchmarks, outcomes)
@@ -227,7 +228,7 @@ class Executor:
                 elif isinstance(message, Progress):
                     self.display.progress(message.rounds, message.seconds)
                 elif isinstance(message, Hello):
-                    self.run.note_versions(job.cells[0], message.installed)
+                    unchanged.note_versions(self.run, job.cells[0], message.installed)
                 self.keep(attempt)
                 if settled and (message is None or isinstance(message, Ended)):
                     self.finish_settled(settled, attempt.outcomes)

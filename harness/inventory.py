@@ -158,7 +158,8 @@ def _probe(name: str, device: str, interpreter: Path) -> dict | str:
         try:
             done = subprocess.run(
                 [str(interpreter), "-m", "worker.probe", name, device, str(results)],
-                env=local.environment(additions), cwd=local.ROOT, capture_output=True, text=True, timeout=PROBE_SECONDS,
+                env=local.environment(additions), cwd=local.ROOT, capture_output=True, text=True, errors="replace",
+                timeout=PROBE_SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return f"no: it did not answer within {PROBE_SECONDS} s"

@@ -20,6 +20,7 @@ from measurement.cells import Cell
 from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
 from measurement.protocol import GroupJob, Job, OtherShape
+from workloads.own import is_file
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,10 @@ class Launcher:
 
 
 def changed_since(job: Job) -> Callable[[], bool]:
-    """What tells whether weights or inputs that a job names were deleted or written to since it was made."""
+    """What tells whether weights, inputs or models that a job names were deleted or written to since it was made."""
     groups = (*job.groups, *job.peak_benchmarks)
     paths = [Path(path) for group in groups for path in (group.weights, group.inputs)]
     paths += [Path(group.unseen.inputs) for group in groups if group.unseen]
+    paths += [Path(source) for source in job.own_models.values() if is_file(source)]
     seals = {path: durable.seal(path) for path in paths}
     return lambda: any(seal is None or seal != durable.seal(path) for path, seal in seals.items())

@@ -39,7 +39,8 @@ def alone(path: Path) -> Iterator[Callable[[], bool]]:
         yield partial(_is_at, descriptor, path)
     finally:
         if _is_at(descriptor, path):  # else the folder was cleared, and another process may hold a new one
-            path.unlink()
+            with contextlib.suppress(OSError):  # a file that stays is held by nobody
+                path.unlink()
         os.close(descriptor)
 
 

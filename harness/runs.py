@@ -7,8 +7,7 @@ import datetime
 import itertools
 import json
 import os
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -16,8 +15,7 @@ from harness import begun, belonging, lines, locks, recordfile, rooflines
 from harness.begun import EXPLANATION, PLAN, REPRODUCTION
 from harness.refusals import UsageError, read_text
 from harness.sweep import make_word
-from measurement import durable, schema
-from measurement.cells import Cell
+from measurement import durable, programs, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -145,12 +143,6 @@ class Run:
         """What the run was begun with. Raises UsageError where that is torn, or not as it was written."""
         return begun.read(self.folder / PLAN)
 
-    def note_versions(self, cell: Cell, installed: dict[str, str]) -> None:
-        """Keep what is installed beside the framework of a worker's cell, once for each environment."""
-        name = f"{cell.framework}-{cell.device_kind}"
-        if installed and (known := self.read(VERSIONS)).get(name) != installed:
-            self.write(VERSIONS, known | {name: installed})
-
     def new_launch(self) -> Path:
         """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
         self.check_place()
@@ -196,8 +188,12 @@ class Run:
         """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
         self.check_place()
         if (self.folder / SAMPLES).exists():
-            lines.write_compressed(self.folder / COMPRESSED_SAMPLES, self._each_sample())
-            (self.folder / SAMPLES).unlink()
+            self.keep_samples(self._each_sample())
+
+    def keep_samples(self, entries: Iterable[dict]) -> None:
+        """Have these samples and no others, compressed."""
+        lines.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
+        (self.folder / SAMPLES).unlink(missing_ok=True)
 
     def keep_report(self, entry: dict) -> None:
         """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
@@ -287,11 +283,7 @@ def new_folder(parent: Path) -> Path:
 def git_revision() -> str | None:
     """The suite's revision, with a `+` where tracked files were changed; None outside a checkout or without git."""
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    except OSError:
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+    return (programs.answer(command, cwd=ROOT) or "").strip() or None
 
 
 def utc_now() -> str:

@@ -47,9 +47,10 @@ def make_word(variable: str, value: str) -> str:
 def shell_word(value: str) -> str:
     """The value quoted for a shell, so that it can be pasted from where it is printed.
 
-    What a terminal would not show is written as bytes in octal, which bash, zsh and ksh read back between $' and '.
+    What a terminal would not show as it is, a tab among it, is written as bytes in octal, which bash, zsh and ksh read
+    back between $' and '.
     """
-    if plain(value) == value:
+    if plain(value) == value and "\t" not in value:
         return shlex.quote(value)
     shown = (chr(byte) if 32 < byte < 127 and byte not in b"\\'" else f"\\{byte:03o}" for byte in os.fsencode(value))
     return f"$'{''.join(shown)}'"

@@ -96,7 +96,8 @@ def environment() -> dict[str, str]:
 def run(command: list[str], env: dict[str, str], failed: str, stdin: str | None = None) -> str:
     """Run a command in the checkout and return its output; a failure is a SetupError that ends in its last lines."""
     try:
-        done = subprocess.run(command, env=env, cwd=ROOT, input=stdin, capture_output=True, text=True)
+        pipes = dict(capture_output=True, text=True, errors="replace")  # paths and locales are of every kind
+        done = subprocess.run(command, env=env, cwd=ROOT, input=stdin, **pipes)
     except OSError as error:
         raise SetupError(f"{failed}: {error}.") from None
     if done.returncode == 0:

@@ -31,7 +31,7 @@ class Sight:
     def look(self) -> None:
         """Read what was added to the records since. They are rewritten once, at their end: then all are read again."""
         path = self.folder / "records.jsonl"
-        size = path.stat().st_size if path.exists() else 0
+        size = path.stat().st_size if path.is_file() else 0
         if size < self.place:
             self.__init__(self.folder)
         if size == self.place:
@@ -42,9 +42,10 @@ class Sight:
         whole = data[: data.rfind(b"\n") + 1]
         self.place += len(whole)
         for line in whole.splitlines():
-            record = recordfile.json_object(line)
-            if record and record.get("cell") not in self.seen:
-                self.seen.add(record["cell"])
+            record = recordfile.json_object(line) or {}
+            cell = record.get("cell")
+            if isinstance(cell, str) and cell not in self.seen:
+                self.seen.add(cell)
                 self.statuses[str(record.get("status"))] += 1
                 self.nodes[str(record.get("node") or "")] += 1
 
@@ -55,7 +56,7 @@ class Sight:
         told = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
         first = f"{len(self.seen)} of {planned} cells" if plan else "not begun yet"
         text = [f"{first}{f' ({told})' if told else ''} · {self._job()}"]
-        text += [self._pace(plan["started_at"], planned)] if self.seen and len(self.seen) < planned else []
+        text += self._pace(str(plan.get("started_at")), planned) if self.seen and len(self.seen) < planned else []
         if nodes := [f"{name} {count}" for name, count in sorted(self.nodes.items()) if name]:
             text.append("by node: " + ", ".join(nodes))
         return text
@@ -67,19 +68,23 @@ class Sight:
 
     def _job(self) -> str:
         """What Slurm says of the job that measures it, or is to."""
-        files = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).exists()]
-        numbers = [str(recordfile.json_object(path.read_bytes()).get("job", "")) for path in files]
+        files = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
+        numbers = [str((recordfile.json_object(path.read_bytes()) or {}).get("job", "")) for path in files]
         number = next(filter(str.isdigit, numbers), None)
         if number is None:
             return "in no job"
         state = slurm.asked("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
         return f"job {number}: {state.lower() if state else 'not in the queue'}"
 
-    def _pace(self, started: str, planned: int) -> str:
-        begun_at = datetime.datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+    def _pace(self, started: str, planned: int) -> list[str]:
+        """How long it took so far and may still take; nothing where the plan does not say when it was begun."""
+        try:
+            begun_at = datetime.datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+        except ValueError:
+            return []
         seconds = (datetime.datetime.now(datetime.UTC) - begun_at).total_seconds()
         left = seconds * (planned - len(self.seen)) / len(self.seen)
-        return f"{duration(seconds)} since it was begun; at this pace about {duration(left)} left"
+        return [f"{duration(seconds)} since it was begun; at this pace about {duration(left)} left"]
 
 
 def folder_of(name: str | None) -> Path:

@@ -85,7 +85,8 @@ def allocation() -> Allocation | None:
 def asked(*command: str, seconds: float = ASKING) -> str | None:
     """What one of Slurm's commands prints; None where it fails or does not answer."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+        how = dict(text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, **how)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

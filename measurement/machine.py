@@ -6,12 +6,12 @@ import hashlib
 import itertools
 import os
 import platform
-import shutil
-import subprocess
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from measurement import programs
 
 
 def usable_cpus() -> int:
@@ -21,7 +21,7 @@ def usable_cpus() -> int:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text()
+        return Path(path).read_text(errors="replace")
     except OSError:
         return ""
 
@@ -45,15 +45,9 @@ def memory_bytes() -> int | None:
 @cache
 def gpus() -> tuple[dict[str, str], ...]:
     """The NVIDIA GPUs that `nvidia-smi` lists, with memory, compute capability and driver; empty where none is."""
-    if not shutil.which("nvidia-smi"):
-        return ()
     fields = ("index", "name", "memory.total", "compute_cap", "driver_version", "uuid", "pci.bus_id")
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
-    try:
-        output = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    rows = (line.split(", ") for line in output.splitlines())
+    rows = (line.split(", ") for line in (programs.answer(command) or "").splitlines())
     return tuple(dict(zip(fields, row, strict=True)) for row in rows if len(row) == len(fields))
 
 

@@ -200,14 +200,6 @@ def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     assert resumed.complete()
 
 
-def test_a_start_without_standard_streams_measures(suite, tmp_path):
-    """As from cron and some schedulers: the first pipe would get a number that is then overwritten."""
-    out = tmp_path / "run"
-    words = suite.command(*TINY, "--framework", "numpy", "--out", str(out))
-    subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], cwd=suite.folder, check=True)
-    assert [record["status"] in MEASURED for record in Finished(0, "", out).records] == [True]
-
-
 def test_a_worker_that_dies_while_it_imports_is_tried_once_more(run, tmp_path):
     """As where the system ran out of memory for a moment; a framework that cannot be imported dies again."""
     words = ("--framework", "fake", "--mode", "eager,graph")

@@ -157,3 +157,18 @@ def test_the_runner_s_own_environment_is_in_use_while_it_measures(tmp_path, monk
     assert b"BlockingIOError" in subprocess.run(command, capture_output=True).stderr
     locks.release(tmp_path / ".runner.lock")
     assert subprocess.run(command, capture_output=True).returncode == 0
+
+
+def test_a_lock_whose_file_cannot_be_removed_is_let_go_all_the_same(tmp_path, monkeypatch):
+    """The run was whole, and its exit code would be that of a refusal."""
+
+    def refused(self, missing_ok=False):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refused)
+        with locks.alone(tmp_path / "lock"):
+            pass
+    with locks.alone(tmp_path / "lock"):
+        assert (tmp_path / "lock").exists()
+    assert not (tmp_path / "lock").exists()

@@ -5,18 +5,21 @@ from __future__ import annotations
 from benchmarks.faults.trial import DONE, FAKE, REFUSED, Trial
 
 WORDS = (*FAKE, "--mode", "eager,graph", "--batch", "1,2")
-MOST = {"open": 60, "fsync": 40, "replace": 12, "mkdir": 9, "unlink": 4}  # about as many as a whole run makes
+# About as many as a whole run makes.
+MOST = {"open": 60, "fsync": 40, "replace": 12, "mkdir": 9, "unlink": 4, "flock": 1}
 ERRORS = {"open": ("EIO", "ESTALE", "EMFILE"), "fsync": ("EIO", "ENOSPC", "EDQUOT", "ESTALE")}
 ERRORS |= {"replace": ("EIO", "ESTALE"), "mkdir": ("ENOSPC", "EDQUOT"), "unlink": ("EACCES",)}
+ERRORS |= {"flock": ("ENOLCK", "EOPNOTSUPP", "EIO")}  # as network disks do
 # Loaded by every Python process of the trial; only the runner itself and what makes materials heed it.
 SHIM = """
-import builtins, errno, io, os, sys
+import builtins, errno, fcntl, io, os, sys
 if any(word.endswith("runner.py") or word == "harness.materials" for word in sys.orig_argv):
     kind, number, name, lasting = os.environ["FAULT_CALL"].split(":")
     left, below = [int(number)], os.environ["FAULT_BELOW"]
 
     def refusing(real, concerns=lambda *a, **k: True):
         def call(path, *more, **named):
+            path = path.fileno() if hasattr(path, "fileno") else path
             place = os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fsdecode(path)
             if os.path.abspath(place).startswith(below) and concerns(*more, **named):
                 left[0] -= 1
@@ -32,7 +35,8 @@ if any(word.endswith("runner.py") or word == "harness.materials" for word in sys
         builtins.open = io.open = refusing(io.open, writes)
         os.open = refusing(os.open, lambda flags=0, *more, **named: flags & (os.O_WRONLY | os.O_RDWR))
     else:
-        setattr(os, kind, refusing(getattr(os, kind)))
+        module = fcntl if kind == "flock" else os
+        setattr(module, kind, refusing(getattr(module, kind)))
 """
 
 

@@ -11,7 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.faults import calls, commands, misbehaving, nodes, places, signals, system, tampering
+from benchmarks.faults import (
+    beside,
+    between,
+    calls,
+    commands,
+    inherited,
+    misbehaving,
+    nodes,
+    places,
+    signals,
+    system,
+    tampering,
+)
 from benchmarks.faults.trial import Trial
 from doubles.suite import Suite
 
@@ -23,10 +35,14 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
     **calls.FAULTS,
     **places.FAULTS,
     **commands.FAULTS,
+    **between.FAULTS,
+    **beside.FAULTS,
+    **inherited.FAULTS,
     **nodes.FAULTS,
 }
 CLUSTER = "nodes"  # these take Slurm, and only where named
-REAL = ("real", "pairs")  # these take the environments of real frameworks, and only these are tried where named
+# These take the environments of real frameworks, and only these are tried where named.
+REAL = ("real", "pairs", "own", "ladder")
 SIGNALS = ("worker", "runner")
 SHORT = (*SIGNALS, "modes", "records", "plan", "streams", "together")  # what the tests try
 

@@ -85,7 +85,7 @@ def streams(trial: Trial, redirection: str) -> None:
     words = [*WORDS, "--out", str(trial.out)]
     script = f'exec "$@" {redirection}' if "|" not in redirection else f'"$@" {redirection}'
     process = trial.begin(*words, shell_script=script)
-    trial.end(process, codes=None)
+    trial.end(process, codes=None, seen=False)
     trial.resume(*([] if trial.begun else words))
     trial.complete(trial.planned(), {})
 

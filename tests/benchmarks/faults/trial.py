@@ -105,8 +105,9 @@ class Trial:
         codes: frozenset[int] | None = DONE,
         patience: float | None = None,
         left: bool = True,
+        seen: bool = True,
     ) -> Ended:
-        """Wait for its end, and hold it to what is expected of every command."""
+        """Wait for its end, and hold it to what is expected of every command; what it says may not be `seen` here."""
         if not self.ends(process, patience or self.patience):
             self.saw("does not end", f"still running after {patience or self.patience:g} s")
             process.kill()
@@ -118,7 +119,8 @@ class Trial:
             self.saw("traceback", output.strip().splitlines()[-1])
         if codes is not None and ended.code not in codes:
             self.saw("exit code", f"{ended.code}, not one of {sorted(codes)}: {output[-200:]}")
-        if ended.code in REFUSED and not 0 < len(output.strip()) <= LONGEST_REFUSAL + self.longest_path:
+        said = output.strip().splitlines()[-1:] if self.begun else [output.strip()]  # after what was measured
+        if seen and ended.code in REFUSED and not 0 < len("".join(said)) <= LONGEST_REFUSAL + self.longest_path:
             self.saw("no sentence", f"exit code 2 and {len(output)} characters: {output[-200:]}")
         if left:
             self.nothing_left()

@@ -1,0 +1,61 @@
+"""A program that is asked for a fact holds nothing up, whatever it does, and nothing of it stays."""
+
+from __future__ import annotations
+
+import pytest
+from doubles.suite import processes_naming, wait_for
+
+from harness import cluster, runs
+from measurement import machine, programs
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo abc", "abc\n"),
+        ("printf 'a\\377b'", "a\ufffdb"),
+        ("exit 0", ""),
+        ("echo abc; exit 3", None),
+        ("kill -9 $$", None),
+        (f"head -c {programs.MOST + 1} /dev/zero", None),
+        ("sleep 1000 & echo abc", "abc\n"),
+    ],
+)
+def test_a_program_s_words_or_nothing(script, told):
+    assert programs.answer(["sh", "-c", script]) == told
+
+
+def test_one_that_does_not_end_is_ended_with_what_it_started(tmp_path):
+    mark = str(tmp_path / "mark")
+    script = f"sh -c 'sleep 1000; : {mark}' & sleep 1000; : {mark}"
+    assert programs.answer(["sh", "-c", script], seconds=0.3) is None
+    wait_for(lambda: not processes_naming(mark))
+    assert programs.answer([str(tmp_path / "missing")]) is None
+
+
+def test_what_helpers_do_wrong_costs_no_run(tmp_path, monkeypatch):
+    """`nvidia-smi` that prints rubbish was a traceback, and `git` that does not stop took all memory."""
+    for name, script in (("nvidia-smi", "head -c 5000 /dev/urandom"), ("git", "exec yes")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    machine.gpus.cache_clear()
+    try:
+        assert machine.gpus() == () and runs.git_revision() is None
+    finally:
+        machine.gpus.cache_clear()
+
+
+@pytest.mark.parametrize("words", ["{}", "[1]", '{"kind": ["a"], "machine_id": 3, "gpus": 4}', "\\377", ""])
+def test_a_node_that_answers_something_else_serves_not(tmp_path, monkeypatch, words):
+    (tmp_path / "srun").write_text(f"#!/bin/sh\nprintf '{words}\\n'\n")
+    (tmp_path / "srun").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (answer,) = cluster.probed(cluster.slurm.Allocation("7", ("n1",), 1)).values()
+    assert isinstance(answer, str) and answer
+
+
+def test_a_file_of_the_kernel_s_that_is_no_text_is_read_all_the_same(tmp_path):
+    (tmp_path / "cpuinfo").write_bytes(b"cpu MHz\t: 1\n\xac")
+    assert machine._read(str(tmp_path / "cpuinfo")) == "cpu MHz\t: 1\n\ufffd"
+    assert machine._read(str(tmp_path / "missing")) == ""

@@ -1,0 +1,130 @@
+"""What is another when a run goes on is never measured under its name: users' files, packages, the machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+import workloads
+from harness.execute import Executor
+from harness.outcomes import Failure, Outcome
+from harness.plan import Group
+from harness.refusals import UsageError
+from harness.runs import COMPRESSED_SAMPLES, SAMPLES, Run
+from harness.unchanged import leave_out_another_machine, note_versions
+from launchers.local import WorkerFailure
+from measurement.protocol import MEASURE, Hello, Job, Readback
+
+NET = "def inputs(batch_size):\n    return None\n"
+
+
+@pytest.fixture
+def launched(cell, report, tmp_path, monkeypatch):
+    """Make one launch of a user's model; what happens to its file while each of the workers measures, in turn."""
+    file = tmp_path / "net.py"
+    file.write_text(NET)
+    monkeypatch.setattr(workloads, "_OWN", {})
+    workloads.add({"net.py": str(file)})
+    outcome = Outcome(cell(workload="net.py"))
+    group = Group((outcome.cell,), frozenset({outcome.cell.id}))
+
+    def launch(*happens) -> tuple[Outcome, int]:
+        left = list(happens)
+
+        def worker(attempt, job, settled) -> Failure:
+            attempt.hello = Hello({}, Readback())
+            left.pop(0)(file)
+            try:
+                attempt.finish(report(cell=outcome.cell.id))
+            except WorkerFailure as error:
+                return Failure(error.status, str(error))
+            return Failure("crash", "")
+
+        job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, own_models={"net.py": str(file)})
+        parts = dict(run=SimpleNamespace(new_launch=lambda: tmp_path), run_worker=worker)
+        parts |= dict(recorder=SimpleNamespace(peak_benchmarks=lambda cell: (), note_peaks=lambda *told: None))
+        parts |= dict(display=SimpleNamespace(bundle=lambda *told: None))
+        parts |= dict(launcher=SimpleNamespace(job=lambda *told: job, cache=tmp_path / "cache"))
+        bundle = SimpleNamespace(first=outcome.cell)
+        Executor.launch(SimpleNamespace(**parts), bundle, [group], {outcome.cell.id: outcome}, MEASURE)
+        return outcome, len(left)
+
+    return launch
+
+
+def stays(file) -> None:
+    """Nothing happens to it."""
+
+
+def test_a_user_s_file_that_stays_is_measured(launched):
+    outcome, left = launched(stays, stays)
+    assert (len(outcome.reports), outcome.failure, left) == (1, None, 1)
+
+
+@pytest.mark.parametrize("happens", [lambda file: file.write_text(NET + "# other\n"), lambda file: file.unlink()])
+def test_a_user_s_file_that_is_saved_while_it_is_measured_ends_the_run(launched, happens):
+    with pytest.raises(UsageError, match=r"net\.py was changed since the run was begun: put it back and go on"):
+        launched(happens, stays)
+
+
+def test_what_ran_while_a_file_was_another_for_a_while_is_measured_again(launched):
+    """Saved and put back: whether its worker read this or that cannot be told."""
+    outcome, left = launched(lambda file: (file.write_text("other"), file.write_text(NET)), stays, stays)
+    assert (len(outcome.reports), outcome.failure, left) == (1, None, 1)
+
+
+def test_one_version_is_measured_in_a_run(cell, tmp_path):
+    run, installed = Run(tmp_path), {"python": "3.11.7", "torch": "2.12.0", "triton": "3.3", "pytest": "8"}
+    note_versions(run, cell(), installed)
+    note_versions(run, cell(), installed | {"pytest": "9"})  # which decides nothing
+    assert run.read("versions.json")["torch-cpu"]["pytest"] == "9"
+    for other in ({"torch": "2.13.0"}, {"python": "3.12.1"}, {"nvidia-cudnn-cu12": "9"}):
+        with pytest.raises(UsageError, match=f"{next(iter(other))} was .* when this run was begun and is .* now"):
+            note_versions(run, cell(), installed | other)
+    with pytest.raises(UsageError, match=r"triton was 3.3 when this run was begun and is not there now"):
+        note_versions(run, cell(), {name: version for name, version in installed.items() if name != "triton"})
+    note_versions(run, cell(framework="jax"), {"python": "3.11.7", "jax": "0.6"})
+    assert run.read("versions.json").keys() == {"torch-cpu", "jax-cpu"}
+
+
+def test_launches_of_another_machine_are_left_out_and_finished_cells_stay(tmp_path, record):
+    run = Run(tmp_path)
+    (tmp_path / "launches").mkdir()
+    run.write("machine.json", {"machine_id": "a"})
+    run.write("peaks.json", {})
+    run.append_record(record(mode="eager"))
+    for mode in ("eager", "graph"):
+        run.append_samples({"cell": record(mode=mode)["cell"], "seconds_per_call": [1.0]})
+        run.keep_report({"cell": record(mode=mode)["cell"]})
+    before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert not leave_out_another_machine(run, "a")
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    (tmp_path / "machine.json").write_text('{"a": ')
+    assert not leave_out_another_machine(run, "b")
+    run.write("machine.json", {"machine_id": "a"})
+    assert leave_out_another_machine(run, "b")
+    assert [entry["cell"] for entry in run.samples()] == [record(mode="eager")["cell"]]
+    assert run.kept_reports() == [] and len(run.records()) == 1
+    assert not (tmp_path / "peaks.json").exists() and not (tmp_path / SAMPLES).exists()
+    assert (tmp_path / COMPRESSED_SAMPLES).exists()
+
+
+def test_a_run_goes_on_with_its_own_versions_and_tells_of_another_machine(run, suite, tmp_path):
+    first = run("--framework", "fake", "--mode", "eager")
+    folder = tmp_path / "run"
+    shutil.copytree(first.folder, folder)
+    (folder / "records.jsonl").unlink()
+    for name, edit in (
+        ("machine.json", lambda content: content | {"machine_id": "another"}),
+        ("versions.json", lambda content: {"fake-cpu": content["fake-cpu"] | {"numpy": "0.1"}}),
+    ):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(edit(content)))
+    again = suite.bench(folder, "--resume", str(folder))
+    assert again.code == 2, again.output
+    assert "This run was begun on another machine" in again.output
+    assert "numpy was 0.1 when this run was begun and is" in again.output and "Traceback" not in again.output
+    assert not (folder / "records.jsonl").exists()

@@ -1,0 +1,49 @@
+"""How far a run is, from its folder alone: what is damaged there is left out, and nothing is waited for."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from harness.watch import Sight
+
+PLAN = {"given": {}, "cells": ["a", "b", "c"], "started_at": "2026-01-01T00:00:00Z"}
+
+
+def seen(folder, plan: dict, *lines: bytes) -> list[str]:
+    (folder / "plan.json").write_text(json.dumps(plan))
+    (folder / "records.jsonl").write_bytes(b"\n".join(lines))
+    sight = Sight(folder)
+    sight.look()
+    return sight.lines()
+
+
+def test_each_cell_counts_once_and_half_a_line_not_yet(tmp_path):
+    whole = b'{"cell": "a", "status": "ok", "node": "n1"}'
+    told = seen(tmp_path, PLAN, whole, whole, b'{"cell": "b", "status": "crash"}', b'{"cell": "c"')
+    assert told[0] == "2 of 3 cells (1 ok, 1 crash) · in no job"
+    assert "since it was begun" in told[1] and told[2] == "by node: n1 1"
+
+
+@pytest.mark.parametrize("line", [b"null", b"[]", b"{}", b'{"cell": ["a"]}', b'{"cell": null}', b"\xff", b"[" * 9999])
+def test_a_line_that_holds_no_record_is_left_out(tmp_path, line):
+    assert seen(tmp_path, PLAN, line, b"")[0] == "0 of 3 cells · in no job"
+
+
+@pytest.mark.parametrize("started", ["yesterday", None, 3])
+def test_a_plan_that_does_not_say_when_tells_no_pace(tmp_path, started):
+    assert seen(tmp_path, PLAN | {"started_at": started}, b'{"cell": "a"}', b"") == [
+        "1 of 3 cells (1 None) · in no job"
+    ]
+
+
+def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path):
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    (tmp_path / "submitted.json").write_text("[7]")
+    os.mkfifo(tmp_path / "records.jsonl")
+    os.mkfifo(tmp_path / "machine.json")
+    sight = Sight(tmp_path)
+    sight.look()
+    assert sight.lines() == ["0 of 3 cells · in no job"] and not sight.ended()
