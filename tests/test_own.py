@@ -265,6 +265,6 @@ def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkey
 
 
 def test_make_knows_the_parameters_of_a_file(net):
-    command = [sys.executable, "-m", "workloads.signature", f"mlp,{net},missing.py"]
+    command = [sys.executable, "-m", "workloads.signature", f"mlp,{net},missing.py,timm:resnet50"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.split() == ["BATCH", "SEQ", "WIDTH", "KIND"]
+    assert done.stdout.split() == ["BATCH", "SEQ", "WIDTH", "KIND", "BATCH", "IMAGE_SIZE"]

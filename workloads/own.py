@@ -16,17 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from workloads import signature
-from workloads.signature import Signature, Unreadable
+from workloads.signature import LIBRARIES, Signature, Unreadable
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
 FAMILY = IMPLEMENTATION = "own"
-# Libraries of models: the framework, and the parameters of the inputs that the suite makes for their models.
-LIBRARIES = {
-    "torchvision": ("torch", (("batch_size", 1), ("image_size", 224))),
-    "timm": ("torch", (("batch_size", 1), ("image_size", 224))),
-    "transformers": ("torch", (("batch_size", 1), ("seq_len", 128))),
-    "keras": ("tensorflow", (("batch_size", 1), ("image_size", 224))),
-}
 # Root mean square of rounding, relative to the outputs': what deep models of either kind were seen to stay within.
 TOLERANCE = {"fp32": 1e-4, "tf32": 2e-2, "bf16": 6e-2, "fp16": 2e-2}
 

@@ -23,6 +23,13 @@ MODULES = {
     "tensorflow": ("tensorflow", "keras", "tf_keras"),
     "paddle": ("paddle", "paddlenlp"),
 }
+# Libraries of models: the framework, and the parameters of the inputs that the suite makes for their models.
+LIBRARIES = {
+    "torchvision": ("torch", (("batch_size", 1), ("image_size", 224))),
+    "timm": ("torch", (("batch_size", 1), ("image_size", 224))),
+    "transformers": ("torch", (("batch_size", 1), ("seq_len", 128))),
+    "keras": ("tensorflow", (("batch_size", 1), ("image_size", 224))),
+}
 # Flags that mean something else.
 _TAKEN = frozenset(
     [
@@ -158,10 +165,15 @@ def _check(settings: dict, name: str) -> None:
             raise Unreadable(f"{name}: a tolerance is a number from 0 to 1, relative to the output's scale.")
 
 
-if __name__ == "__main__":  # for make: the variables that the files among the words have
+def variables(word: str) -> list[str]:
+    """What make calls the parameters of a user's file or of a library's model; none of anything else."""
+    try:
+        found = read(word).parameters if word.endswith(".py") else LIBRARIES.get(word.partition(":")[0], ("", ()))[1]
+    except Unreadable:  # the runner says so
+        return []
+    return [flag_of(parameter).replace("-", "_").upper() for parameter, _ in found]
+
+
+if __name__ == "__main__":  # for make: the variables that the words for workloads have
     for word in sys.argv[1].split(",") if len(sys.argv) > 1 else []:
-        if word.endswith(".py"):
-            try:
-                print(*(flag_of(parameter).replace("-", "_").upper() for parameter, _ in read(word).parameters))
-            except Unreadable:  # the runner says so
-                continue
+        print(*variables(word.strip()))
