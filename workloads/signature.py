@@ -70,12 +70,16 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Signature:
-    """`parameters` are those of `inputs` with their defaults; `frameworks` those whose modules the file imports."""
+    """`parameters` are those of `inputs` with their defaults; `frameworks` those whose modules the file imports.
+
+    `trains` says whether there is a `loss`.
+    """
 
     parameters: tuple[tuple[str, int | str], ...] = (("batch_size", 1),)
     frameworks: tuple[str, ...] = ()
     settings: dict = field(default_factory=dict)
     digest: str = ""
+    trains: bool = False
 
 
 def flag_of(parameter: str) -> str:
@@ -101,6 +105,7 @@ def read(path: str | Path) -> Signature:
         frameworks=_frameworks(tree),
         settings=_settings(tree, name),
         digest=hashlib.sha256(content).hexdigest()[:16],
+        trains="loss" in _bound(tree),
     )
 
 
@@ -138,6 +143,19 @@ def _frameworks(tree: ast.Module) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             roots.add(node.module.split(".")[0])
     return tuple(name for name, modules in MODULES.items() if roots & set(modules))
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """The names that the file's own statements bind: functions, assignments, imports."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+    return found
 
 
 def _settings(tree: ast.Module, name: str) -> dict:

@@ -22,7 +22,7 @@ _LOGS = {"graph_breaks": ("symbolic_convert", "convert_frame"), "recompiles": ("
 _BREAK = re.compile(
     r"in user code at (?P<file>.+):(?P<line>\d+)\nGraph Break Reason: (?P<reason>[^\n]+)(?P<rest>.*)", re.DOTALL
 )
-_EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\.? [A-Z]|\.?$)", re.MULTILINE)
+_EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\. [A-Z]|\.?$)", re.MULTILINE)
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 _RECOMPILED = re.compile(r"Recompiling function \S+ in (?P<file>.+):(?P<line>\d+)\n(?P<rest>.*)", re.DOTALL)
 _GUARD = re.compile(r"- \d+/\d+: (.+)")
@@ -113,11 +113,11 @@ class Backend(CountingBackend):
             found, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
         )
 
-    def listed(self) -> Program | str:
-        """The operators of the one graph, or that there are several."""
+    def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
+        """The operators of the one graph, called under `context`; or that there are several."""
         if self._breaks or len(self._frames) != 1:
             return "the model is broken into several graphs"
-        return self.captured.operations(lambda call: torch.inference_mode()(call))
+        return self.captured.operations(context)
 
 
 def _is_pythons(file: str) -> bool:
