@@ -157,7 +157,7 @@ def found_in(framework: str, check: str, *words: str) -> dict:
 
 @pytest.fixture(scope="module")
 def torch_found(tmp_path_factory) -> dict:
-    return found_in("torch", "torch_own.py", str(tmp_path_factory.mktemp("own")))
+    return found_in("torch", "own_torch.py", str(tmp_path_factory.mktemp("own")))
 
 
 @pytest.fixture(scope="module")
@@ -230,10 +230,19 @@ def test_a_library_that_is_not_there_is_a_sentence(torch_found):
 
 
 MEASURED = {
-    "jax": {"skeleton": ["output"], "trained": ["loss"], "function": ["y"], "nnx": ["output"], "linen": ["output"], "bare": ["0", "1"]},
-    "tensorflow": {"skeleton": ["output"], "trained": ["loss", "state.0", "state.1"], "keras3": ["x", "y"], "keras2": ["output"], "module": ["0", "1"]},
-    "paddle": {"skeleton": ["output"], "trained": ["layer.1._mean", "layer.1._variance", "loss"], "layer": ["sums.0", "sums.1", "y"], "norm": ["output"]},
-}
+    "jax": {
+        "skeleton": ["output"], "function": ["y"], "nnx": ["output"], "linen": ["output"], "bare": ["0", "1"],
+        "trained": ["loss"],
+    },
+    "tensorflow": {
+        "skeleton": ["output"], "keras3": ["x", "y"], "keras2": ["output"], "module": ["0", "1"],
+        "trained": ["loss", "state.0", "state.1"],
+    },
+    "paddle": {
+        "skeleton": ["output"], "layer": ["sums.0", "sums.1", "y"], "norm": ["output"],
+        "trained": ["layer.1._mean", "layer.1._variance", "loss"],
+    },
+}  # fmt: skip
 
 
 @pytest.mark.xdist_group("own")
@@ -246,7 +255,7 @@ def test_other_frameworks_run_what_their_users_write(found, request):
         assert found[name]["reference"].endswith("float32" if name == "module" else "float64")
         for mode, told in found[name]["modes"].items():
             assert told["outputs"] == outputs
-            assert told["worst"] < (1e-3 if name == "trained" else 1e-5), (name, mode)  # as the tolerances of the passes
+            assert told["worst"] < (1e-3 if name == "trained" else 1e-5), (name, mode)  # as the passes' tolerances
             assert told["whole"] == (mode != "eager"), told
     assert found["draws"]["ended"][0] == "unsupported" and "random numbers" in found["draws"]["ended"][1]
     assert found["wrong"]["ended"][0] == "error" and "returned int" in found["wrong"]["ended"][1]
