@@ -259,6 +259,10 @@ def test_other_frameworks_run_what_their_users_write(found, request):
             assert told["whole"] == (mode != "eager"), told
     assert found["draws"]["ended"][0] == "unsupported" and "random numbers" in found["draws"]["ended"][1]
     assert found["wrong"]["ended"][0] == "error" and "returned int" in found["wrong"]["ended"][1]
+    if framework == "tensorflow":
+        products = 2 * 2 * (256 * 512 + 512 * 256)  # and a few operations for each of the 2,560 values
+        assert products < found["skeleton"]["flops"] < products + 20 * 2560
+        assert found["module"]["bytes"] == 4 * (8 * 4 + 2 * 8 + 2 * 4 + 1)
     if framework == "jax":
         assert found["bare"]["flops"] and found["bare"]["bytes"] == 4 * (16 + 16 + 1)
         assert not found["calls_back"]["modes"]["jit"]["whole"]

@@ -14,7 +14,7 @@ import tensorflow as tf
 from frameworks import own
 from frameworks.adapter import Step, Unsupported
 from frameworks.own import Counted, Fault
-from frameworks.tensorflow import graphs, hubs, program
+from frameworks.tensorflow import counting, graphs, hubs, program
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays
@@ -75,6 +75,11 @@ class Model:
                 return f"its own eager mode in {dtype.name}", run(call, sets)
         raise Unsupported("the model cannot be made anew in any dtype, so nothing can be compared with it.")
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """The model's variables."""
+        return self._variables(self.call)
+
     def _built(self, dtype: tf.DType) -> Callable[..., Any]:
         """What calls a new model with tensors as `place` returns them; its variables are made by a first call."""
         with _making(dtype):
@@ -115,7 +120,7 @@ class Model:
 
 
 class Owned(own.Owned):
-    """What a step tells of its user's model. TensorFlow's counter of FLOPs takes frozen graphs: none is counted."""
+    """What a step tells of its user's model."""
 
     def __init__(self, model: Model):
         self._model = model
@@ -124,7 +129,7 @@ class Owned(own.Owned):
         return self._model.reference(calls)
 
     def cost(self) -> Counted | None:
-        return None
+        return counting.counted(self._model.call, self._model.sets[0], self._model.variables)
 
 
 def prepare(model: Model, cell: Cell) -> Step:
