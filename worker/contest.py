@@ -88,7 +88,9 @@ class Contest(GroupWork):
         self.channel.phase(members[0].cell, "reference")
         path = Path(self.station.job.folder) / OUTPUTS / f"reference-{self.position}.npz"
         with self.station.reporting([member.cell for member in members]) as trouble:
+            forked = self.station.forks.count
             self.own = own.found_out(own.told_by(members[0].step), self.workload.parity_calls, path)
+            self.station.forks.refuse(forked)
         if trouble:
             members.clear()
 
