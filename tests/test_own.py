@@ -173,6 +173,8 @@ def test_every_planted_break_of_torch_is_found_at_its_line(torch_found):
     assert (found["count"], found["graphs"], found["whole"]) == (5, 6, False)
     assert found["inside"] and found["settled"] and found["difference"] < 1e-6
     assert found["outputs"] == ["both.0", "both.1", "x"]
+    # The last stops in Python's library, where the first file's did as well.
+    assert torch_found["again"] == [f"again.py:{line}" for line in (14, 16, 18, 19, 21)]
 
 
 def test_torch_is_compared_with_its_own_eager_mode_from_the_same_state(torch_found):

@@ -87,8 +87,10 @@ class Backend(CountingBackend):
         elif found := _BREAK.search(text):
             explained = _EXPLANATION.search(found["rest"])
             place, (_, _, traced) = (found["file"], found["line"]), found["rest"].partition("User code traceback:")
-            # Of a break for the second time torch gives no traceback.
-            place = self._journal.places.setdefault(place, self._innermost(traced) or place)
+            # Of a break for the second time torch gives no traceback; what stops in Python's library, stops many files.
+            if mine := self._innermost(traced):
+                self._journal.places[place] = mine
+            place = self._journal.places.get(place, place)
             self._keep(self._breaks, place, explained[1] if explained else found["reason"])
         elif _SKIPPED in text and (place := self._innermost(text)):
             self._keep(self._breaks, place, "Dynamo cannot go on from here, so the whole function runs without a graph")

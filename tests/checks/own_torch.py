@@ -217,6 +217,11 @@ def main() -> None:
         graphs.BACKENDS[mode] = ("eager", None)
     adapter = Adapter()
     found = {"broken": breaks(adapter, str(folder / "broken.py"))}
+    adapter.release()
+    (folder / "again.py").write_text(MODELS["broken"])
+    step = prepared(adapter, str(folder / "again.py"), "inductor")
+    step()
+    found["again"] = [place for place, _ in step.capture().breaks]
     step = prepared(adapter, str(folder / "norm.py"))
     first = [adapter.to_numpy(step())["output"].tolist() for _ in range(2)]
     step.rewind()
