@@ -101,13 +101,13 @@ class References:
 
 def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
     """How far each launch's outputs of a user's model are from those of its own eager mode in that launch."""
-    found = [report.own for report in outcome.reports]
+    models = [report.own for report in outcome.reports]
     pairs = [
         difference(values, dict(np.load(own.reference)) if own else {})
-        for values, own in zip(outputs, found, strict=True)
+        for values, own in zip(outputs, models, strict=True)
     ]
     worst = functools.reduce(Difference.worst, pairs)
-    name = next((own.reference_name for own in found if own), "its own eager mode")
+    name = next((own.reference_name for own in models if own), "its own eager mode")
     return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
 
 
