@@ -226,33 +226,6 @@ def test_a_bad_file_is_a_sentence(torch_found, name, status, words):
     assert found == status and words in reason and "\n" not in reason
 
 
-FORKING = """
-import os, sys
-from frameworks.adapter import Step
-from measurement.protocol import Phase
-from worker.channel import Channel
-from worker.forks import Forks
-
-channel, forks = Channel(f"/dev/fd/{os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)}", sys.argv[2]), Forks()
-forks.watch()
-step = Step(lambda: os.fork(), [()])
-for _ in range(4):
-    step()
-channel.send(Phase(None, str(forks.count)))
-try:
-    forks.refuse(3)
-except Exception as error:
-    channel.send(Phase(None, str(error)))
-"""
-
-
-def test_a_model_that_forks_makes_no_second_worker(tmp_path):
-    results = tmp_path / "results"
-    subprocess.run([sys.executable, "-c", FORKING, results, tmp_path / "marker"], cwd=ROOT, check=True)
-    told = [json.loads(line)["phase"] for line in results.read_text().splitlines() if line]
-    assert told[0] == "4" and "forks the process" in told[1] and len(told) == 2  # without a watch 16 of each
-
-
 def test_a_library_that_is_not_there_is_a_sentence(torch_found):
     status, reason = torch_found["library"]
     assert status in ("ok", "unsupported") and (status == "ok" or "REQUIREMENTS=" in reason)
@@ -295,15 +268,6 @@ def test_other_frameworks_run_what_their_users_write(found, request):
     if framework == "jax":
         assert found["bare"]["flops"] and found["bare"]["bytes"] == 4 * (16 + 16 + 1)
         assert not found["calls_back"]["modes"]["jit"]["whole"]
-
-
-def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert runner.main(["new-workload", "--name", "mine", "--framework", "jax"]) == 0
-    assert signature.read("mine.py").frameworks == ("jax",)
-    for words in (["--name", "mine"], ["--name", "../mine"], ["--name", "other", "--framework", "mxnet"], []):
-        assert runner.main(["new-workload", *words]) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py"]
 
 
 def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkeypatch, net):

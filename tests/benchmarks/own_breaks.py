@@ -3,7 +3,7 @@
 Six files, from five breaks to none, in one real run of `bench`. Counts and lines are asserted; the price (the share of
 a call outside of graphs, and what the cell would gain at best) is printed, since it is a time.
 
-.venvs/runner/bin/python tests/benchmarks/own_breaks.py [--budget 2] [--out FOLDER]
+.venvs/runner/bin/python tests/benchmarks/own_breaks.py [--budget 2] [--mode inductor] [--out FOLDER]
 """
 
 import argparse
@@ -79,11 +79,12 @@ def check(mended: int, record: dict) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", default="2", help="seconds of samples a cell")
+    parser.add_argument("--mode", default="inductor", help="whose prices; what is found depends on none")
     parser.add_argument("--out", type=Path, default=Path(tempfile.mkdtemp(prefix="own-breaks-")))
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     sources = ",".join(map(str, variants(asked.out)))
-    words = ["--workload", sources, "--mode", "eager,inductor", "--threads", "1", "--profile", "quick"]
+    words = ["--workload", sources, "--mode", f"eager,{asked.mode}", "--threads", "1", "--profile", "quick"]
     command = [
         sys.executable,
         ROOT / "runner.py",
@@ -96,7 +97,7 @@ def main() -> None:
     ]
     subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
     records = map(json.loads, (asked.out / "run" / "records.jsonl").read_text().splitlines())
-    found = {record["workload"]: record for record in records if record["mode"] == "inductor"}
+    found = {record["workload"]: record for record in records if record["mode"] == asked.mode}
     for mended in range(len(PLANTED) + 1):
         record = found[f"mended{mended}.py"]
         check(mended, record)
