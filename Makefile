@@ -11,8 +11,9 @@ PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a
 # unexported, which would define it as empty.
 BOOTSTRAP_PYTHON ?= python3
 quoted = '$(subst ','\'',$(value $(1)))'
-# And those of the user's own file, parameters of its `inputs`, which is read and not run.
-PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(findstring .py,$(value WORKLOAD))),$(shell \
+# And those of users' own models: parameters of a file's `inputs`, which is read and not run, or of a library's models.
+OWN = $(or $(findstring .py,$(value WORKLOAD)),$(findstring :,$(value WORKLOAD)))
+PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(OWN)),$(shell \
     $(call quoted,BOOTSTRAP_PYTHON) -m workloads.signature $(call quoted,WORKLOAD)))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(PARAMETERS) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
          PYTHON REQUIREMENTS COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET

@@ -69,11 +69,16 @@ class UserFile:
             self._loaded[path] = self._run()
         self._module = self._loaded[path]
 
+    def function(self, name: str) -> Callable[..., Any]:
+        """The file's function of that name. Raises Fault where there is none."""
+        found = getattr(self._module, name, None)
+        if not callable(found):
+            raise Fault(f"{self.name} has no {name}(): docs/own-models.md shows what a file holds.")
+        return found
+
     def call(self, function: str, **arguments: Any) -> Any:
         """What the file's function returns. Raises Fault where there is none, or where it ends the process."""
-        found = getattr(self._module, function, None)
-        if not callable(found):
-            raise Fault(f"{self.name} has no {function}(): docs/own-models.md shows what a file holds.")
+        found = self.function(function)
         with _alive(f"{function}() of {self.name}"):
             return found(**arguments)
 
@@ -168,7 +173,7 @@ def changes(outputs: Sequence[Mapping[str, np.ndarray]], tolerance: float) -> st
     if _differ(again, seeded, tolerance):
         return (
             "the model draws random numbers in a call, which no two modes draw alike: take them as inputs, or turn "
-            "what draws them off (it is in inference mode already)."
+            "what draws them off, such as dropout, which inference leaves out and training does not."
         )
     return None
 

@@ -71,6 +71,12 @@ def is_for(workload, framework: str) -> bool:
     return not isinstance(workload, Own) or not workload.frameworks or framework in workload.frameworks
 
 
+def untrained(names: Iterable[str]) -> str:
+    """What a sentence on models that cannot be trained says of users' files besides; empty where there is none."""
+    files = [workload.name for name in names if isinstance(workload := workloads.get(name), Own) and workload.is_file]
+    return f" Give {' and '.join(files)} a function loss(output) that returns a scalar." if files else ""
+
+
 def sealed(sources: dict[str, str]) -> dict[str, dict[str, str]]:
     """What a run's plan keeps of users' files: where they lie, and a digest of what they held."""
     return {name: {"source": source, "digest": workloads.get(name).digest} for name, source in sources.items()}

@@ -87,6 +87,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         there = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
         others = [name for name in workloads.PASSES if name in there - set(sweep.axes["pass"])]
         hint = f" There is PASS={','.join(others)}." if others else ""
+        hint += own.untrained(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
         raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
     kept = [cell for cell in cells if matches(cell, sweep.filter)]
     if not kept:

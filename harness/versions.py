@@ -17,6 +17,8 @@ from measurement import durable
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
 _MISSING = r"no version of (\S+?)==(\S+)"
+# What uv says where a later index may have the version: https://docs.astral.sh/uv/concepts/indexes/
+_ELSEWHERE = r"was found on (\S+), but not at the requested version"
 
 
 def is_version(word: str) -> bool:
@@ -114,6 +116,12 @@ def _resolved(base: environments.Recipe, requirements: str, name: str, word: str
     except SetupError as error:
         if missing := re.search(_MISSING, str(error)):
             known = f"{missing[1]} {missing[2].rstrip('.,')}"
+            if first := re.search(_ELSEWHERE, str(error)):
+                raise SetupError(
+                    f"there is no {known} in {first[1]}, the first of your package indexes that has {missing[1]}, and "
+                    "uv looks no further: if you trust them all alike, UV_INDEX_STRATEGY=unsafe-best-match in the "
+                    "environment has it look in the others."
+                ) from None
             raise SetupError(f"there is no {known} for this Python and platform.") from None
         raise
     finally:

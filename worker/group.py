@@ -76,8 +76,11 @@ class GroupWork:
         prepare_s = time.perf_counter() - start
         load_s = self.loaded(cell, step)
         self.channel.phase(cell, "first call")
+        forked = self.station.forks.count
         first_call(contender, self.station.clocks)
         graph = self.station.description.mode(cell.mode).graph
+        if not graph:  # compilers may start processes
+            self.station.forks.refuse(forked)
         for _ in range(CALLS_TO_CAPTURE):  # a CUDA graph is recorded after the first call
             if graph and not step.capture().whole:
                 self.adapter.synchronize(step())

@@ -88,14 +88,16 @@ class InterleavedComparison(GroupWork):
         self.channel.phase(members[0].cell, "reference")
         path = Path(self.station.job.folder) / OUTPUTS / f"reference-{self.position}.npz"
         with self.station.reporting([member.cell for member in members]) as trouble:
+            forked = self.station.forks.count
             self.own = own.found_out(own.told_by(members[0].step), self.workload.parity_calls, path)
+            self.station.forks.refuse(forked)
         if trouble:
             members.clear()
 
     def of_user(self, member: Member) -> OwnModel | None:
         """What was found out of a user's model, with the price of what its mode runs outside of graphs."""
-        if self.own is None or not member.captured.breaks:
-            return self.own
+        if self.own is None or not member.captured.breaks or member.cell.pass_name == "training":
+            return self.own  # backward's graphs run where none can be timed apart
         self.channel.phase(member.cell, "graph breaks")
         inside, whole = own.priced(member.step, self.adapter.synchronize, self.station.clocks)
         return replace(self.own, inside_s=inside, whole_s=whole)

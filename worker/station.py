@@ -16,6 +16,7 @@ from measurement.cells import Cell
 from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks
 from worker.channel import Channel, classify
+from worker.forks import Forks
 
 
 class Station:
@@ -28,6 +29,9 @@ class Station:
         self.adapter: Adapter
         self.effective: Effective
         self.synchronizing: set[str] = set()  # modes whose calls were seen to be done when synchronized
+        self.forks = Forks()
+        if job.own_models:
+            self.forks.watch()
         self.sound = False  # the device computed what it should when the process started
 
     def start(self, cell: Cell) -> None:

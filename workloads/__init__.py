@@ -40,7 +40,7 @@ def source_of(name: str) -> str | None:
 def get(name: str, pass_name: str = "inference"):
     """The workload `name`, which is one of `names()`, in one of its passes."""
     if name in _OWN:
-        return _OWN[name]
+        return _OWN[name].trained() if pass_name == "training" else _OWN[name]
     workload = importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
     if pass_name == "training":
         from workloads.training import training_of

@@ -10,23 +10,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from workloads import signature
-from workloads.signature import Signature, Unreadable
+from workloads import signature, training
+from workloads.signature import LIBRARIES, Signature, Unreadable
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
 FAMILY = IMPLEMENTATION = "own"
-# Libraries of models: the framework, and the parameters of the inputs that the suite makes for their models.
-LIBRARIES = {
-    "torchvision": ("torch", (("batch_size", 1), ("image_size", 224))),
-    "timm": ("torch", (("batch_size", 1), ("image_size", 224))),
-    "transformers": ("torch", (("batch_size", 1), ("seq_len", 128))),
-    "keras": ("tensorflow", (("batch_size", 1), ("image_size", 224))),
-}
 # Root mean square of rounding, relative to the outputs': what deep models of either kind were seen to stay within.
 TOLERANCE = {"fp32": 1e-4, "tf32": 2e-2, "bf16": 6e-2, "fp16": 2e-2}
 
@@ -48,11 +41,16 @@ class Own(Workload):
     source: str = ""
     frameworks: tuple[str, ...] = ()
     digest: str = ""  # of the file; empty for a library's model
+    given: dict[str, float] = field(default_factory=dict, hash=False)  # the user's own tolerance by dtype
     has_oracle: bool = field(default=False)
 
     @property
     def is_file(self) -> bool:
         return is_file(self.source)
+
+    def trained(self) -> Own:
+        """Its training pass: a call is one optimizer iteration on the file's `loss` of the model's output."""
+        return replace(self, tolerance=training.TOLERANCE | self.given, parity_calls=training.STEPS_COMPARED)
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return {"seed": ()}
@@ -133,7 +131,7 @@ def workload(name: str, source: str) -> Own:
         described = Signature(parameters, (framework,))
     settings = described.settings
     given = settings.get("tolerance", {})
-    tolerance = TOLERANCE | (given if isinstance(given, dict) else dict.fromkeys(TOLERANCE, given))
+    given = given if isinstance(given, dict) else dict.fromkeys(TOLERANCE, given)
     return Own(
         name=name,
         family=FAMILY,
@@ -145,8 +143,10 @@ def workload(name: str, source: str) -> Own:
             )
             for parameter, default in described.parameters
         ),
-        tolerance=tolerance,
+        tolerance=TOLERANCE | given,
+        passes=("inference", "training") if described.trains else ("inference",),
         source=source,
         frameworks=(settings["framework"],) if "framework" in settings else described.frameworks,
         digest=described.digest,
+        given=given,
     )  # fmt: skip

@@ -23,6 +23,13 @@ MODULES = {
     "tensorflow": ("tensorflow", "keras", "tf_keras"),
     "paddle": ("paddle", "paddlenlp"),
 }
+# Libraries of models: the framework, and the parameters of the inputs that the suite makes for their models.
+LIBRARIES = {
+    "torchvision": ("torch", (("batch_size", 1), ("image_size", 224))),
+    "timm": ("torch", (("batch_size", 1), ("image_size", 224))),
+    "transformers": ("torch", (("batch_size", 1), ("seq_len", 128))),
+    "keras": ("tensorflow", (("batch_size", 1), ("image_size", 224))),
+}
 # Flags that mean something else.
 _TAKEN = frozenset(
     [
@@ -63,12 +70,16 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Signature:
-    """`parameters` are those of `inputs` with their defaults; `frameworks` those whose modules the file imports."""
+    """`parameters` are those of `inputs` with their defaults; `frameworks` those whose modules the file imports.
+
+    `trains` says whether there is a `loss`.
+    """
 
     parameters: tuple[tuple[str, int | str], ...] = (("batch_size", 1),)
     frameworks: tuple[str, ...] = ()
     settings: dict = field(default_factory=dict)
     digest: str = ""
+    trains: bool = False
 
 
 def flag_of(parameter: str) -> str:
@@ -94,6 +105,7 @@ def read(path: str | Path) -> Signature:
         frameworks=_frameworks(tree),
         settings=_settings(tree, name),
         digest=hashlib.sha256(content).hexdigest()[:16],
+        trains="loss" in _bound(tree),
     )
 
 
@@ -133,6 +145,19 @@ def _frameworks(tree: ast.Module) -> tuple[str, ...]:
     return tuple(name for name, modules in MODULES.items() if roots & set(modules))
 
 
+def _bound(tree: ast.Module) -> set[str]:
+    """The names that the file's own statements bind: functions, assignments, imports."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+    return found
+
+
 def _settings(tree: ast.Module, name: str) -> dict:
     """`settings = {...}` of literals: `framework`, and `tolerance` by dtype or for all."""
     for node in reversed(tree.body):
@@ -158,10 +183,15 @@ def _check(settings: dict, name: str) -> None:
             raise Unreadable(f"{name}: a tolerance is a number from 0 to 1, relative to the output's scale.")
 
 
-if __name__ == "__main__":  # for make: the variables that the files among the words have
+def variables(word: str) -> list[str]:
+    """What make calls the parameters of a user's file or of a library's model; none of anything else."""
+    try:
+        found = read(word).parameters if word.endswith(".py") else LIBRARIES.get(word.partition(":")[0], ("", ()))[1]
+    except Unreadable:  # the runner says so
+        return []
+    return [flag_of(parameter).replace("-", "_").upper() for parameter, _ in found]
+
+
+if __name__ == "__main__":  # for make: the variables that the words for workloads have
     for word in sys.argv[1].split(",") if len(sys.argv) > 1 else []:
-        if word.endswith(".py"):
-            try:
-                print(*(flag_of(parameter).replace("-", "_").upper() for parameter, _ in read(word).parameters))
-            except Unreadable:  # the runner says so
-                continue
+        print(*variables(word.strip()))

@@ -13,9 +13,10 @@ from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Wo
 # AdamW as nanoGPT sets it; every weight decays.
 LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 6e-4, (0.9, 0.95), 1e-8, 0.1
 STEPS_COMPARED = 3
+UPDATE_BYTES = 7 * 4  # a weight: it, its gradient and two moments read, all but the gradient written, in float32
 # Relative, of mean losses, through two updates. In fp32 3e-4 was seen of TensorFlow, whose AdamW adds
 # epsilon before it corrects the bias, and 2e-6 of the others.
-_TOLERANCE = {"fp32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
+TOLERANCE = {"fp32": 1e-3, "tf32": 5e-3, "bf16": 2e-2}
 _ACCUMULATE = Parameter(
     "accumulate", "accumulate", 1, "micro-batches whose gradients are summed before an optimizer step (training)",
     implementations=("plain",),
@@ -91,7 +92,7 @@ class Training(Workload):
             OperatorCost(o.operator_class, 3 * count * o.flops, 3 * count * o.bytes, count * o.transcendentals)
             for o in forward.operators
         ]
-        update = OperatorCost("pointwise", 14 * weights, 7 * 4 * weights)
+        update = OperatorCost("pointwise", 14 * weights, UPDATE_BYTES * weights)
         return Cost(tuple(operators), count * forward.compulsory_bytes + update.bytes).plus(update)
 
     def items_per_call(self, parameters: Parameters) -> int:
@@ -143,7 +144,7 @@ def training_of(model: Workload) -> Training:
         family=model.family,
         implementations=("plain",),
         parameters=(*model.parameters, _ACCUMULATE),
-        tolerance=_TOLERANCE,
+        tolerance=TOLERANCE,
         passes=model.passes,
         input_sets=model.input_sets,
         parity_calls=STEPS_COMPARED,

@@ -6,7 +6,7 @@ import functools
 import gc
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -109,26 +109,38 @@ class Adapter(boundary.Adapter):
         if trains:
             from frameworks.jax import training
 
-            iterate = training.iteration(
-                workload.family, forward, dtype, int(cell.parameter("accumulate")), scanned=cell.mode != "eager"
-            )
-            trainer = training.Trainer(params, self._device)
-            call, capture = self._compilations.callable(
-                cell, iterate, (trainer.state, *device_inputs[0]), detail, donated=(0,)
-            )
-            trainer.iterate = call
-            listed = program.listing(cell, call, (trainer.state, *device_inputs[0]), trainer, device_inputs[0])
-            return Step(trainer, device_inputs, capture, trainer.restore, listed)
+            objective = training.objective_of(workload.family, forward, dtype)
+            return self._trained(cell, objective, params, device_inputs, detail)
         call, capture = self._compilations.callable(cell, forward, (params, *device_inputs[0]), detail)
         step = functools.partial(call, params)
         listed = program.listing(cell, call, (params, *device_inputs[0]), step, device_inputs[0])
         return Step(step, device_inputs, capture, program=listed)
 
+    def _trained(
+        self, cell: Cell, objective: Callable, params: dict, sets: Sequence[tuple], detail: str, told: Any = None
+    ) -> Step:
+        """An optimizer iteration on the parameters, in the cell's mode."""
+        from frameworks.jax import training
+
+        accumulate = int(cell.parameter("accumulate") or 1)
+        iterate = training.iteration(objective, accumulate, scanned=cell.mode != "eager")
+        trainer = training.Trainer(params, self._device)
+        arguments = (trainer.state, *sets[0])
+        trainer.iterate, capture = self._compilations.callable(cell, iterate, arguments, detail, donated=(0,))
+        listed = program.listing(cell, trainer.iterate, arguments, trainer, sets[0])
+        return Step(trainer, sets, capture, trainer.restore, listed, own=told)
+
     def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.group_id not in self._own:
-            dtype = jnp.dtype(PRECISION[cell.dtype][0])
-            self._own[cell.group_id] = own.Model(workload, weights, inputs, self._device, dtype)
+            dtype = jnp.dtype(jnp.float32 if cell.pass_name == "training" else PRECISION[cell.dtype][0])
+            trains = cell.pass_name == "training"
+            self._own[cell.group_id] = own.Model(workload, weights, inputs, self._device, dtype, trains)
         model = self._own[cell.group_id]
+        if cell.pass_name == "training":
+            from frameworks.jax import own_training
+
+            told = own_training.Owned(model, jnp.dtype(PRECISION[cell.dtype][0]))
+            return self._trained(cell, told.objective, told.params, model.sets, model.detail, told)
         arguments = (model.params, *model.sets[0])
         call, capture = self._compilations.callable(cell, model.forward, arguments, model.detail)
         step = model.eager() if cell.mode == "eager" else functools.partial(call, model.params)

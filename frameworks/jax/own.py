@@ -16,37 +16,49 @@ from frameworks.own import Counted, Fault
 from workloads.own import Own
 from workloads.spec import Arrays
 
+STATEFUL = (
+    "training of a Flax module with more than parameters (running statistics, random streams) is not run: return "
+    "(function, parameters) from model()."
+)
 BY = "XLA's cost analysis of the lowered module, before it is optimised"
 
 
 class Model:
     """A user's model in the cell's dtype on its device: `forward(params, *arrays)`, with arrays as `place` returns."""
 
-    def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], device: jax.Device, dtype: np.dtype):
+    def __init__(
+        self,
+        workload: Own,
+        weights: Arrays,
+        inputs: Sequence[Arrays],
+        device: jax.Device,
+        dtype: np.dtype,
+        trains: bool = False,
+    ):
         if not workload.is_file:
             raise Unsupported(f"{workload.name} is no model of JAX: write a file.")
-        self._file, self._device, self.dtype = own.UserFile(workload.source), device, dtype
+        self.file, self._device, self.dtype = own.UserFile(workload.source), device, dtype
         self._tolerance = max(workload.tolerance.values())
         self._form: Any = None
         self._constants: list[Any] = []
         own.seed_python(int(weights["seed"]))
-        made = self._file.call("model")
+        made = self.file.call("model")
         self.sets = [self.place(arrays) for arrays in inputs]
-        self._apply, params, self.detail = _applied(made, self._called(self.sets[0]), int(weights["seed"]))
+        self._apply, params, self.detail = _applied(made, self._called(self.sets[0]), int(weights["seed"]), trains)
         # A module of NNX is put together once where nothing is traced.
         self._bound = getattr(self._apply, "bound", lambda params: partial(self._apply, params))
-        self.params = jax.device_put(self._cast(params, dtype), device)
+        self.params = jax.device_put(self.cast(params, dtype), device)
 
     def place(self, arrays: Arrays) -> tuple[jax.Array, ...]:
         """The arrays of one input set on the device, floating point in the cell's dtype."""
         own.seed_python(int(arrays["seed"]))
-        given = own.as_call(self._file.call("inputs", **own.arguments_of(arrays)))
+        given = own.as_call(self.file.call("inputs", **own.arguments_of(arrays)))
         leaves, self._form = jax.tree.flatten(given)
         self._constants = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
         found = [leaf for leaf in leaves if _is_array(leaf)]
         if not found:
             raise Fault("inputs() returned no array: return one, a tuple, or a dict of keywords.")
-        return tuple(jax.device_put(self._cast(leaf, self.dtype), self._device) for leaf in found)
+        return tuple(jax.device_put(self.cast(leaf, self.dtype), self._device) for leaf in found)
 
     def forward(self, params: Any, *arrays: jax.Array) -> Any:
         """The model's own output."""
@@ -65,39 +77,42 @@ class Model:
 
     def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
         """Outputs of the first calls op by op, in float64 where the model runs in it."""
+        self.refuse_what_changes()
+        return self.in_more_precision(
+            lambda params, sets, _: [named(self.forward(params, *arrays)) for arrays in sets], calls
+        )
+
+    def refuse_what_changes(self) -> None:
+        """Raise `Unsupported` for a model whose output two calls on one input do not have in common."""
         outputs = []
         for seed in (0, 0, 1):
             own.seed_python(seed)
             outputs.append(named(self.forward(self.params, *self.sets[0])))
         if reason := own.changes(outputs, self._tolerance):
             raise Unsupported(reason)
+
+    def in_more_precision(self, run: Callable[..., list[dict]], calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        """What `run(parameters, input sets, dtype)` gives of the first calls, in the first dtype that it runs in."""
         for dtype in dict.fromkeys((np.dtype(np.float64), np.dtype(np.float32), np.dtype(self.dtype))):
             try:
                 with jax.enable_x64(dtype == np.float64):
-                    params = self._cast(self.params, dtype)
-                    sets = [self._cast(arrays, dtype) for arrays in self.sets[:calls]]
-                    return f"its own eager mode in {dtype.name}", [named(self.forward(params, *s)) for s in sets]
+                    params = self.cast(self.params, dtype)
+                    sets = [self.cast(arrays, dtype) for arrays in self.sets[:calls]]
+                    return f"its own eager mode in {dtype.name}", run(params, sets, dtype)
             except Exception:  # its own code may insist on a dtype
                 continue
         raise Unsupported("the model runs in no dtype on a copy of its parameters, so nothing can be compared with it.")
 
     def cost(self) -> Counted | None:
         """What XLA says of a call before it fuses."""
-        lowered = jax.jit(self.forward).lower(self.params, *self.sets[0])
-        told = lowered.cost_analysis() or {}
-        held = jax.tree.leaves((self.params, self.sets[0], lowered.out_info))
-        once = sum(int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize for leaf in held)
-        if told.get("flops", -1) < 0:  # of what calls back into Python XLA knows nothing
-            return None
-        moved, transcendentals = told.get("bytes accessed", once), told.get("transcendentals", 0)
-        return Counted(int(told["flops"]), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
+        return counted(self.forward, self.params, self.sets[0])
 
     def _called(self, arrays: Sequence[Any]) -> tuple[tuple, dict]:
         left = iter(arrays)
         return jax.tree.unflatten(self._form, [next(left) if kept is None else kept[0] for kept in self._constants])
 
     @staticmethod
-    def _cast(tree: Any, dtype: np.dtype) -> Any:
+    def cast(tree: Any, dtype: np.dtype) -> Any:
         """Floating-point leaves in another dtype."""
 
         def cast(leaf: Any) -> Any:
@@ -105,6 +120,18 @@ class Model:
             return jnp.asarray(leaf, dtype) if floating else jnp.asarray(leaf) if _is_array(leaf) else leaf
 
         return jax.tree.map(cast, tree)
+
+
+def counted(function: Callable, params: Any, inputs: Sequence[jax.Array]) -> Counted | None:
+    """What XLA says of `function(params, *inputs)` before it fuses; None where it calls back into Python."""
+    lowered = jax.jit(function).lower(params, *inputs)
+    told = lowered.cost_analysis() or {}
+    held = jax.tree.leaves((params, inputs, lowered.out_info))
+    once = sum(int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize for leaf in held)
+    if told.get("flops", -1) < 0:
+        return None
+    moved, transcendentals = told.get("bytes accessed", once), told.get("transcendentals", 0)
+    return Counted(int(told["flops"]), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
 
 
 class Owned(own.Owned):
@@ -134,7 +161,7 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray)
 
 
-def _applied(made: Any, called: tuple[tuple, dict], seed: int) -> tuple[Callable, Any, str]:
+def _applied(made: Any, called: tuple[tuple, dict], seed: int, trains: bool) -> tuple[Callable, Any, str]:
     """How what `model()` returned is called with parameters, the parameters, and what it is."""
     if isinstance(made, tuple) and len(made) == 2 and callable(made[0]):
         return made[0], made[1], "a function and its parameters"
@@ -143,7 +170,9 @@ def _applied(made: Any, called: tuple[tuple, dict], seed: int) -> tuple[Callable
     except ImportError:
         linen = nnx = None
     if nnx and isinstance(made, nnx.Module):
-        made.eval()
+        (made.train if trains else made.eval)()
+        if trains and jax.tree.leaves(nnx.state(made, nnx.Not(nnx.Param))):
+            raise Unsupported(STATEFUL)
         graph, state = nnx.split(made)
 
         def merged(state: Any, *args: Any, **kwargs: Any) -> Any:
@@ -153,7 +182,10 @@ def _applied(made: Any, called: tuple[tuple, dict], seed: int) -> tuple[Callable
         return merged, state, "flax.nnx, split and merged"
     if linen and isinstance(made, linen.Module):
         args, kwargs = called
-        return made.apply, made.init(jax.random.key(seed), *args, **kwargs), "flax.linen, initialised from the seed"
+        variables = made.init(jax.random.key(seed), *args, **kwargs)
+        if trains and variables.keys() - {"params"}:
+            raise Unsupported(STATEFUL)
+        return made.apply, variables, "flax.linen, initialised from the seed"
     if callable(made):
         return lambda _, *args, **kwargs: made(*args, **kwargs), (), "a function without parameters"
     raise Fault(f"model() returned {type(made).__name__}: return (function, parameters), a Flax module, or a function.")

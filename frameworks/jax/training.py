@@ -51,11 +51,8 @@ def optimizer() -> optax.GradientTransformation:
     )
 
 
-def iteration(family: str, forward: Callable, dtype: np.dtype, accumulate: int, scanned: bool) -> Callable:
-    """A function from (state, *inputs) to (new state, loss).
-
-    Micro-batches lie along the first axis of every input; `scanned` runs them as one XLA loop, otherwise Python's.
-    """
+def objective_of(family: str, forward: Callable, dtype: np.dtype) -> Callable:
+    """A function from (params, held, *inputs) to (loss, what is held after it)."""
 
     def cast(x: jax.Array) -> jax.Array:
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
@@ -66,6 +63,14 @@ def iteration(family: str, forward: Callable, dtype: np.dtype, accumulate: int, 
         outputs = forward(params, *map(cast, given))
         return LOSSES[family](params, outputs, target), outputs.get(STATE, {})
 
+    return objective
+
+
+def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
+    """A function from (state, *inputs) to (new state, loss); `objective` is as `objective_of` makes it.
+
+    Micro-batches lie along the first axis of every input; `scanned` runs them as one XLA loop, otherwise Python's.
+    """
     gradients_of = jax.value_and_grad(objective, has_aux=True)
     adamw = optimizer()
 

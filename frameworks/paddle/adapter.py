@@ -16,7 +16,7 @@ from paddle import nn
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, generation, graphs, models, own, plain, training
+from frameworks.paddle import calls, eager_log, generation, graphs, models, own, own_training, plain, training
 from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
@@ -101,12 +101,14 @@ class Adapter(adapter.Adapter):
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if reason := self.obstacle(cell.device, cell.mode):
             raise Unsupported(reason)
-        if cell.pass_name == "training":
-            return self._prepare_training(workload, cell, weights, inputs)
+        trains = cell.pass_name == "training"
         if cell.implementation == "own":
             if cell.group_id not in self._own:
-                self._own[cell.group_id] = own.Model(workload, weights, inputs, DTYPES[cell.dtype])
-            return own.prepare(self._own[cell.group_id], cell, workload)
+                dtype = "float32" if trains else DTYPES[cell.dtype]
+                self._own[cell.group_id] = own.Model(workload, weights, inputs, dtype, trains)
+            return (own_training if trains else own).prepare(self._own[cell.group_id], cell, workload)
+        if trains:
+            return self._prepare_training(workload, cell, weights, inputs)
         model = models.build(workload, cell, weights)
         model.eval()
         if any(DTYPES[cell.dtype] not in str(parameter.dtype) for parameter in model.parameters()):

@@ -29,40 +29,49 @@ class Called(nn.Layer):
     Paddle captures functions whose parameters have names, so there are `MOST_TENSORS` of them.
     """
 
-    def __init__(self, layer: nn.Layer, together: Callable[[Sequence[Any]], tuple[tuple, dict]]):
+    def __init__(
+        self,
+        layer: nn.Layer,
+        together: Callable[[Sequence[Any]], tuple[tuple, dict]],
+        loss: Callable[[Any], paddle.Tensor] | None = None,
+    ):
         super().__init__()
-        self.layer, self._together = layer, paddle.jit.not_to_static(together)
+        self.layer, self._together, self._loss = layer, paddle.jit.not_to_static(together), loss
 
     def forward(self, a, b=None, c=None, d=None, e=None, f=None, g=None, h=None):
         args, kwargs = self._together([tensor for tensor in (a, b, c, d, e, f, g, h) if tensor is not None])
-        return self.layer(*args, **kwargs)
+        if self._loss is None:
+            return self.layer(*args, **kwargs)
+        return self._loss(self.layer(*args, **kwargs))
 
 
 class Model:
     """A user's layer in the cell's dtype on the current device."""
 
-    def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], dtype: str):
+    def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], dtype: str, trains: bool = False):
         if not workload.is_file:
             raise Unsupported(f"{workload.name} is no model of Paddle: write a file.")
-        self._file, self.dtype = own.UserFile(workload.source), dtype
+        self.file, self.dtype = own.UserFile(workload.source), dtype
         self._tolerance = max(workload.tolerance.values())
         self._form: tuple[tuple, dict] = ((), {})
         self.sets = [self.place(arrays) for arrays in inputs]
         _seed(int(weights["seed"]))
-        layer = self._file.call("model")
+        layer = self.file.call("model")
         if not isinstance(layer, nn.Layer):
             raise Fault(f"model() of {workload.name} returned {type(layer).__name__}, which is no paddle.nn.Layer.")
-        layer.eval()
+        (layer.train if trains else layer.eval)()
         if any(dtype not in str(parameter.dtype) for parameter in layer.parameters()):
             layer.to(dtype=dtype)
-        self.layer = Called(layer, self._together)
-        self.layer.eval()
-        self._buffers = [(buffer, buffer.clone()) for buffer in layer.buffers()]
+        self.layer = Called(layer, self.together)
+        (self.layer.train if trains else self.layer.eval)()
+        # Running statistics are parameters without a gradient.
+        held = [*layer.buffers(), *(parameter for parameter in layer.parameters() if parameter.stop_gradient)]
+        self._buffers = [(tensor, tensor.clone()) for tensor in held]
 
     def place(self, arrays: Arrays) -> tuple[paddle.Tensor, ...]:
         """The tensors of one input set, floating point in the cell's dtype."""
         _seed(int(arrays["seed"]))
-        args, kwargs = own.as_call(self._file.call("inputs", **own.arguments_of(arrays)))
+        args, kwargs = own.as_call(self.file.call("inputs", **own.arguments_of(arrays)))
         self._form = args, kwargs
         found = [leaf for leaf in (*args, *kwargs.values()) if _is_array(leaf)]
         if not found:
@@ -80,6 +89,16 @@ class Model:
 
     def reference(self, count: int) -> tuple[str, list[dict[str, np.ndarray]]]:
         """Outputs of the first calls in eager mode, in float64 where the layer runs in it."""
+        self.refuse_what_changes()
+
+        def run(layer: nn.Layer, sets: Sequence) -> list[dict[str, np.ndarray]]:
+            call = calls.without_gradients(Called(layer, self.together))
+            return [named(call(*tensors)) for tensors in sets]
+
+        return self.in_more_precision(run, count)
+
+    def refuse_what_changes(self) -> None:
+        """Raise `Unsupported` for a layer whose output two calls on one input do not have in common."""
         outputs, call = [], calls.without_gradients(self.layer)
         for seed in (0, 0, 1):
             _seed(seed)
@@ -87,15 +106,17 @@ class Model:
             self.restore()
         if reason := own.changes(outputs, self._tolerance):
             raise Unsupported(reason)
+
+    def in_more_precision(self, run: Callable[..., list[dict]], count: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        """What `run(a copy of the layer, input sets)` gives of the first calls, in the first dtype that it runs in."""
         before = paddle.get_default_dtype()
         for dtype in dict.fromkeys(("float64", "float32", self.dtype)):
             try:
                 paddle.set_default_dtype(dtype)
                 layer = copy.deepcopy(self.layer.layer)
                 layer.to(dtype=dtype)
-                call = calls.without_gradients(Called(layer, self._together))
                 sets = [[_cast(tensor, dtype) for tensor in tensors] for tensors in self.sets[:count]]
-                return f"its own eager mode in {dtype}", [named(call(*tensors)) for tensors in sets]
+                return f"its own eager mode in {dtype}", run(layer, sets)
             except Exception:  # its own code may insist on a dtype
                 continue
             finally:
@@ -109,7 +130,7 @@ class Model:
         known = {id(tensor): name for name, tensor in own.named(output, _is_tensor).items()}
         return tuple(known[id(leaf)] for leaf in paddle.utils.flatten(output) if id(leaf) in known)
 
-    def _together(self, tensors: Sequence[Any]) -> tuple[tuple, dict]:
+    def together(self, tensors: Sequence[Any]) -> tuple[tuple, dict]:
         left, (args, kwargs) = iter(tensors), self._form
         filled = tuple(next(left) if _is_array(leaf) else leaf for leaf in args)
         return filled, {name: next(left) if _is_array(leaf) else leaf for name, leaf in kwargs.items()}
@@ -136,17 +157,17 @@ def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     eager = calls.without_gradients(model.layer)
     if cell.mode == "eager":
         return Step(eager, model.sets, program=partial(eager_log.listed, eager, model.sets[0], cell), **told)
-    if cell.mode == "inference":
+    if cell.mode in graphs.PREDICTORS:
         exported = graphs.Exported(model.layer, cell, graphs.specification(workload, cell, model.sets[0]))
-        whole = lambda: _whole(exported.captured)  # noqa: E731
+        captured = lambda: whole(exported.captured)  # noqa: E731
         call = calls.named(exported, model.names())
-        return Step(call, model.sets, whole, program=exported.operators, load=exported.load, **told)
+        return Step(call, model.sets, captured, program=exported.operators, load=exported.load, **told)
     static, capture, operators = graphs.to_static(model.layer, workload, cell, model.sets[0])
     call = calls.without_gradients(static)
-    return Step(call, model.sets, lambda: _whole(capture()), program=operators, **told)
+    return Step(call, model.sets, lambda: whole(capture()), program=operators, **told)
 
 
-def _whole(found: Capture) -> Capture:
+def whole(found: Capture) -> Capture:
     """With `full_graph` a program holds the whole layer or there is none, however many linear layers it has."""
     return replace(found, whole=bool(found.graphs))
 

@@ -90,8 +90,10 @@ class Adapter(boundary.Adapter):
         if cell.implementation == "own":
             with tf.device(self._name):
                 if cell.group_id not in self._own:
-                    self._own[cell.group_id] = own.Model(workload, weights, inputs, _DTYPES[cell.dtype])
-                return own.prepare(self._own[cell.group_id], cell)
+                    trains = cell.pass_name == "training"
+                    self._own[cell.group_id] = own.Model(workload, weights, inputs, _variable_type(cell), trains)
+                running = own if cell.pass_name == "inference" else import_module("frameworks.tensorflow.own_training")
+                return running.prepare(self._own[cell.group_id], cell)
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
         trains = cell.pass_name == "training"
         with tf.device(self._name):
@@ -103,9 +105,10 @@ class Adapter(boundary.Adapter):
                 return generation.generating(model, partial(graphs.in_mode, workload, cell), sets, places)
             state, called = generation.keeping(model, cell)
             if trains:
-                from frameworks.tensorflow.training import Trainer
+                from frameworks.tensorflow.training import LOSSES, Trainer
 
-                model = Trainer(model, workload.family, int(cell.parameter("accumulate")))
+                loss, count = partial(LOSSES[workload.family], model), int(cell.parameter("accumulate"))
+                model = Trainer(loss, model.trainable_variables, getattr(model, "state", {}), count)
                 state, called = {"restore": model.restore}, model.with_state
         return graphs.in_mode(workload, cell, model, sets, called, state)
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 from frameworks import own
 from frameworks.adapter import Step, Unsupported
 from frameworks.own import Counted, Fault
-from frameworks.tensorflow import graphs, hubs, program
+from frameworks.tensorflow import counting, graphs, hubs, program
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays
@@ -23,8 +23,9 @@ from workloads.spec import Arrays
 class Model:
     """A user's model with its variables in the cell's dtype; made on the current device."""
 
-    def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], dtype: tf.DType):
-        self._file = own.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source)
+    def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], dtype: tf.DType, trains: bool = False):
+        self._trains = trains
+        self.file = own.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source)
         self.dtype, self._seed_of_weights = dtype, int(weights["seed"])
         self._tolerance = max(workload.tolerance.values())
         self._form: Any = None
@@ -36,7 +37,7 @@ class Model:
     def place(self, arrays: Arrays) -> tuple[tf.Tensor, ...]:
         """The tensors of one input set, floating point in the cell's dtype."""
         _seed(int(arrays["seed"]))
-        given = own.as_call(self._file.call("inputs", **own.arguments_of(arrays)))
+        given = own.as_call(self.file.call("inputs", **own.arguments_of(arrays)))
         leaves = tf.nest.flatten(given)
         self._form = given
         self._constants = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
@@ -52,6 +53,11 @@ class Model:
 
     def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
         """Outputs of the first calls in eager mode, in float64 where the model can be made in it."""
+        self.refuse_what_changes()
+        return self.in_more_precision(lambda call, sets: [named(call(*tensors)) for tensors in sets], calls)
+
+    def refuse_what_changes(self) -> None:
+        """Raise `Unsupported` for a model whose output two calls on one input do not have in common."""
         outputs = []
         for seed in (0, 0, 1):
             _seed(seed)
@@ -59,23 +65,31 @@ class Model:
             self.restore()
         if reason := own.changes(outputs, self._tolerance):
             raise Unsupported(reason)
+
+    def in_more_precision(self, run: Callable[..., list[dict]], calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        """What `run(a copy of the model, input sets)` gives of the first calls, in the first dtype that it runs in."""
         for dtype in dict.fromkeys((tf.float64, tf.float32, self.dtype)):
             with contextlib.suppress(Exception):
-                call = self._copy_in(dtype)
+                call = self.copied(dtype)
                 sets = [[_cast(tensor, dtype) for tensor in tensors] for tensors in self.sets[:calls]]
-                return f"its own eager mode in {dtype.name}", [named(call(*tensors)) for tensors in sets]
+                return f"its own eager mode in {dtype.name}", run(call, sets)
         raise Unsupported("the model cannot be made anew in any dtype, so nothing can be compared with it.")
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """The model's variables."""
+        return self._variables(self.call)
 
     def _built(self, dtype: tf.DType) -> Callable[..., Any]:
         """What calls a new model with tensors as `place` returns them; its variables are made by a first call."""
         with _making(dtype):
             _seed(self._seed_of_weights)
-            model = self._file.call("model")
+            model = self.file.call("model")
             if not callable(model):
                 raise Fault(
                     f"model() returned {type(model).__name__}: return a Keras model, a tf.Module or a function."
                 )
-            told = {"training": False} if _takes_training(model) else {}
+            told = {"training": self._trains} if _takes_training(model) else {}
 
             def call(*tensors: tf.Tensor) -> Any:
                 left = iter(tensors)
@@ -93,23 +107,20 @@ class Model:
             )
         return call
 
-    def _copy_in(self, dtype: tf.DType) -> Callable[..., Any]:
-        """A new model in another dtype with the values of this one's variables."""
-        if dtype == self.dtype:
-            return self.call
+    def copied(self, dtype: tf.DType) -> Callable[..., Any]:
+        """A new model in a dtype with the values that this one's variables had first."""
         call = self._built(dtype)
-        for copy, (variable, _) in zip(self._variables(call), self._state, strict=True):
-            copy.assign(tf.cast(variable, copy.dtype))
+        for copy, (_, first) in zip(self._variables(call), self._state, strict=True):
+            copy.assign(tf.cast(first, copy.dtype))
         return call
 
     @staticmethod
     def _variables(call: Any) -> list[tf.Variable]:
-        found = getattr(call.model, "variables", ())
-        return [getattr(variable, "value", variable) if _is_keras3(variable) else variable for variable in found]
+        return raw(getattr(call.model, "variables", ()))
 
 
 class Owned(own.Owned):
-    """What a step tells of its user's model. TensorFlow's counter of FLOPs takes frozen graphs: none is counted."""
+    """What a step tells of its user's model."""
 
     def __init__(self, model: Model):
         self._model = model
@@ -118,7 +129,7 @@ class Owned(own.Owned):
         return self._model.reference(calls)
 
     def cost(self) -> Counted | None:
-        return None
+        return counting.counted(self._model.call, self._model.sets[0], self._model.variables)
 
 
 def prepare(model: Model, cell: Cell) -> Step:
@@ -126,12 +137,21 @@ def prepare(model: Model, cell: Cell) -> Step:
     told = {"restore": model.restore, "own": Owned(model)}
     if cell.mode == "eager":
         return Step(model.call, model.sets, **told, program=partial(program.executed, model.call, *model.sets[0]))
+    call, sets, capture, listed = captured(lambda *tensors: model.call(*tensors), model.sets, cell)
+    return Step(call, sets, capture, **told, program=listed)
+
+
+def captured(function: Callable, sets: Sequence[tuple], cell: Cell) -> tuple:
+    """What a graph mode calls of a function, its input sets, what tells of its capture, and of its operators."""
     if cell.shapes == "dynamic":
         raise Unsupported("which axes of a user's inputs may change is not known to TensorFlow: SHAPES=static.")
-    function = tf.function(lambda *tensors: model.call(*tensors), jit_compile=cell.mode == "function-xla")
-    listed = partial(program.captured, function, model.sets[0], 1)
-    call, sets, capture = graphs.called(cell, function, model.sets)
-    return Step(call, sets, capture, **told, program=listed)
+    graph = tf.function(function, jit_compile=cell.mode == "function-xla")
+    return *graphs.called(cell, graph, sets), partial(program.captured, graph, sets[0], 1)
+
+
+def raw(variables: Sequence[Any]) -> list[tf.Variable]:
+    """TensorFlow's variables behind those of Keras 3; others as they are."""
+    return [getattr(variable, "value", variable) if _is_keras3(variable) else variable for variable in variables]
 
 
 def named(output: Any) -> dict[str, np.ndarray]:

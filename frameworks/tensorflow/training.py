@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import keras
 import tensorflow as tf
@@ -41,12 +41,15 @@ LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "v
 
 
 class Trainer(tf.Module):
-    """Calling it runs one optimizer iteration. `state` are the model's running statistics by name, where it has any."""
+    """Calling it runs one optimizer iteration on what `loss` gives of the inputs.
 
-    def __init__(self, model: tf.Module, family: str, accumulate: int):
+    `trained` are the variables that are updated, `state` the model's running statistics by name, where it has any.
+    """
+
+    def __init__(self, loss: Callable[..., tf.Tensor], trained: Sequence, state: dict, accumulate: int = 1):
         super().__init__()
-        self.model, self.family, self.accumulate = model, family, accumulate
-        self.trained, self.state = model.trainable_variables, getattr(model, "state", {})
+        self.loss, self.accumulate = loss, accumulate
+        self.trained, self.state = trained, state
         first, second = training.BETAS
         self.optimizer = keras.optimizers.AdamW(
             training.LEARNING_RATE, training.WEIGHT_DECAY, beta_1=first, beta_2=second, epsilon=training.EPSILON
@@ -87,5 +90,5 @@ class Trainer(tf.Module):
 
     def _micro_batch(self, inputs: tuple) -> tuple:
         with tf.GradientTape() as tape:
-            loss = LOSSES[self.family](self.model, *inputs)
+            loss = self.loss(*inputs)
         return loss, tape.gradient(loss, self.trained)

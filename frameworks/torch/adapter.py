@@ -17,9 +17,11 @@ from frameworks.torch import (
     cuda_graph,
     generation,
     graphs,
+    iteration,
     models,
     modes,
     own,
+    own_training,
     plain,
     program,
     training,
@@ -83,10 +85,10 @@ class Adapter(adapter.Adapter):
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-        if cell.pass_name == "training":
-            return self._prepare_training(workload, cell, weights, inputs)
         if cell.implementation == "own":
             return self._prepare_own(workload, cell, weights, inputs)
+        if cell.pass_name == "training":
+            return self._prepare_training(workload, cell, weights, inputs)
         if cell.group_id not in self._models:
             tensors = {name: self._tensor(array, cell.dtype) for name, array in weights.items()}
             self._models[cell.group_id] = models.build(workload, cell, tensors)
@@ -104,8 +106,11 @@ class Adapter(adapter.Adapter):
 
     def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.group_id not in self._own:
-            self._own[cell.group_id] = own.Model(workload, weights, self._device, DTYPES[cell.dtype])
+            dtype = torch.float32 if cell.pass_name == "training" else DTYPES[cell.dtype]
+            self._own[cell.group_id] = own.Model(workload, weights, self._device, dtype, cell.pass_name == "training")
         model = self._own[cell.group_id]
+        if cell.pass_name == "training":
+            return own_training.prepare(model, cell, inputs, self._device, workload.source)
         self._models[cell.group_id] = model.module
         return own.prepare(model, cell, inputs, self._device, workload.source)
 
@@ -113,25 +118,11 @@ class Adapter(adapter.Adapter):
         """Every mode has parameters of its own, for each changes them; they stay in float32."""
         tensors = {name: self._tensor(array, "fp32") for name, array in weights.items()}
         model = plain.build(workload.model, dict(cell.parameters), tensors).train()
-        objective = loss = training.Objective(model, workload.family, self._device, cell.dtype == "bf16")
-        accumulate, resident = int(cell.parameter("accumulate")), [self.place(cell, arrays) for arrays in inputs]
-        first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
-        if cell.mode == cuda_graph.MODE:
-            trainer = training.Trainer(objective, loss, accumulate, keep_gradients=False, capturable=True)
-            replayed = cuda_graph.Replayed(trainer, cuda_graph.Recorder(self._device), trainer.restore)
-            forward = partial(replayed.operations, program.operations, objective, first)
-            return Step(replayed, resident, replayed.capture, trainer.restore, forward)
+        loss = training.LOSSES[workload.family]
+        objective = training.Objective(model, loss, self._device, cell.dtype == "bf16")
         compiled = partial(graphs.compile_model, mode=cell.mode, device=self._device, dynamic=cell.shapes == "dynamic")
-        if cell.mode == whole_iteration.MODE:
-            trainer = whole_iteration.Trainer(objective, accumulate, compiled)
-            return Step(trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM)
-        told = {"program": lambda: program.operations(objective, first)}  # gradients and update follow from it
-        if cell.mode != "eager":
-            loss, count, listed = compiled(objective)
-            told = {"capture": count, "program": listed}
-        keep = graphs.uses_cuda_graphs(cell.mode, self._device)
-        trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)
-        return Step(trainer, resident, restore=trainer.restore, **told)
+        resident = [self.place(cell, arrays) for arrays in inputs]
+        return iteration.step(objective, cell, resident, self._device, compiled)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         if cell.implementation == "own":

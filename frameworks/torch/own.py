@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,19 @@ from workloads.spec import Arrays
 
 
 class Model:
-    """A user's model on its device in the cell's dtype, which the modes of a group share."""
+    """A user's model on its device in the cell's dtype, which the modes of a group share.
 
-    def __init__(self, workload: Own, weights: Arrays, device: torch.device, dtype: torch.dtype):
-        self._file = own.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source)
-        self._device, self.dtype, self._tolerance = device, dtype, max(workload.tolerance.values())
+    Where each mode `trains` a copy of it, it stays on the host.
+    """
+
+    def __init__(self, workload: Own, weights: Arrays, device: torch.device, dtype: torch.dtype, trains: bool = False):
+        self.file = own.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source)
+        self.device, self.dtype, self._tolerance = device, dtype, max(workload.tolerance.values())
         self._seed(int(weights["seed"]))
-        module = self._file.call("model")
+        module = self.file.call("model")
         if not isinstance(module, torch.nn.Module):
             raise Fault(f"model() of {workload.name} returned {type(module).__name__}, which is no torch.nn.Module.")
-        self.module = module.eval().to(device=device, dtype=dtype)
+        self.module = module.train(trains).to(device="cpu" if trains else device, dtype=dtype)
         self._form: Any = None  # how tensors are put together to a call
         self._constants: list[Any] = []
         with torch.no_grad():
@@ -40,7 +44,7 @@ class Model:
     def place(self, arrays: Arrays) -> tuple[torch.Tensor, ...]:
         """The tensors of one input set on the device, floating point in the cell's dtype."""
         self._seed(int(arrays["seed"]))
-        given = self._file.call("inputs", **own.arguments_of(arrays))
+        given = self.file.call("inputs", **own.arguments_of(arrays))
         leaves, form = pytree.tree_flatten(own.as_call(given))
         leaves = [torch.from_numpy(leaf.copy()) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -49,36 +53,33 @@ class Model:
         self._form = form
         self._constants = [None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         self._given = [isinstance(leaf, torch.Tensor) for leaf in leaves]
-        return tuple(self._cast(tensor.detach().to(self._device), self.dtype) for tensor in tensors)
+        return tuple(self._cast(tensor.detach().to(self.device), self.dtype) for tensor in tensors)
 
     def calling(self, model: Callable, before: Callable[[], None] = lambda: None) -> Callable[..., Any]:
         """What calls `model` with tensors as `place` returns them, as the user would; `before` each call."""
-        args, kwargs = pytree.tree_unflatten(range(len(self._given)), self._form)
-        if all(self._given) and args == tuple(range(len(args))) and not kwargs:
-
-            def call(*tensors: torch.Tensor) -> Any:
-                before()
-                with torch.inference_mode():
-                    return model(*tensors)
-
-            return call
-        if all(self._given) and not args and list(kwargs.values()) == list(range(len(kwargs))):
-            names = tuple(kwargs)
-
-            def call(*tensors: torch.Tensor) -> Any:
-                before()
-                with torch.inference_mode():
-                    return model(**dict(zip(names, tensors, strict=True)))
-
-            return call
+        bound = self.bound()
 
         def call(*tensors: torch.Tensor) -> Any:
             before()
-            args, kwargs = self._together(tensors)
             with torch.inference_mode():
-                return model(*args, **kwargs)
+                return bound(model, tensors)
 
         return call
+
+    def bound(self) -> Callable[[Callable, Sequence[torch.Tensor]], Any]:
+        """What calls a model, as the user would, with tensors as `place` returns them."""
+        args, kwargs = pytree.tree_unflatten(range(len(self._given)), self._form)
+        if all(self._given) and args == tuple(range(len(args))) and not kwargs:
+            return lambda model, tensors: model(*tensors)
+        if all(self._given) and not args and list(kwargs.values()) == list(range(len(kwargs))):
+            names = tuple(kwargs)
+            return lambda model, tensors: model(**dict(zip(names, tensors, strict=True)))
+
+        def put_together(model: Callable, tensors: Sequence[torch.Tensor]) -> Any:
+            args, kwargs = self._together(tensors)
+            return model(*args, **kwargs)
+
+        return put_together
 
     def restore(self) -> None:
         """Put the model's buffers back, where they lie."""
@@ -88,13 +89,20 @@ class Model:
 
     def reference(self, sets: Sequence[tuple]) -> tuple[str, list[dict[str, np.ndarray]]]:
         """Outputs on these input sets in eager mode, in float64 where the model runs in it."""
-        self._refuse_what_changes(sets[0])
+        self.refuse_what_changes(self.module, sets[0])
+        return self.in_more_precision(self.calling, sets)
+
+    def in_more_precision(
+        self, calling: Callable[[torch.nn.Module], Callable], sets: Sequence[tuple]
+    ) -> tuple[str, list[dict[str, np.ndarray]]]:
+        """What `calling(a copy of the model)` gives on these input sets, in the first dtype that it runs in."""
         for dtype in dict.fromkeys((torch.float64, torch.float32, self.dtype)):
             with contextlib.suppress(Exception), self._copy_in(dtype) as model:
+                call = calling(model)
                 outputs = []
-                for tensors in sets:
-                    output = self.calling(model)(*(self._cast(tensor, dtype) for tensor in tensors))
-                    outputs.append(named(output))
+                for tensors in sets:  # what is written to by the next call is copied
+                    found = named(call(*(self._cast(tensor, dtype) for tensor in tensors)))
+                    outputs.append({name: array.copy() for name, array in found.items()})
                 return f"its own eager mode in {str(dtype).removeprefix('torch.')}", outputs
         raise Unsupported("the model does not run on a copy of its weights, so nothing can be compared with it.")
 
@@ -104,14 +112,16 @@ class Model:
         self.restore()
         return counted
 
-    def _refuse_what_changes(self, tensors: tuple) -> None:
+    def refuse_what_changes(
+        self, module: torch.nn.Module, tensors: tuple, restore: Callable[[], None] | None = None
+    ) -> None:
         """Raise `Unsupported` for a model whose output two calls on one input do not have in common."""
-        call = self.calling(self.module)
+        call = self.calling(module)
         outputs = []
         for seed in (0, 0, 1):
             self._seed(seed)
             outputs.append(named(call(*tensors)))
-            self.restore()
+            (restore or self.restore)()
         if reason := own.changes(outputs, self._tolerance):
             raise Unsupported(reason)
 
@@ -121,7 +131,7 @@ class Model:
         before = torch.get_default_dtype()
         torch.set_default_dtype(dtype)
         try:
-            yield copy.deepcopy(self.module).to(dtype)
+            yield copy.deepcopy(self.module).to(self.device, dtype)
         finally:
             torch.set_default_dtype(before)
 
@@ -184,4 +194,5 @@ def prepare(model: Model, cell: Cell, inputs: Sequence[Arrays], device: torch.de
     if cell.mode in graphs.OPTIONS:
         compiled = graphs.under_options(compiled, graphs.OPTIONS[cell.mode])
     call = model.calling(compiled, backend.begin)
-    return Step(call, sets, backend.capture, model.restore, backend.listed, own=Owned(model, sets, backend))
+    listed = partial(backend.listed, lambda call: torch.inference_mode()(call))
+    return Step(call, sets, backend.capture, model.restore, listed, own=Owned(model, sets, backend))

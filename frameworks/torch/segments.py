@@ -22,7 +22,7 @@ _LOGS = {"graph_breaks": ("symbolic_convert", "convert_frame"), "recompiles": ("
 _BREAK = re.compile(
     r"in user code at (?P<file>.+):(?P<line>\d+)\nGraph Break Reason: (?P<reason>[^\n]+)(?P<rest>.*)", re.DOTALL
 )
-_EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\.? [A-Z]|\.?$)", re.MULTILINE)
+_EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\. [A-Z]|\.?$)", re.MULTILINE)
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 _RECOMPILED = re.compile(r"Recompiling function \S+ in (?P<file>.+):(?P<line>\d+)\n(?P<rest>.*)", re.DOTALL)
 _GUARD = re.compile(r"- \d+/\d+: (.+)")
@@ -87,8 +87,10 @@ class Backend(CountingBackend):
         elif match := _BREAK.search(text):
             explained = _EXPLANATION.search(match["rest"])
             place, (_, _, traced) = (match["file"], match["line"]), match["rest"].partition("User code traceback:")
-            # Of a break for the second time torch gives no traceback.
-            place = self._journal.places.setdefault(place, self._innermost(traced) or place)
+            # Of a break for the second time torch gives no traceback; what stops in Python's library, stops many files.
+            if mine := self._innermost(traced):
+                self._journal.places[place] = mine
+            place = self._journal.places.get(place, place)
             self._keep(self._breaks, place, explained[1] if explained else match["reason"])
         elif _SKIPPED in text and (place := self._innermost(text)):
             self._keep(self._breaks, place, "Dynamo cannot go on from here, so the whole function runs without a graph")
@@ -113,11 +115,11 @@ class Backend(CountingBackend):
             capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
         )
 
-    def listed(self) -> Program | str:
-        """The operators of the one graph, or that there are several."""
+    def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
+        """The operators of the one graph, called under `context`; or that there are several."""
         if self._breaks or len(self._frames) != 1:
             return "the model is broken into several graphs"
-        return self.captured.operations(lambda call: torch.inference_mode()(call))
+        return self.captured.operations(context)
 
 
 def _is_pythons(file: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -38,19 +40,20 @@ LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "v
 class Objective(nn.Module):
     """A model and its loss: what is captured.
 
-    `state` are the model's floating-point buffers by name: running statistics, which no gradient reaches.
+    `loss` takes the model and the inputs. `state` are the model's floating-point buffers by name: running statistics,
+    which no gradient reaches.
     """
 
-    def __init__(self, model: nn.Module, family: str, device: torch.device, bf16: bool):
+    def __init__(self, model: nn.Module, loss: Callable[..., torch.Tensor], device: torch.device, bf16: bool):
         super().__init__()
-        self.model, self.family = model, family
+        self.model, self._loss = model, loss
         self.device_type, self.bf16 = device.type, bf16
         self.state = {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """The model's inputs and last what the loss compares with -> the loss, a scalar."""
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.bf16):
-            return LOSSES[self.family](self.model, *inputs)
+            return self._loss(self.model, *inputs)
 
 
 class Trainer:
@@ -67,11 +70,12 @@ class Trainer:
         self._objective, self._loss = objective, loss
         self._accumulate, self._keep_gradients = accumulate, keep_gradients
         self._first = {name: tensor.detach().cpu().clone() for name, tensor in objective.state_dict().items()}
+        trained = [parameter for parameter in objective.parameters() if parameter.requires_grad]
         if keep_gradients:
-            for parameter in objective.parameters():
+            for parameter in trained:
                 parameter.grad = torch.zeros_like(parameter)
         self._optimizer = torch.optim.AdamW(
-            objective.parameters(), lr=training.LEARNING_RATE, betas=training.BETAS, eps=training.EPSILON,
+            trained, lr=training.LEARNING_RATE, betas=training.BETAS, eps=training.EPSILON,
             weight_decay=training.WEIGHT_DECAY, fused=True, capturable=capturable,
         )  # fmt: skip
 

@@ -29,7 +29,7 @@ class Trainer:
     def __init__(self, objective: Objective, accumulate: int, compiled: Callable[[Callable], tuple]):
         self._objective, self._accumulate = objective, accumulate
         # Detached: else what calls this function might differentiate it once more, and all it needs for that is kept.
-        self._weights = {name: parameter.detach() for name, parameter in objective.named_parameters()}
+        self._weights = {name: p.detach() for name, p in objective.named_parameters() if p.requires_grad}
         self._buffers = dict(objective.named_buffers())
         self._first = {name: tensor.cpu().clone() for name, tensor in (self._weights | self._buffers).items()}
         weights = list(self._weights.values())

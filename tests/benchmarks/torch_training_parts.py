@@ -34,7 +34,7 @@ def objective_of(workload, parameters: dict, weights) -> training.Objective:
     """The model with its loss, on parameters of its own."""
     tensors = {name: torch.tensor(array) for name, array in weights.items()}
     model = plain.build(workload.model, parameters, tensors).train()
-    return training.Objective(model, workload.family, torch.device("cpu"), bf16=False)
+    return training.Objective(model, training.LOSSES[workload.family], torch.device("cpu"), bf16=False)
 
 
 def ways(workload, parameters: dict) -> dict:

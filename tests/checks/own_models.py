@@ -27,6 +27,10 @@ MODELS = {
         "linen": JAX + "    from flax import linen\n    return linen.Dense(4)" + INPUTS,
         "bare": JAX + "    return lambda x: (jax.nn.relu(x), x.sum())" + INPUTS,
         "calls_back": JAX + "    def f(x):\n        jax.debug.print('{}', x)\n        return x\n    return f" + INPUTS,
+        "trained": JAX
+        + "    from flax import linen\n    return linen.Dense(4)"
+        + INPUTS
+        + "\n\ndef loss(output):\n    return (output**2).mean()\n",
         "draws": JAX + "    return lambda x: x + np.random.randn()" + INPUTS,
         "wrong": JAX + "    return 3" + INPUTS,
     },
@@ -41,6 +45,10 @@ MODELS = {
         "    return Net()\n\ndef inputs(batch_size=2):\n"
         "    return {'x': tf.random.normal((batch_size, 8)), 'scale': 2.0}\n",
         "calls_back": KERAS + "    return lambda x: tf.py_function(lambda y: y + 1, [x], tf.float32)" + INPUTS,
+        "trained": KERAS
+        + "    return keras.Sequential([keras.layers.Dense(4), keras.layers.BatchNormalization()])"
+        + INPUTS
+        + "\n\ndef loss(output):\n    return tf.reduce_mean((output - 1.0) ** 2)\n",
         "draws": KERAS + "    return lambda x: x + tf.random.normal((8,))" + INPUTS,
         "wrong": KERAS + "    return 3" + INPUTS,
     },
@@ -52,6 +60,10 @@ MODELS = {
         "def model():\n    return Net()\n\ndef inputs(batch_size=2):\n"
         "    return {'x': paddle.randn([batch_size, 8]), 'scale': 2.0}\n",
         "norm": PADDLE + "def model():\n    return nn.Sequential(nn.BatchNorm1D(8), nn.Dropout(0.5))" + INPUTS,
+        "trained": PADDLE
+        + "def model():\n    return nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1D(4))"
+        + INPUTS
+        + "\n\ndef loss(output):\n    return ((output - 1.0) ** 2).mean()\n",
         "draws": PADDLE
         + "class Net(nn.Layer):\n    def forward(self, x):\n        return x + paddle.randn(x.shape)\n\n"
         "def model():\n    return Net()" + INPUTS,
@@ -65,26 +77,28 @@ MODES = {
 }
 
 
-def measured(adapter, framework: str, source: Path) -> dict:
+def measured(adapter, framework: str, source: Path, pass_name: str) -> dict:
     """By mode the outputs' names, how far they are from the reference's, and whether the graph is whole."""
     name, modes = source.name, {}
     workloads.add({name: str(source)})
-    workload, found = workloads.get(name), {}
+    workload, found = workloads.get(name, pass_name), {}
     sets = [workload.inputs({"batch_size": 2}, seed) for seed in (1, 2)]
-    for mode in MODES[framework]:
-        cell = Cell(framework, name, "own", "inference", "cpu", "fp32", 1, (("batch_size", 2),), mode)
+    for mode in MODES[framework][: 2 if pass_name == "training" else None]:
+        cell = Cell(framework, name, "own", pass_name, "cpu", "fp32", 1, (("batch_size", 2),), mode)
         try:
             step = adapter.prepare(workload, cell, workload.seeded_weights({}, 0), sets)
             if step.load:
                 step.load()
-            output = adapter.to_numpy(step())
+            step()  # compiled, and trained once
             step.rewind()
+            taken = [{key: value.copy() for key, value in adapter.to_numpy(step()).items()} for _ in range(2)]
             reference, outputs = step.own.reference(2)
             cost, captured = step.own.cost(), step.capture()
         except Exception as error:
             return {"ended": list(classify(error))}
-        worst = max(float(abs(output[key] - outputs[0][key]).max()) for key in outputs[0])
-        modes[mode] = {"outputs": sorted(output), "worst": worst, "whole": captured.whole, "why": captured.detail}
+        pairs = [(took[key], right[key]) for took, right in zip(taken, outputs, strict=True) for key in right]
+        worst = max(float(abs(one - other).max()) for one, other in pairs)
+        modes[mode] = {"outputs": sorted(taken[0]), "worst": worst, "whole": captured.whole, "why": captured.detail}
         found = {"reference": reference, "flops": cost and cost.flops, "bytes": cost and cost.bytes}
     adapter.release()
     return found | {"modes": modes}
@@ -97,7 +111,7 @@ def main() -> None:
     for name, text in {**MODELS[framework], "skeleton": SKELETONS[framework]}.items():
         path = folder / f"{framework}_{name}.py"
         path.write_text(text)
-        found[name] = measured(adapter, framework, path)
+        found[name] = measured(adapter, framework, path, "training" if name.startswith("trained") else "inference")
     print("\n" + json.dumps(found))
 
 

@@ -70,6 +70,40 @@ def model():
 def inputs(batch_size=2, width=3):
     return {"x": torch.randn(batch_size, width), "scale": 2.0, "y": {"y": torch.ones(width)}}
 """,
+    "trained": """
+import torch
+from torch import nn
+
+
+def model():
+    net = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 4))
+    net[0].bias.requires_grad = False
+    return net
+
+
+def inputs(batch_size=8):
+    return {"input": torch.randn(batch_size, 16)}
+
+
+def loss(output):
+    print("loss of", output.shape)
+    return output.square().mean()
+""",
+    "dropped": """
+import torch
+
+
+def model():
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.1))
+
+
+def inputs(batch_size=2):
+    return torch.ones(batch_size, 8)
+
+
+def loss(output):
+    return output.mean()
+""",
     "random_": """
 import torch
 
@@ -115,19 +149,19 @@ LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_s
 LLAMA |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}
 
 
-def cell_of(workload: Own, mode: str, dtype: str = "fp32") -> Cell:
+def cell_of(workload: Own, mode: str, dtype: str, pass_name: str) -> Cell:
     shape = tuple((parameter.name, parameter.default) for parameter in workload.parameters)
-    return Cell("torch", workload.name, "own", "inference", "cpu", dtype, 1, shape, mode)
+    return Cell("torch", workload.name, "own", pass_name, "cpu", dtype, 1, shape, mode)
 
 
-def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "fp32"):
+def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "fp32", pass_name: str = "inference"):
     name = Path(source).name
     workloads.add({name: source})
-    workload = workloads.get(name)
-    cell = cell_of(workload, mode, dtype)
+    workload = workloads.get(name, pass_name)
+    cell = cell_of(workload, mode, dtype, pass_name)
     adapter.configure(cell)
     parameters = dict(cell.parameters)
-    sets = [workload.inputs(parameters, seed) for seed in (1, 2)]
+    sets = [workload.inputs(parameters, seed) for seed in (1, 2, 3)]
     return adapter.prepare(workload, cell, workload.seeded_weights(parameters, 0), sets)
 
 
@@ -159,14 +193,35 @@ def breaks(adapter: Adapter, source: str) -> dict:
     }  # fmt: skip
 
 
+def trained(adapter: Adapter, source: str, mode: str) -> dict:
+    """How far three iterations, begun again after one, are from the reference's; breaks; what is counted."""
+    step = prepared(adapter, source, mode, pass_name="training")
+    step()
+    step.rewind()
+    taken = [{name: value.copy() for name, value in adapter.to_numpy(step()).items()} for _ in range(3)]
+    told, outputs = step.own.reference(3)
+    pairs = [(took[name], right[name]) for took, right in zip(taken, outputs, strict=True) for name in right]
+    return {
+        "worst": max(float(abs(one - other).max()) for one, other in pairs), "outputs": sorted(taken[0]),
+        "moves": float(taken[0]["loss"][0] - taken[2]["loss"][0]), "reference": told,
+        "breaks": [place for place, _ in step.capture().breaks], "flops": step.own.cost().flops,
+    }  # fmt: skip
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     MODELS["skeleton"] = SKELETONS["torch"]
     for name, text in MODELS.items():
         (folder / f"{name}.py").write_text(text)
-    graphs.BACKENDS["inductor"] = ("eager", None)  # what is captured does not depend on what compiles it
+    for mode in ("inductor", "inductor-whole-iteration"):  # what is captured does not depend on what compiles it
+        graphs.BACKENDS[mode] = ("eager", None)
     adapter = Adapter()
     found = {"broken": breaks(adapter, str(folder / "broken.py"))}
+    adapter.release()
+    (folder / "again.py").write_text(MODELS["broken"])
+    step = prepared(adapter, str(folder / "again.py"), "inductor")
+    step()
+    found["again"] = [place for place, _ in step.capture().breaks]
     step = prepared(adapter, str(folder / "norm.py"))
     first = [adapter.to_numpy(step())["output"].tolist() for _ in range(2)]
     step.rewind()
@@ -181,7 +236,13 @@ def main() -> None:
     (folder / "llama" / "config.json").write_text(json.dumps(LLAMA))
     step = prepared(adapter, f"transformers:{folder / 'llama'}")
     found["transformers"] = [sorted(adapter.to_numpy(step())), step.own.reference(1)[0], step.own.cost().flops]
-    others = [name for name in MODELS if name not in ("broken", "norm")]
+    modes = ("eager", "inductor", "inductor-whole-iteration")
+    found["trained"] = {mode: trained(adapter, str(folder / "trained.py"), mode) for mode in modes}
+    try:
+        trained(adapter, str(folder / "dropped.py"), "eager")
+    except Exception as error:
+        found["dropped"] = classify(error)
+    others = [name for name in MODELS if name not in ("broken", "norm", "trained", "dropped")]
     found["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
     found["library"] = ended(adapter, "torchvision:resnet18")
     print(json.dumps(found))

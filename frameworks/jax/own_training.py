@@ -1,0 +1,49 @@
+"""Training of users' own JAX models: one optimizer iteration on their file's loss of the model's output."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frameworks import own
+from frameworks.jax import training
+from frameworks.jax.own import Model, counted, named
+from frameworks.own import Counted, Fault
+
+
+class Owned(own.Owned):
+    """What a step tells of the user's model under training: `params` stay in float32, and `dtype` is computed in."""
+
+    def __init__(self, model: Model, dtype: np.dtype):
+        self._model, self.objective = model, partial(self._objective, dtype)
+        self.params = {"own": model.params}
+        self._loss = model.file.function("loss")
+
+    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
+        """Losses of the first iterations op by op, in float64 where the model runs in it."""
+        self._model.refuse_what_changes()
+        return self._model.in_more_precision(self._losses, calls)
+
+    def cost(self) -> Counted | None:
+        iterate = training.iteration(self.objective, 1, scanned=False)
+        state = (self.params, {}, training.optimizer().init(self.params))
+        return counted(iterate, state, self._model.sets[0])
+
+    def _losses(self, params: Any, sets: list, dtype: np.dtype) -> list[dict[str, np.ndarray]]:
+        iterate, params = training.iteration(partial(self._objective, dtype), 1, scanned=False), {"own": params}
+        state, found = (params, {}, training.optimizer().init(params)), []
+        for arrays in sets:
+            state, loss = iterate(state, *arrays)
+            found.append(named({"loss": loss}))
+        return found
+
+    def _objective(self, dtype: np.dtype, params: dict, held: dict, *arrays: jax.Array) -> tuple[jax.Array, dict]:
+        cast = partial(self._model.cast, dtype=dtype)
+        loss = self._loss(self._model.forward(cast(params["own"]), *cast(arrays)))
+        if jnp.size(loss) != 1:
+            raise Fault("loss(output) is to return a scalar, such as (output**2).mean().")
+        return jnp.reshape(loss, ()).astype(jnp.promote_types(loss.dtype, jnp.float32)), held

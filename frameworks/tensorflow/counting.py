@@ -1,0 +1,69 @@
+"""FLOPs and bytes of a call, counted on the graph that TensorFlow traces of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from frameworks.own import Counted
+from frameworks.tensorflow.program import CALLS, LEFT_OUT
+
+BY = (
+    "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "
+    "operands and results"
+)
+# Operators with products in them that the profiler has no rule for: nothing is counted of a graph with one.
+_WITHOUT_RULE = (
+    "Conv3DBackprop",
+    "CudnnRNN",
+    "LSTM",
+    "GRU",
+    "SparseTensorDense",
+    "XlaDot",
+    "XlaConv",
+    "QuantizedMatMul",
+)
+
+
+def counted(call: Callable[..., Any], inputs: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> Counted | None:
+    """What `call(*inputs)` computes and moves; None where its graph holds what the profiler cannot count."""
+    specifications = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in inputs]
+    graph = tf.function(lambda *tensors: call(*tensors)).get_concrete_function(*specifications).graph
+    operators = [op for op in graph.get_operations() if op.type not in LEFT_OUT]
+    if any(op.type in CALLS or op.type.startswith(_WITHOUT_RULE) for op in operators):
+        return None
+    einsums = [_einsum(op) for op in operators if op.type == "Einsum"]
+    moved = [_nbytes([*op.inputs, *op.outputs]) for op in operators]
+    once = _nbytes([*variables, *inputs, *graph.outputs])
+    if None in (*einsums, *moved, once):
+        return None
+    profiler = tf.compat.v1.profiler
+    options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation()).with_empty_output()
+    told = profiler.profile(graph=graph, options=options.build())
+    return Counted(int(told.total_float_ops) + sum(einsums), once, sum(moved), BY)
+
+
+def _einsum(op: tf.Operation) -> int | None:
+    """Two operations for every combination of the indices' values; None where an equation leaves some open."""
+    sides = op.get_attr("equation").decode().split("->")[0].split(",")
+    if any(not side.isalpha() for side in sides) or any(tensor.shape.rank is None for tensor in op.inputs):
+        return None
+    sizes = {
+        label: size
+        for side, tensor in zip(sides, op.inputs, strict=True)
+        for label, size in zip(side, tensor.shape, strict=True)
+    }
+    return None if None in sizes.values() else 2 * math.prod(sizes.values())
+
+
+def _nbytes(tensors: Sequence[Any]) -> int | None:
+    """Bytes of all tensors, handles of variables apart; None where a shape is open."""
+    sizes = [
+        None if tensor.shape.num_elements() is None else tensor.shape.num_elements() * tensor.dtype.size
+        for tensor in tensors
+        if tensor.dtype not in (tf.resource, tf.variant, tf.string)
+    ]
+    return None if None in sizes else sum(sizes)

@@ -1,0 +1,46 @@
+"""An optimizer iteration in each of torch's modes, on any model with its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from frameworks.adapter import Step
+from frameworks.own import Owned
+from frameworks.torch import cuda_graph, graphs, program, training, whole_iteration
+from measurement.cells import Cell
+
+
+def step(
+    objective: training.Objective,
+    cell: Cell,
+    resident: Sequence[tuple],
+    device: torch.device,
+    compiled: Callable[[Callable], tuple],
+    own: Owned | None = None,
+) -> Step:
+    """The step of `cell`, on input sets that lie on the device.
+
+    `compiled` makes of a function the compiled one, what tells of its capture, and what lists its operators. Where a
+    call takes several micro-batches, they lie along the first axis of every input.
+    """
+    accumulate = int(cell.parameter("accumulate") or 1)
+    first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
+    if cell.mode == cuda_graph.MODE:
+        trainer = training.Trainer(objective, objective, accumulate, keep_gradients=False, capturable=True)
+        replayed = cuda_graph.Replayed(trainer, cuda_graph.Recorder(device), trainer.restore)
+        forward = partial(replayed.operations, program.operations, objective, first)
+        return Step(replayed, resident, replayed.capture, trainer.restore, forward, own=own)
+    if cell.mode == whole_iteration.MODE:
+        trainer = whole_iteration.Trainer(objective, accumulate, compiled)
+        listed = lambda: whole_iteration.PROGRAM  # noqa: E731
+        return Step(trainer, resident, trainer.capture, trainer.restore, listed, own=own)
+    loss, told = objective, {"program": lambda: program.operations(objective, first)}  # the rest follows from it
+    if cell.mode != "eager":
+        loss, capture, listed = compiled(objective)
+        told = {"capture": capture, "program": listed}
+    keep = graphs.uses_cuda_graphs(cell.mode, device)
+    trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)
+    return Step(trainer, resident, restore=trainer.restore, own=own, **told)

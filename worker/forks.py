@@ -1,0 +1,42 @@
+"""Forks that a user's model makes of this worker: none goes on as a second one.
+
+Without this each call of a model that forks would double the processes, all of which would go on measuring.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from frameworks.adapter import Step
+from frameworks.own import Fault
+from worker.channel import Channel
+
+
+class Forks:
+    """Counts the forks that Python made of this process since `watch`."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def watch(self) -> None:
+        """Count from now on, and have every child end where it would call a model or send a message."""
+        os.register_at_fork(after_in_parent=self._made, after_in_child=_disarm)
+
+    def refuse(self, before: int) -> None:
+        """Raise Fault where there were more forks since there were so many."""
+        if self.count > before:
+            raise Fault("the model forks the process that measures it in a call: take that out.")
+
+    def _made(self) -> None:
+        self.count += 1
+
+
+def _disarm() -> None:
+    """In a child: what a worker does next ends it. A child that does something else, as multiprocessing's, goes on."""
+    Step.__call__ = _leave  # type: ignore[method-assign]
+    Channel.send = _leave  # type: ignore[method-assign]
+
+
+def _leave(*_: Any, **__: Any) -> None:
+    os._exit(0)
