@@ -91,6 +91,8 @@ class Framework:
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
     # Values of parameters that users of the framework start with, where those of the workload are not they.
     defaults: dict[str, str] = field(default_factory=dict)
+    # conventions(device kind): formulas in which its operators differ from the others', by `Workload.conventions`.
+    conventions: Callable[[str], dict[str, str]] = field(default=lambda device_kind: {})
     modules: tuple[str, ...] = ()
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
