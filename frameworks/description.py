@@ -80,6 +80,7 @@ class Framework:
     default_graph: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
     trained: tuple[str, ...] = ()
+    other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
     own: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()

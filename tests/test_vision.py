@@ -44,6 +44,7 @@ CASES = {
     "paddle": [
         *(("resnet-tiny", "inference", layout, ["eager", "to_static"]) for layout in (NCHW, NHWC)),
         ("resnet-tiny", "training", NCHW, ["eager", "to_static"]),
+        ("resnet50", "inference", NCHW | LIBRARY, ["eager", "to_static"]),  # the library has no smaller one
         ("vit-tiny", "inference", NHWC | EXPLICIT, ["eager", "to_static"]),
         ("vit-tiny", "training", NCHW | EXPLICIT, ["eager"]),
         *(("lstm-tiny", "inference", {"cell": cell}, ["eager", "to_static"]) for cell in ("fused", "unrolled")),

@@ -80,7 +80,7 @@ FRAMEWORK = Framework(
     },
     default_graph=("to_static",),
     models={
-        "library": ("bert",),
+        "library": ("bert", "resnet"),
         "plain": (
             *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
             *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
