@@ -69,8 +69,8 @@ FRAMEWORK = Framework(
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     other_architectures={
-        "resnet": "keras.applications has its stride in a block's first convolution, and biases; WORKLOAD=keras:ResNet50 "
-        "measures that",
+        "resnet": "keras.applications has its stride in a block's first convolution, and biases; "
+        "WORKLOAD=keras:ResNet50 measures that",
     },
     own=("inference",),
     environment=environment,
