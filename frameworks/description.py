@@ -12,7 +12,7 @@ class Mode:
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
     for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing; a graph like that is a
-    rung of a ladder, which is measured where it is named and takes part in no verdict.
+    rung of a ladder, or an arm that tells what one thing costs. It is measured where it is named, and is in no verdict.
     """
 
     name: str

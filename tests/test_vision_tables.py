@@ -6,6 +6,8 @@ import pytest
 from doubles.synthetic import timed
 
 import experiments
+import frameworks
+import workloads
 from experiments.evidence import Evidence, Records
 from experiments.spec import PUBLISHED, Verdict
 
@@ -89,6 +91,30 @@ def test_an_average_needs_eight_workloads_and_names_them(ratios, expected):
     (table,) = experiment.tables(Evidence(Records(over_workloads(ratios))), experiment.published())
     assert [row[0] for row in table.rows] == [*(f"model {index}" for index in range(len(ratios))), "geometric mean"]
     assert bool(table.rows[-1][1]) == (len(ratios) >= 8)
+
+
+def test_an_average_names_the_workloads_that_it_lacks_and_why():
+    experiment, records = experiments.get("geometric-mean"), over_workloads([2.0] * 6)
+    records[-1] |= {"status": "oom", "speedup_vs_eager": None}
+    evidence = Evidence(Records(records))
+    numbers = experiment.answers(experiment.claims[0], evidence)["alpha graph"].numbers
+    assert numbers.startswith("5 of at least 8 workloads have a speedup; without: model 5 (oom)")
+    assert "resnet50 (not measured)" in numbers
+    (table,) = experiment.tables(evidence, experiment.published())
+    assert table.rows[5][:2] == ("model 5", "oom") and table.rows[-1][:2] == ("geometric mean", "")
+
+
+@pytest.mark.parametrize("pass_name", ["inference", "training"])
+def test_the_sweeps_have_enough_workloads_for_an_average(pass_name):
+    from experiments.geometric_mean import FEWEST, planned
+
+    names = planned(pass_name)
+    assert len(names) >= FEWEST
+    assert all(
+        pass_name in workloads.get(name).passes
+        and frameworks.describe("torch").has("plain", workloads.get(name).family, pass_name)
+        for name in names
+    )
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(1.41, [HOLDS, FAILS]), (1.51, [FAILS, HOLDS]), (3.0, [FAILS, FAILS])])

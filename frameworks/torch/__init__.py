@@ -82,6 +82,15 @@ FRAMEWORK = Framework(
             passes=("training",),
         ),
         Mode(
+            "inductor-data-pipeline",
+            graph=True,
+            call="torch.compile(model)",
+            fuses=True,
+            summary="inductor, each call of which reads its batch from a file of tokens first: a GPT's data pipeline",
+            passes=("training",),
+            deployed=False,
+        ),
+        Mode(
             "cuda-graph",
             graph=True,
             cuda_graphs=True,

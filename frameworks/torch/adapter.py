@@ -21,6 +21,7 @@ from frameworks.torch import (
     own,
     plain,
     program,
+    token_file,
     training,
     whole_iteration,
 )
@@ -76,8 +77,8 @@ class Adapter(adapter.Adapter):
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse(cell, self._device)
         if cell.mode in graphs.BACKENDS:
-            extra = whole_iteration.SETTINGS if cell.mode == whole_iteration.MODE else {}
-            extra |= {"compile": "fullgraph=False"} if cell.implementation == "own" else {}
+            known = {whole_iteration.MODE: whole_iteration.SETTINGS, token_file.MODE: token_file.SETTINGS}
+            extra = known.get(cell.mode, {}) | ({"compile": "fullgraph=False"} if cell.implementation == "own" else {})
             return graphs.start(cell.mode, self._device) | extra
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
@@ -134,6 +135,8 @@ class Adapter(adapter.Adapter):
             told = {"capture": count, "program": listed}
         keep = graphs.uses_cuda_graphs(cell.mode, self._device)
         trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)
+        if cell.mode == token_file.MODE:
+            return token_file.step(trainer, workload, inputs, self._device, told)
         return Step(trainer, resident, restore=trainer.restore, **told)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
