@@ -195,7 +195,11 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--repeats", type=int, default=1, help="trials of each framework, or whole runs (default: 1)")
     command.add_argument("--load", type=int, default=0, help="other processes kept busy meanwhile (default: 0)")
     command.add_argument("--python", help="check with this interpreter instead of the locked environments")
-    command.add_argument("--out", metavar="FILE", help="write the checks as JSON as well")
+    command.add_argument(
+        "--out",
+        metavar="PATH",
+        help="write the checks into this file as JSON; with --workload: keep the runs in this folder",
+    )
     command.set_defaults(run=selfcheck)
 
     command = commands.add_parser("reproduce", help="a published table", description=reproduce.__doc__)

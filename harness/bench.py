@@ -29,13 +29,18 @@ def bench(request: Request) -> int:
             return campaign.show()
         if campaign.elsewhere and slurm.allocation() is None:
             return submit(campaign)
-        run = campaign.resumed or held.enter_context(runs.Run.begin(request.out))
-        campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
-        context = campaign.begin(run)
+        run, context = begin(campaign, held)
         console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
         if why := unfit_to_publish(run.folder, context.git_revision):
             console.print(why, style="yellow", highlight=False, soft_wrap=True)
         return measure(campaign, run, context)
+
+
+def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
+    """The campaign's run, `held` from now on, with its environments and materials made. Raises UsageError."""
+    run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
+    campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
+    return run, campaign.begin(run)
 
 
 def submit(campaign: Campaign) -> int:
@@ -64,7 +69,23 @@ def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
 
 
 def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
-    """Run the plan under a progress bar; Ctrl-C keeps what is finished."""
+    """Run the plan and print what it says; the exit code."""
+    console = campaign.console
+    if code := execute(campaign, run, context):
+        return code
+    records = run.records()
+    terminal.summary(records, console)
+    write.answer(verdict.of(Points(records), modes.words()), console)
+    ladder.show(ladders.of_run(run.folder, records), console)
+    console.print(campaign.ledger.sentence(), highlight=False)
+    console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
+    if not campaign.request.again:
+        console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
+    return exit_code([record["status"] for record in records])
+
+
+def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
+    """Run the plan under a progress bar; Ctrl-C keeps what is finished, which INTERRUPTED tells. Raises UsageError."""
     console, cells = campaign.console, campaign.plan.cells
     try:
         with Bar(console, cells, campaign.estimates, finished=campaign.finished) as bar:
@@ -85,15 +106,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
         kept = f"{len(run.records())} of {len(cells)} cells are kept in {run.folder}"
         raise UsageError(f"{sentence(error)} {kept}; go on with: {going_on(run, campaign)}") from error
     run.compress_samples()
-    records = run.records()
-    terminal.summary(records, console)
-    write.answer(verdict.of(Points(records), modes.words()), console)
-    ladder.show(ladders.of_run(run.folder, records), console)
-    console.print(campaign.ledger.sentence(), highlight=False)
-    console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
-    if not campaign.request.again:
-        console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
-    return exit_code([record["status"] for record in records])
+    return DONE
 
 
 def going_on(run: runs.Run, campaign: Campaign) -> str:

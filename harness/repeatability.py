@@ -1,10 +1,13 @@
-"""`selfcheck WORKLOAD=…`: whole runs of the same cells again and again, and whether their intervals agree."""
+"""`selfcheck WORKLOAD=…`: whole runs of the same cells again and again, and whether their intervals agree.
+
+Every run is kept in a folder of its own, as `bench` makes it; the same command with the same OUT goes on.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,18 +17,16 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from harness import runs
+from harness import bench, runs, sweep
 from harness.campaign import Campaign, Request
-from harness.execute import Executor
-from harness.progress import Bar
-from harness.recorder import Recorder
-from harness.sweep import UsageError
+from harness.refusals import INTERRUPTED, UsageError
 from measurement import durable, machine
 from measurement.schema import MEASURED
 from measurement.statistics import Interval
 from reports import terminal
 
 OVERLAP = 0.9  # of two runs' intervals are to overlap
+FILE = "agreement.json"
 ONLY_TOLD = ("quick",)  # too short for a promise
 FIGURES = {"latency": "latency_ms_{}", "ratio": "speedup_{}"}
 COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second within first", "half-width", "range")
@@ -78,21 +79,27 @@ def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) ->
     )
 
 
-def measure_again(given: dict, repeats: int, python: str | None, console: Console) -> list[list[dict]]:
-    """The records of so many whole runs of one sweep, every one in processes of its own."""
-    campaign = Campaign.of(Request(given, python=python), console)
-    campaign.prepare()
+def measure_again(given: dict, repeats: int, python: str | None, folder: Path, console: Console) -> list[list[dict]]:
+    """The records of so many whole runs of one sweep, each in processes and in a folder of its own.
+
+    Runs that lie in `folder` already count, and one that was stopped is gone on with. Raises UsageError where they are
+    of other cells, and KeyboardInterrupt where one is stopped.
+    """
     found = []
-    for number in range(repeats):
-        console.print(f"{campaign.profile.name}: run {number + 1} of {repeats} …", highlight=False)
-        with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
-            run = runs.Run.create(f"{folder}/run")
-            context = campaign.context(f"repeat-{number}")
-            with Bar(console, campaign.plan.cells, campaign.estimates, lines=False) as bar:
-                recorder = Recorder(run, context, bar, campaign.store, with_peaks=False)
-                executor = Executor(campaign.launcher(run), recorder, bar, lanes=campaign.lanes(run))
-                executor.execute(campaign.plan, frozenset())
-            found.append(run.records())
+    for number in range(1, repeats + 1):
+        out = folder / f"{given['profile']}-{number:02}"
+        console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
+        begun = (out / runs.PLAN).exists()
+        place = {"resume": str(out)} if begun else {"out": str(out), "python": python}
+        again = f"the same command, with OUT={sweep.shell_word(str(folder))}"
+        with contextlib.ExitStack() as held:
+            campaign = Campaign.of(Request({} if begun else given, again=again, **place), console, held)
+            if campaign.given != given:
+                raise UsageError(f"{out} is a run of other cells than those that are asked for: take another OUT.")
+            run = bench.begin(campaign, held)
+            if len(campaign.finished) < len(campaign.plan.cells) and bench.execute(campaign, *run):
+                raise KeyboardInterrupt
+        found.append(run[0].records())
     return found
 
 
@@ -101,31 +108,55 @@ def repeat(arguments) -> int:
     console = terminal.PlainConsole()
     if arguments.repeats < 2:
         raise UsageError("To compare whole runs takes two at least: REPEATS=20, or leave out WORKLOAD.")
+    folder = begin_folder(arguments.out)
     names = ("framework", "workload", "impl", "mode", "seq", "device", "threads", "budget")
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-    found, kept = [], {}
-    for profile in (arguments.profile or "quick").split(","):
-        records = measure_again(given | {"profile": profile}, arguments.repeats, arguments.python, console)
-        kept[profile] = [[{"cell": r["cell"], "status": r["status"], **_plain(r)} for r in run] for run in records]
-        by_cell: dict[str, dict[str, list[Interval]]] = {figure: defaultdict(list) for figure in FIGURES}
-        for record in itertools.chain(*records):
-            for figure, interval in intervals_of(record).items():
-                by_cell[figure][record["cell"]].append(interval)
-        found += [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
+    try:
+        records = {
+            profile: measure_again(given | {"profile": profile}, arguments.repeats, arguments.python, folder, console)
+            for profile in (arguments.profile or "quick").split(",")
+        }
+    except KeyboardInterrupt:
+        return INTERRUPTED  # how to go on is said
+    found = [made for profile, whole in records.items() for made in agreements(profile, whole)]
     table = Table(*COLUMNS)
     for one in found:
         table.add_row(*one.row)
     console.print(table)
     console.print(verdict(found), highlight=False)
-    if arguments.out:
-        told = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
-        told |= {"agreement": [asdict(one) for one in found], "runs": kept}
-        durable.replace(Path(arguments.out), (json.dumps(told, indent=1) + "\n").encode())
+    kept = {name: [[told(record) for record in run] for run in whole] for name, whole in records.items()}
+    content = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
+    content |= {"agreement": [asdict(one) for one in found], "runs": kept}
+    durable.replace(folder / FILE, (json.dumps(content, indent=1) + "\n").encode())
+    console.print(f"Written: {folder / FILE}; each run lies beside it.", highlight=False, soft_wrap=True)
     return int(not found or any(map(_disagree, found)))
 
 
-def _plain(record: dict) -> dict:
-    return {figure: list(interval) for figure, interval in intervals_of(record).items()}
+def begin_folder(out: str | None) -> Path:
+    """Where the runs lie: OUT, or a folder named after the time. Raises UsageError."""
+    try:
+        if not out:
+            return runs.new_folder(runs.RUNS)
+        folder = Path(out).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"OUT={out} takes a folder for the runs: {error.strerror}.") from None
+    return folder
+
+
+def agreements(profile: str, whole: Sequence[Sequence[dict]]) -> list[Agreement]:
+    """How so many runs of the same cells agree, by figure."""
+    by_cell: dict[str, dict[str, list[Interval]]] = {figure: defaultdict(list) for figure in FIGURES}
+    for record in itertools.chain(*whole):
+        for figure, interval in intervals_of(record).items():
+            by_cell[figure][record["cell"]].append(interval)
+    return [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
+
+
+def told(record: dict) -> dict:
+    """What is kept of a record: its cell, how it ended, its intervals."""
+    figures = {figure: list(interval) for figure, interval in intervals_of(record).items()}
+    return {"cell": record["cell"], "status": record["status"], **figures}
 
 
 def _disagree(one: Agreement) -> bool:

@@ -173,7 +173,7 @@ def ends(interval: Interval) -> str:
 
 def table(ladder: Ladder) -> Table:
     """A row a rung."""
-    steps: Sequence[Step | None] = (None, *ladder.steps)
+    steps: Sequence[Step | None] = (None, *ladder.steps) if ladder.rungs else ()
     rows = []
     for rung, step, since, product in zip(ladder.rungs, steps, ladder.since, ladder.products, strict=True):
         brings, since = step and step.ratio, since if step else None

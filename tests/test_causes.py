@@ -160,7 +160,7 @@ def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monke
             yield entry(cell.mode, seconds) | cell.to_json() | {"cell": cell.id}
 
     monkeypatch.setattr(explain, "profiled", profiled)
-    monkeypatch.setattr(campaign, "prepare_environments", lambda *_: {})
+    monkeypatch.setattr(campaign.Campaign, "make_environments", lambda _: {})
     monkeypatch.setattr(campaign, "Store", lambda *_: SimpleNamespace(prepare=lambda *_, **__: None))
     flags = {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
     out = tmp_path / "run"

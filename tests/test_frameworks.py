@@ -129,7 +129,8 @@ def test_graph_modes_capture_the_whole_model_once(swept):
     framework, records = swept
     for record in (r for r in records if r["status"] in MEASURED):
         if framework.mode(record["mode"]).graph:
-            assert record["graphs"] == 1, record["cell"]
+            blocks = framework.mode(record["mode"]).is_rung  # of which a model has several
+            assert record["graphs"] == 1 or (blocks and record["graphs"] > 1), record["cell"]
             assert not record["graph_breaks"]
             assert record["recompilations"] == 0
             assert record["effective_backend"]

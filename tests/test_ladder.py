@@ -223,7 +223,7 @@ def jax_run(folder):
 def test_a_report_shows_the_ladder_and_advises_no_rung(tmp_path, capsys):
     rows = jax_run(tmp_path / "run")
     assert runner.main(["report", str(tmp_path / "run")]) == 0
-    printed = capsys.readouterr().out
+    printed = " ".join(capsys.readouterr().out.split())
     assert "From eager to jit: 8 to 2 ms, 4.0" in printed and "use jax.jit(function): 2 ms" in printed
     for name in ("report.md", "report.html", "summary.md"):
         text = (tmp_path / "run" / name).read_text()

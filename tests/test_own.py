@@ -157,7 +157,7 @@ def found_in(framework: str, check: str, *words: str) -> dict:
 
 @pytest.fixture(scope="module")
 def torch_found(tmp_path_factory) -> dict:
-    return found_in("torch", "torch_own.py", str(tmp_path_factory.mktemp("own")))
+    return found_in("torch", "own_torch.py", str(tmp_path_factory.mktemp("own")))
 
 
 @pytest.fixture(scope="module")

@@ -58,30 +58,31 @@ def test_processes_that_differ_show_as_disagreement_of_single_ones_alone():
     assert shares[3] > 0.93
 
 
-def test_whole_runs_are_repeated(tmp_path, capsys):
-    out = tmp_path / "found.json"
-    words = [
-        "--framework",
-        "numpy",
-        "--workload",
-        "bert-tiny",
-        "--impl",
-        "plain",
-        "--seq",
-        "8",
-        "--threads",
-        "1",
-        "--budget",
-        "2",
-    ]
-    runner.main(["selfcheck", *words, "--repeats", "2", "--out", str(out)])
-    found = json.loads(out.read_text())
+def test_whole_runs_are_repeated_and_kept(tmp_path, capsys):
+    out = tmp_path / "repeats"
+    flags = {"framework": "numpy", "workload": "bert-tiny", "impl": "plain", "seq": "8", "threads": "1", "budget": "2"}
+    words = ["selfcheck", *(word for name, value in flags.items() for word in (f"--{name}", value)), "--out", str(out)]
+    runner.main([*words, "--repeats", "2"])
+    found = json.loads((out / "agreement.json").read_text())
     assert [one["pairs"] for one in found["agreement"]] == [1]
-    runs = found["runs"]["quick"]
-    assert len(runs) == 2
-    assert runs[0][0]["cell"] == runs[1][0]["cell"]
-    assert runs[0][0]["latency"] != runs[1][0]["latency"]
+    first, second = found["runs"]["quick"]
+    assert first[0]["cell"] == second[0]["cell"]
+    assert first[0]["latency"] != second[0]["latency"]
     assert "run 2 of 2" in capsys.readouterr().out
+    assert runner.main(["compare", str(out / "quick-01"), str(out / "quick-02")]) in (0, 1, 3, 4)
+    assert "bert-tiny" in capsys.readouterr().out
+
+    records = [out / name / "records.jsonl" for name in ("quick-01", "quick-02")]
+    before = [path.read_bytes() for path in records]
+    records[1].unlink()  # stopped before anything was recorded
+    runner.main([*words, "--repeats", "2"])
+    again = json.loads((out / "agreement.json").read_text())["runs"]["quick"]
+    assert again[0] == first and records[0].read_bytes() == before[0]
+    assert again[1][0]["cell"] == second[0]["cell"]
+
+    words[words.index("8")] = "4"
+    assert runner.main([*words, "--repeats", "2"]) == 2
+    assert "of other cells" in capsys.readouterr().err
 
 
 def test_one_run_cannot_be_compared(capsys):

@@ -45,7 +45,7 @@ def whole_model_x(x):
     return x + 1
 real = jax.jit(whole_model_x)
 graph = SimpleNamespace(__name__="whole_model_x", lower=real.lower)
-capture = compilations._of_graph(graph, (1.0,), "xla:cpu", "")
+capture = compilations._of_graph(SimpleNamespace(mode="jit"), graph, (1.0,), "xla:cpu", "")
 before = capture()
 real(1.0)
 print(before.whole, before.graphs, capture().whole, capture().graphs, capture().compilations)

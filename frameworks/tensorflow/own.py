@@ -130,7 +130,8 @@ def prepare(model: Model, cell: Cell) -> Step:
         raise Unsupported("which axes of a user's inputs may change is not known to TensorFlow: SHAPES=static.")
     function = tf.function(lambda *tensors: model.call(*tensors), jit_compile=cell.mode == "function-xla")
     listed = partial(program.captured, function, model.sets[0], 1)
-    return Step(function, model.sets, graphs.Captured(function, model.sets[0]), **told, program=listed)
+    call, sets, capture = graphs.called(cell, function, model.sets)
+    return Step(call, sets, capture, **told, program=listed)
 
 
 def named(output: Any) -> dict[str, np.ndarray]:

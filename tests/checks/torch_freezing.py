@@ -55,7 +55,7 @@ def check_autotuning_is_the_same_model(device: str) -> str:
 
 
 def check_a_graph_that_froze_nothing_is_not_whole(device: str) -> str:
-    graphs._under_options = lambda compiled, options: compiled  # Dynamo is not told
+    graphs.under_options = lambda compiled, options: compiled  # Dynamo is not told
     mlp = Prepared(device, "mlp", TRAINED["mlp"])
     step = mlp.of("inductor-freezing")
     step()

@@ -1,6 +1,6 @@
 """Users' own torch models through the adapter, without a compiler: breaks, parity, state, inputs and outputs.
 
-Run in torch's environment: `python torch_own.py FOLDER` writes files there and prints what was found as JSON.
+Run in torch's environment: `python own_torch.py FOLDER` writes files there and prints what was found as JSON.
 """
 
 import json
