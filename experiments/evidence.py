@@ -67,8 +67,8 @@ class Record:
         return self.speedup.map(lambda ratio: 100 * (1 - 1 / ratio)) if self.speedup else None
 
     def _interval(self, value: str, low: str, high: str) -> Interval | None:
-        found = [self[name] for name in (value, low, high)]
-        return None if None in found else Interval(*found)
+        columns = [self[name] for name in (value, low, high)]
+        return None if None in columns else Interval(*columns)
 
 
 class Records:
@@ -83,13 +83,13 @@ class Records:
     def __len__(self) -> int:
         return len(self._records)
 
-    def where(self, **wanted) -> Records:
+    def where(self, **criteria) -> Records:
         """Those with these values; a tuple or list offers several."""
 
         def fits(record: Record) -> bool:
             return all(
                 record[name] in value if isinstance(value, (tuple, list)) else record[name] == value
-                for name, value in wanted.items()
+                for name, value in criteria.items()
             )
 
         return Records(record for record in self if fits(record))
@@ -112,10 +112,10 @@ class Records:
         """Those of any graph mode."""
         return Records(record for record in self if not record.is_baseline)
 
-    def one(self, **wanted) -> Record | None:
+    def one(self, **criteria) -> Record | None:
         """The only measured one with these values; None where there is none or more than one."""
-        found = list(self.where(**wanted).measured)
-        return found[0] if len(found) == 1 else None
+        matching = list(self.where(**criteria).measured)
+        return matching[0] if len(matching) == 1 else None
 
     def values(self, name: str) -> list:
         """The different values of a column or parameter, sorted; those without one left out."""
@@ -144,14 +144,14 @@ class Evidence:
 
     def sides(self) -> dict[str, Evidence]:
         """Every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
-        found = {}
+        sides = {}
         for framework, side in self.frameworks().items():
             baselines = tuple({mode for _, mode, baseline in side.modes() if baseline})
             for mode in dict.fromkeys(mode for _, mode, baseline in side.modes() if not baseline):
                 chosen = (*baselines, mode)
                 profiles = tuple(profile for profile in side.profiles if profile["mode"] in chosen)
-                found[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
-        return found
+                sides[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
+        return sides
 
     def modes(self) -> list[tuple[str, str, bool]]:
         """Framework and mode of every record and profile, and whether it is the baseline."""
@@ -171,7 +171,7 @@ class Evidence:
             for name in names
         }
 
-    def profile(self, **wanted) -> dict | None:
+    def profile(self, **criteria) -> dict | None:
         """The only profile with these values of cell or workload parameters; None where there is none or more."""
-        found = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in wanted.items())]
-        return found[0] if len(found) == 1 else None
+        matching = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in criteria.items())]
+        return matching[0] if len(matching) == 1 else None

@@ -26,14 +26,14 @@ def published_records(rows: list[dict]) -> list[dict]:
     return records
 
 
-def times_as_fast(low: float, high: float, **wanted) -> Callable[[Evidence], Answer]:
-    """A check that a graph mode is from `low` to `high` times as fast as eager wherever `wanted` was measured."""
+def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], Answer]:
+    """A check that a graph mode is from `low` to `high` times as fast as eager wherever `criteria` was measured."""
 
     def check(evidence: Evidence) -> Answer:
-        found = list(evidence.records.graph.where(**wanted).measured)
-        if not found:
-            return untold(f"no graph of {', '.join(map(str, wanted.values()))} was measured")
-        return all_of(between(f"{named(record)}:", record.speedup, low, high, "×") for record in found)
+        matching = list(evidence.records.graph.where(**criteria).measured)
+        if not matching:
+            return untold(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
+        return all_of(between(f"{named(record)}:", record.speedup, low, high, "×") for record in matching)
 
     return check
 
@@ -45,14 +45,14 @@ def named(record: Record) -> str:
 
 def make_tables(evidence: Evidence, published: list[dict], axes: Sequence[str]) -> list[Table]:
     """Latencies, and how many times as fast as eager the graphs are, by `axes`."""
-    found = []
+    made = []
     theirs = Records(published_records(published))
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         groups = {PUBLISHED: theirs.on(device), **tables.by_framework(Evidence(evidence.records.on(device)))}
         graphs = {heading: records.graph for heading, records in groups.items()}
-        found.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
-        found.append(tables.by_shape(f"Times as fast as eager, {device}", axes, graphs, ratio))
-    return found
+        made.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
+        made.append(tables.by_shape(f"Times as fast as eager, {device}", axes, graphs, ratio))
+    return made
 
 
 def ratio(record: Record) -> str:

@@ -118,20 +118,20 @@ class Experiment:
 
     def sweeps(self, device: str | None = None) -> list[Sweep]:
         """The sweeps for `cpu` or `gpu`, or all of them."""
-        found = [Sweep.read(path) for path in sorted(self.folder.glob("*.toml"))]
-        return [sweep for sweep in found if device in (None, sweep.device)]
+        sweeps = [Sweep.read(path) for path in sorted(self.folder.glob("*.toml"))]
+        return [sweep for sweep in sweeps if device in (None, sweep.device)]
 
     def answers(self, claim: Claim, evidence: Evidence) -> dict[str, Answer]:
         """The claim's answers by side, the published figures first."""
-        found = {}
+        answers = {}
         if self.published_records is not None:
             theirs = sides_of(claim, Evidence(Records(self.published_records(self.published()))))
             for name, side in theirs.items():
                 mode = name.rpartition(" ")[2]
-                found[PUBLISHED if len(theirs) == 1 else f"{PUBLISHED}: {mode}"] = claim.check(side)
+                answers[PUBLISHED if len(theirs) == 1 else f"{PUBLISHED}: {mode}"] = claim.check(side)
         if evidence.device_kinds and not evidence.device_kinds & set(claim.devices):
-            return found
-        return found | {name: claim.check(side) for name, side in sides_of(claim, evidence).items()}
+            return answers
+        return answers | {name: claim.check(side) for name, side in sides_of(claim, evidence).items()}
 
 
 def sides_of(claim: Claim, evidence: Evidence) -> dict[str, Evidence]:

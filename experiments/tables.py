@@ -54,9 +54,9 @@ def by_shape(
     keys = sorted({tuple(record[axis] for axis in axes) for records in groups.values() for record in records}, key=_key)
     rows = []
     for key in keys:
-        wanted = dict(zip(axes, key, strict=True))
-        found = [list(groups[heading].where(mode=mode, **wanted)) for heading, mode in columns]
-        rows.append((*("" if part is None else str(part) for part in key), *(show(f[0]) if f else "" for f in found)))
+        values = dict(zip(axes, key, strict=True))
+        shown = [list(groups[heading].where(mode=mode, **values)) for heading, mode in columns]
+        rows.append((*("" if part is None else str(part) for part in key), *(show(f[0]) if f else "" for f in shown)))
     return Table(title, (*axes, *(f"{heading} {mode}" for heading, mode in columns)), tuple(rows))
 
 

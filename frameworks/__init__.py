@@ -68,15 +68,15 @@ def _optional(name: str, part: str):
 
 def installed() -> dict[str, str]:
     """Versions of Python and of every distribution in this interpreter, by normalized name (PEP 503)."""
-    found = {"python": sys.version.split()[0]}
+    by_distribution = {"python": sys.version.split()[0]}
     for distribution in importlib.metadata.distributions():
         name = distribution.metadata["Name"]
         if name:  # a folder that a broken installation left has none
-            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), distribution.version)
-    return dict(sorted(found.items()))
+            by_distribution.setdefault(re.sub(r"[-_.]+", "-", name).lower(), distribution.version)
+    return dict(sorted(by_distribution.items()))
 
 
 def versions(name: str) -> dict[str, str]:
     """Those of them that decide what is measured: Python's, the framework's own ones, and what they compute with."""
-    own = ("python", *describe(name).distributions)
-    return {key: version for key, version in installed().items() if key in own or DECIDING.fullmatch(key)}
+    distributions = ("python", *describe(name).distributions)
+    return {key: version for key, version in installed().items() if key in distributions or DECIDING.fullmatch(key)}

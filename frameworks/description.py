@@ -124,8 +124,8 @@ class Framework:
 
     def crossing(self, device_kind: str, pass_name: str) -> Crossing | None:
         """The crossing of a device for a pass, where all its modes run that."""
-        found = self.crossings.get(device_kind)
-        return found if found and all(pass_name in self.mode(name).passes for name in found.modes) else None
+        crossing = self.crossings.get(device_kind)
+        return crossing if crossing and all(pass_name in self.mode(name).passes for name in crossing.modes) else None
 
     def mode(self, name: str) -> Mode:
         """The mode of that name; raises KeyError where there is none."""

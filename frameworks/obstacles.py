@@ -56,9 +56,9 @@ _WORDS = (
 def from_words(words: str) -> str | None:
     """What an error's text means for the use of a GPU; None where it is about something else."""
     for pattern, sentence in _WORDS:
-        if found := re.search(pattern, words):
+        if match := re.search(pattern, words):
             return sentence.format(
-                *found.groups(), visible=os.environ.get("CUDA_VISIBLE_DEVICES", "not set") or "empty"
+                *match.groups(), visible=os.environ.get("CUDA_VISIBLE_DEVICES", "not set") or "empty"
             )
     return None
 

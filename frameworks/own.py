@@ -131,11 +131,11 @@ def named(output: Any, is_tensor: Callable[[Any], bool]) -> dict[str, Any]:
 
     What is none of these, such as a cache of keys and values, is left out.
     """
-    found: dict[str, Any] = {}
-    _walk(output, "", is_tensor, found)
-    if not found:
+    tensors: dict[str, Any] = {}
+    _walk(output, "", is_tensor, tensors)
+    if not tensors:
         raise Fault(f"The model's output, a {type(output).__name__}, holds no tensor that could be compared.")
-    return found
+    return tensors
 
 
 def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], found: dict[str, Any]) -> None:

@@ -130,22 +130,22 @@ def parse(words: str | None) -> dict[str, str]:
     return chosen
 
 
-def of(framework: str, device_kind: str, asked: Mapping[str, str]) -> dict[str, str]:
-    """The choice of each policy that a worker of this framework follows; `asked` overrides the suite's."""
+def of(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The choice of each policy that a worker of this framework follows; `given` overrides the suite's."""
     mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
-    return {policy.name: asked.get(policy.name, policy.suite) for policy in mine}
+    return {policy.name: given.get(policy.name, policy.suite) for policy in mine}
 
 
-def variables(framework: str, device_kind: str, asked: Mapping[str, str]) -> dict[str, str]:
+def variables(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
     """What those choices add to a worker's environment."""
-    return {key: value for choice in _chosen(framework, device_kind, asked) for key, value in choice.variables.items()}
+    return {key: value for choice in _chosen(framework, device_kind, given) for key, value in choice.variables.items()}
 
 
-def pinned(framework: str, device_kind: str, asked: Mapping[str, str]) -> bool:
+def pinned(framework: str, device_kind: str, given: Mapping[str, str]) -> bool:
     """Whether those choices give a worker exactly as many CPUs as threads."""
-    return any(choice.pinned for choice in _chosen(framework, device_kind, asked))
+    return any(choice.pinned for choice in _chosen(framework, device_kind, given))
 
 
-def _chosen(framework: str, device_kind: str, asked: Mapping[str, str]) -> list[Choice]:
+def _chosen(framework: str, device_kind: str, given: Mapping[str, str]) -> list[Choice]:
     known = {policy.name: policy for policy in POLICIES}
-    return [known[name].choices[choice] for name, choice in of(framework, device_kind, asked).items()]
+    return [known[name].choices[choice] for name, choice in of(framework, device_kind, given).items()]

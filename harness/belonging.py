@@ -10,13 +10,13 @@ from harness.refusals import UsageError
 from reports.content import times
 
 
-def of_run(found: Loaded, folder: Path) -> Loaded:
+def of_run(loaded: Loaded, folder: Path) -> Loaded:
     """Of what a run's folder holds what belongs to the run: each cell once, and none that it did not plan."""
-    kept, remarks = places_of(folder, found.columns["cell"])
-    if len(kept) < len(found):
-        found.columns = {name: [column[index] for index in kept] for name, column in found.columns.items()}
-    found.remarks += remarks
-    return found
+    kept, remarks = places_of(folder, loaded.columns["cell"])
+    if len(kept) < len(loaded):
+        loaded.columns = {name: [column[index] for index in kept] for name, column in loaded.columns.items()}
+    loaded.remarks += remarks
+    return loaded
 
 
 def places_of(folder: Path, cells: list) -> tuple[list[int], list[str]]:

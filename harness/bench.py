@@ -7,7 +7,7 @@ import contextlib
 import sys
 from pathlib import Path
 
-from harness import cluster, environments, ladders, modes, recordfile, runs, submission, sweep, yardsticks
+from harness import cluster, environments, ladders, modes, peak_benchmarks, recordfile, runs, submission, sweep
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
@@ -39,7 +39,7 @@ def bench(request: Request) -> int:
 def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
     """The campaign's run, `held` from now on, with its environments and materials made. Raises UsageError."""
     run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
-    campaign.prepare([group for bundle in campaign.plan.bundles for group in yardsticks.groups_for(bundle.first)])
+    campaign.prepare([group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)])
     return run, campaign.begin(run)
 
 

@@ -215,9 +215,9 @@ class Campaign:
         variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
-            asked = {"given": self.given, "python": self.python, "command": sys.argv}
-            asked |= {"own": own.sealed(self.sweep.own_models)} if self.sweep.own_models else {}
-            run.begin_with({**asked, "started_at": runs.utc_now(), "cells": cells})
+            command = {"given": self.given, "python": self.python, "command": sys.argv}
+            command |= {"own": own.sealed(self.sweep.own_models)} if self.sweep.own_models else {}
+            run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         revision = runs.git_revision()
         return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)

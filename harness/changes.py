@@ -128,13 +128,13 @@ class Moves:
         beside = [self._beyond_company(n) for n in moved]
         tested = [place for place, (own, _) in enumerate(beside) if own is not None]
         chances = dict(zip(tested, holm(np.array([float(beside[n][0].chance) for n in tested])), strict=True))
-        found = {}
+        reasons = {}
         for place, (n, (own, why)) in enumerate(zip(moved, beside, strict=True)):
             alone = own is not None and chances[place] < CHANCE
             alone = alone and float(own.mean) * np.sign(self.change.mean[n]) > np.log1p(SAME_WITHIN)
             if not alone and not self._beyond_drift(n):
-                found[n] = why
-        return found
+                reasons[n] = why
+        return reasons
 
     @cached_property
     def _groups(self) -> dict[str, list[int]]:
@@ -175,9 +175,9 @@ class Moves:
         if not len(others):
             return None, "no other mode beside it shows whether the machine moved"
         centre = float(np.median(self.change.mean[others]))
-        own = _one(self.change, n)
+        change = _one(self.change, n)
         why = f"the other shapes moved by {np.exp(centre):.2f} as well: the machine, or what all share"
-        return replace(own, mean=own.mean - centre), why
+        return replace(change, mean=change.mean - centre), why
 
     def _apart(self, n: int, other: int) -> Estimates:
         """What one mode moved beyond another one of its shape; by the speedups, in which both were timed in turn."""

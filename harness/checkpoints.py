@@ -32,22 +32,22 @@ class Checkpoint:
 
         Tensors that the workload does not have (a classifier's head, say) are left out.
         """
-        found: dict[str, np.ndarray] = {}
+        tensors: dict[str, np.ndarray] = {}
         shapes = workload.weight_shapes(parameters)
         for path in self.files:
             for stored, content in _read(path):
                 canonical = workload.canonical_name(stored)
                 if canonical in shapes:
-                    found[canonical] = _array(content, stored, path)
+                    tensors[canonical] = _array(content, stored, path)
         for name, shape in shapes.items():
-            if name not in found:
+            if name not in tensors:
                 raise CheckpointError(f"The checkpoint {self.name} has no tensor {name}, which {workload.name} needs.")
-            if found[name].shape != tuple(shape):
+            if tensors[name].shape != tuple(shape):
                 raise CheckpointError(
-                    f"In the checkpoint {self.name} the tensor {name} has shape {found[name].shape}; "
+                    f"In the checkpoint {self.name} the tensor {name} has shape {tensors[name].shape}; "
                     f"{workload.name} needs {tuple(shape)}."
                 )
-        return {name: found[name] for name in shapes}
+        return {name: tensors[name] for name in shapes}
 
 
 def open_checkpoint(source: str) -> Checkpoint:

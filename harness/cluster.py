@@ -73,28 +73,28 @@ class Cluster:
 
     def lanes(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Lane, ...]:
         """The lanes of all nodes, those of the same place on their nodes together."""
-        found = []
+        lanes = []
         for place in range(places.each):
             for node in self.serving:
                 step = slurm.Step(self.job, node, (place, places.each), own_gpu, options, python)
                 start, unfit = partial(slurm.run, step), partial(slurm.why_gone, self.job, node)
-                found.append(Lane(len(found), places.each, node=node, start=start, unfit=unfit))
-        return tuple(found)
+                lanes.append(Lane(len(lanes), places.each, node=node, start=start, unfit=unfit))
+        return tuple(lanes)
 
 
 def probed(job: slurm.Allocation) -> dict[str, dict | str]:
     """By node what it is, or why that is not known. All are asked at once."""
-    variables, asked = slurm.of_srun(dict(os.environ)), {}
+    variables, processes = slurm.of_srun(dict(os.environ)), {}
     for node in job.nodes:
         words = [f"--jobid={job.job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--overlap", "--mem=0"]
         command = ["srun", *words, f"--immediate={slurm.IMMEDIATE}", sys.executable, "-m", "measurement.machine"]
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
         try:
-            asked[node] = subprocess.Popen(command, cwd=ROOT, env=variables, start_new_session=True, **pipes)
+            processes[node] = subprocess.Popen(command, cwd=ROOT, env=variables, start_new_session=True, **pipes)
         except OSError as error:
             raise UsageError(f"srun could not be started: {error.strerror}.") from None
     deadline = time.monotonic() + PROBE_SECONDS
-    return {node: _answer(process, deadline) for node, process in asked.items()}
+    return {node: _answer(process, deadline) for node, process in processes.items()}
 
 
 def _answer(process: subprocess.Popen, deadline: float) -> dict | str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import workloads
-from harness.materials import Materials, asked
+from harness.materials import Materials, with_conventions
 from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
@@ -48,7 +48,7 @@ class References:
         compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
-        key = [workload.name, workload.oracle_parameters(asked(group)), group.cells[0].pass_name]
+        key = [workload.name, workload.oracle_parameters(with_conventions(group)), group.cells[0].pass_name]
         path = materials(group).reference
         oracle = dict(np.load(path)) if path else None
         other = at_unseen_length(group, unseen_seq)
@@ -101,13 +101,13 @@ class References:
 
 def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
     """How far each launch's outputs of a user's model are from those of its own eager mode in that launch."""
-    found = [report.own for report in outcome.reports]
+    models = [report.own for report in outcome.reports]
     pairs = [
         difference(values, dict(np.load(own.reference)) if own else {})
-        for values, own in zip(outputs, found, strict=True)
+        for values, own in zip(outputs, models, strict=True)
     ]
     worst = functools.reduce(Difference.worst, pairs)
-    name = next((own.reference_name for own in found if own), "its own eager mode")
+    name = next((own.reference_name for own in models if own), "its own eager mode")
     return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
 
 

@@ -62,7 +62,7 @@ class Recipe:
     directives: dict[str, str]
 
     @property
-    def wanted(self) -> str:
+    def fingerprint(self) -> str:
         """A fingerprint of all that decides what the environment holds."""
         deciding = {key: value for key, value in self.directives.items() if key != "unhashed-index"}
         content = json.dumps([self.requirements, list(self.from_index), deciding])
@@ -115,8 +115,8 @@ def ensure(framework: str, device: str, *, python: str | None = None, report=pri
         use(VENVS / "runner", report)  # this process runs in it, and may import more
     if python is not None:
         return _users_interpreter(python)
-    wanted = recipe(framework, device)
-    return _environment(wanted, report) if wanted else Path(sys.executable)
+    recipe_here = recipe(framework, device)
+    return _environment(recipe_here, report) if recipe_here else Path(sys.executable)
 
 
 def made(recipe: Recipe, report=print) -> Path:
@@ -162,11 +162,11 @@ def _environment(recipe: Recipe, report) -> Path:
 
     No other process changes the environment before this one ends: all launches of a run have the same packages.
     """
-    home, wanted = recipe.home, recipe.wanted
+    home, fingerprint = recipe.home, recipe.fingerprint
     interpreter, stamp = home / "bin" / "python", home / ".stamp"
 
     def ready() -> bool:
-        return interpreter.exists() and stamp.is_file() and stamp.read_text() == wanted
+        return interpreter.exists() and stamp.is_file() and stamp.read_text() == fingerprint
 
     while True:
         if home.exists():
@@ -177,7 +177,7 @@ def _environment(recipe: Recipe, report) -> Path:
             if not ready():  # else made by another process meanwhile
                 started = time.monotonic()
                 _install(recipe, interpreter, report)
-                stamp.write_text(wanted)
+                stamp.write_text(fingerprint)
                 report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
 
 
@@ -185,7 +185,7 @@ def _install(recipe: Recipe, interpreter: Path, report) -> None:
     """A new virtual environment with what the recipe asks for, from the wheelhouse where there is one."""
     home, directives, wheelhouse = recipe.home, recipe.directives, offline.folder()
     failed = f"environment {home.name} could not be installed"
-    if wheelhouse and (why := offline.problem(wheelhouse, home.name, recipe.wanted)):
+    if wheelhouse and (why := offline.problem(wheelhouse, home.name, recipe.fingerprint)):
         raise SetupError(f"{failed}: {why}")
     source = f" from {wheelhouse}" if wheelhouse else ""
     report(f"{home.name}: installing {recipe.lock_file.relative_to(ROOT)}{source} …")
@@ -218,14 +218,14 @@ def _install(recipe: Recipe, interpreter: Path, report) -> None:
 
 def _users_interpreter(python: str) -> Path:
     """The interpreter that `python` (a path, or a name on PATH) names, once it has run and told a fitting version."""
-    found = shutil.which(os.path.expanduser(python))
-    if found is None:
+    executable = shutil.which(os.path.expanduser(python))
+    if executable is None:
         raise SetupError(f"no interpreter '{python}'; give the path of one, such as /path/to/venv/bin/python.")
-    command = [found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    command = [executable, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     version = run(command, dict(os.environ), f"interpreter '{python}' does not run").split()[-1]
     if tuple(map(int, version.split("."))) < MINIMUM_PYTHON:
         raise SetupError(f"interpreter '{python}' is Python {version}; workers need 3.11 or newer.")
-    return Path(os.path.abspath(found))  # not resolved: a virtual environment's python is a symbolic link
+    return Path(os.path.abspath(executable))  # not resolved: a virtual environment's python is a symbolic link
 
 
 def _directives(requirements: Path) -> dict[str, str]:

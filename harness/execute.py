@@ -21,7 +21,7 @@ from harness.recorder import Recorder
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
-from measurement.cells import YARDSTICK_PREFIX
+from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import Profile
 from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Progress
@@ -193,14 +193,14 @@ class Executor:
         while groups:
             folder = self.run.new_launch()
             self.display.bundle(bundle, number)
-            yardsticks = self.recorder.yardsticks(bundle.first) if kind == MEASURE else ()
-            # A cell of the sweep may be the same as a yardstick.
-            outcomes |= {YARDSTICK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in yardsticks}
-            job = self.launcher.job(kind, groups, folder, number, yardsticks)
+            peak_benchmarks = self.recorder.peak_benchmarks(bundle.first) if kind == MEASURE else ()
+            # A cell of the sweep may be the same as a peak benchmark.
+            outcomes |= {PEAK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in peak_benchmarks}
+            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks)
             attempt = Attempt(folder, number, outcomes, changed_since(job))
             # Records tell the peaks, which are measured last.
-            failure = self.run_worker(attempt, job, None if yardsticks else bundle)
-            self.recorder.note_peaks(bundle.first, yardsticks, outcomes)
+            failure = self.run_worker(attempt, job, None if peak_benchmarks else bundle)
+            self.recorder.note_peaks(bundle.first, peak_benchmarks, outcomes)
             left = [rest for group in groups if (rest := group.without(attempt.done))]
             if not left:
                 return

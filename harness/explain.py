@@ -46,8 +46,8 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
     """Prepare and profile; the exit code."""
     campaign.prepare()
     folder, request = run.folder, campaign.request
-    asked = {"given": request.flags, "python": request.python, "command": sys.argv, "started_at": runs.utc_now()}
-    begun.write(folder / FILE, {**asked, "number": runs.next_number(folder)})
+    command = {"given": request.flags, "python": request.python, "command": sys.argv, "started_at": runs.utc_now()}
+    begun.write(folder / FILE, {**command, "number": runs.next_number(folder)})
     launcher = campaign.launcher(run)
     try:
         take(campaign.plan, launcher, console)

@@ -111,8 +111,8 @@ def parent_check(framework: str, cores: float) -> Check:
 def threads_check(framework: str, threads: int, cores: Sequence[float]) -> Check:
     """Whether the framework kept to its thread setting. `cores` is CPU time over wall time, per trial."""
     busiest = max(cores)
-    asked = f"{times(threads, 'thread')} asked for"
-    return Check(framework, asked, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
+    question = f"{times(threads, 'thread')} asked for"
+    return Check(framework, question, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
 
 
 def pooled_checks(trials: Sequence[Trial]) -> list[Check]:
@@ -144,17 +144,17 @@ def trial_checks(trials: Sequence[Trial]) -> list[Check]:
     return checks
 
 
-def _shares(trials: Sequence[Trial], question: str, holds: Sequence[bool], wanted: float) -> Check:
+def _shares(trials: Sequence[Trial], question: str, holds: Sequence[bool], share: float) -> Check:
     values = [trial.found for trial in trials if trial.found]
     if not values:
-        found = "too few samples"
+        answer = "too few samples"
     elif len(trials) == 1:
-        found = f"{values[0].value:.4f} [{values[0].low:.4f}, {values[0].high:.4f}]"
+        answer = f"{values[0].value:.4f} [{values[0].low:.4f}, {values[0].high:.4f}]"
     else:
         worst = max(trials, key=lambda trial: trial.error if trial.found else 0).found
         middle = median(value.value for value in values)
-        found = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {worst.value:.4f}"
-    return Check(trials[0].framework, question, found, sum(holds) >= needed(len(holds), wanted))
+        answer = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {worst.value:.4f}"
+    return Check(trials[0].framework, question, answer, sum(holds) >= needed(len(holds), share))
 
 
 def needed(trials: int, share: float) -> int:

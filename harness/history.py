@@ -64,17 +64,17 @@ def of_runs(loaded: Sequence[Loaded]) -> trend.History | None:
 
 def read(name: str, filtered: str | None = None) -> list[Loaded]:
     """The runs that a name stands for: a folder of runs is each of them. Raises UsageError."""
-    found = []
+    loaded = []
     for place in report.places(name):
         source = report.read([str(place)], pairs.COLUMNS_READ)
         columns = select.filtered(source.columns, filtered)
-        own = pairs.cells_of(columns)
+        cells = pairs.cells_of(columns)
         machines = Counter(columns["machine_id"])
-        if own:
+        if cells:
             folder = place if place.is_dir() else place.parent
             machine = str(machines.most_common(1)[0][0])
-            found.append(Loaded(_moment(source.names[0], folder, columns), machine, own))
-    return found
+            loaded.append(Loaded(_moment(source.names[0], folder, columns), machine, cells))
+    return loaded
 
 
 def _moment(name: str, place: Path, columns: Mapping[str, list]) -> Moment:
@@ -94,7 +94,7 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
     ]
     series = {key: _series(loaded, *key) for key in keys}
     series = {key: one for key, one in series.items() if sum(figures is not None for _, figures in one) >= FEWEST_RUNS}
-    found = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
+    stepped = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
     graphs = {key: one for key, one in series.items() if not any(state and state.baseline for state, _ in one)}
     beside = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
     lines = [
@@ -102,7 +102,7 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
             cell,
             tuple(figures and figures.interval for _, figures in one),
             tuple(figures and figures.of_speedup for _, figures in one),
-            tuple(_marks(found[machine, cell], _alone(machine, cell, found, beside))),
+            tuple(_marks(stepped[machine, cell], _alone(machine, cell, stepped, beside))),
             machine[:4] if len(machines) > 1 else "",
         )
         for (machine, cell), one in series.items()

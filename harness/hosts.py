@@ -25,11 +25,11 @@ class Hosts:
     where: str
     gpus: tuple[str, ...] = ()
 
-    def threads(self, asked: list[int]) -> list[int]:
+    def threads(self, counts: list[int]) -> list[int]:
         """The thread counts asked for, by default all CPUs of a lane. Raises UsageError."""
-        if self.cpus is not None and asked and max(asked) > self.cpus:
-            raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(asked)}.")
-        return asked or [self.cpus or usable_cpus()]
+        if self.cpus is not None and counts and max(counts) > self.cpus:
+            raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(counts)}.")
+        return counts or [self.cpus or usable_cpus()]
 
 
 HERE = Hosts(LOCAL, 0, 1, None, "this machine")
@@ -80,13 +80,13 @@ def _side_by_side(device: list[str]) -> tuple[str, ...]:
     if ALL_GPUS not in device:
         return ()
     _alone(device)
-    found = visible_gpus()
-    if not found:
+    gpus = visible_gpus()
+    if not gpus:
         raise UsageError(f"There is no GPU for {ALL_GPUS}: nvidia-smi lists none that CUDA_VISIBLE_DEVICES leaves.")
-    kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in found})
+    kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in gpus})
     if len(kinds) > 1:
         raise UsageError(
             f"{ALL_GPUS} needs GPUs of one kind, since any of them may serve a cell, and here are {', '.join(kinds)}: "
             "choose with CUDA_VISIBLE_DEVICES, or name one, gpu:<index>."
         )
-    return tuple(gpu["index"] for gpu in found)
+    return tuple(gpu["index"] for gpu in gpus)

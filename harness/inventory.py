@@ -25,7 +25,7 @@ from reports import terminal
 
 PROBE_SECONDS = 120
 ANSWERS = local.ROOT / ".cache" / "inventory"
-YARDSTICK = "no framework but a reference: measured only where FRAMEWORK names it"
+ORACLE = "no framework but a reference: measured only where FRAMEWORK names it"
 
 
 def show(arguments) -> int:
@@ -85,7 +85,7 @@ def _show_modes(description, device: str, answer: dict | str, console: Console) 
     versions = {} if isinstance(answer, str) else answer["versions"]
     version = next((versions[name] for name in description.distributions if name in versions), "")
     title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
-    console.print(title.append(f": {YARDSTICK}" if description.oracle else "", style="not bold"))
+    console.print(title.append(f": {ORACLE}" if description.oracle else "", style="not bold"))
     if isinstance(answer, str):
         console.print(f"  {answer} ({', '.join(mode.name for mode in description.modes)})", highlight=False)
         return

@@ -87,7 +87,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
     """Flags raised by any launch. `half_widths` are relative, by figure; infinite where there is no interval."""
     on_cpu = outcome.cell.device_kind == "cpu"
     host_slowed = _slowed_rounds(outcome.reports, counted_only=True)
-    found = set()
+    raised = set()
     for report in outcome.reports:
         observation = flags.Observation(
             threads=outcome.cell.threads,
@@ -106,8 +106,8 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             compared=outcome.parity is not None,
             program_differs=report.program == "differs",
         )
-        found |= set(flags.raised(observation))
-    return [flag.name for flag in flags.FLAGS if flag.name in found]
+        raised |= set(flags.raised(observation))
+    return [flag.name for flag in flags.FLAGS if flag.name in raised]
 
 
 def _finite(value: float) -> float | None:
@@ -116,16 +116,16 @@ def _finite(value: float) -> float | None:
 
 def _how_far(parity: Parity) -> str:
     """What went beyond the tolerance, in words."""
-    found, allowed = parity.difference, parity.tolerance
-    if not math.isfinite(found.largest):
+    error, allowed = parity.difference, parity.tolerance
+    if not math.isfinite(error.largest):
         return "in shape, or hold no numbers"
-    size = f"by up to {found.largest:.3g}"
-    if found.relative > allowed:
-        return f"{size}, a relative {found.relative:.2g} (root mean square), where {allowed:.2g} is allowed"
-    if found.repeated > REPEATED * allowed:
-        repeats = f"of which a relative {found.repeated:.2g} repeats from call to call"
+    size = f"by up to {error.largest:.3g}"
+    if error.relative > allowed:
+        return f"{size}, a relative {error.relative:.2g} (root mean square), where {allowed:.2g} is allowed"
+    if error.repeated > REPEATED * allowed:
+        repeats = f"of which a relative {error.repeated:.2g} repeats from call to call"
         return f"{size}, {repeats}, where {REPEATED * allowed:.2g} is allowed: no rounding, but other mathematics"
-    return f"{size}, a relative {found.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
+    return f"{size}, a relative {error.relative_largest:.2g}, where {LARGEST * allowed:.2g} is allowed"
 
 
 def _host_bound(outcome: Outcome) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from measurement.cells import YARDSTICK_PREFIX, Cell
+from measurement.cells import PEAK_PREFIX, Cell
 from reports.content import times
 
 _AXES = ("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes")
@@ -63,9 +63,9 @@ class Labels:
         return max(map(len, map(self.mode, ids)), default=0), max(map(len, map(self.shape, ids)), default=0)
 
     def names(self, cell_id: str) -> str:
-        """`torch inductor · bert-base 1×128`; of a yardstick whose it is."""
-        if cell_id.startswith(YARDSTICK_PREFIX):
-            return f"{cell_id.removeprefix(YARDSTICK_PREFIX).partition('/')[0]} · peaks of the machine"
+        """`torch inductor · bert-base 1×128`; of a peak benchmark whose it is."""
+        if cell_id.startswith(PEAK_PREFIX):
+            return f"{cell_id.removeprefix(PEAK_PREFIX).partition('/')[0]} · peaks of the machine"
         return " · ".join(filter(None, (self.mode(cell_id), self.shape(cell_id))))
 
 

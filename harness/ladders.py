@@ -70,12 +70,12 @@ class Series:
         for (launch, _), entry in latest.items():
             workers.setdefault(launch, Counter())[entry.get("worker")] += 1
         most = {launch: counts.most_common(1)[0][0] for launch, counts in workers.items()}
-        found: dict[int, dict[str, Sequence[float]]] = {launch: {} for launch in sorted(most)}
+        by_launch: dict[int, dict[str, Sequence[float]]] = {launch: {} for launch in sorted(most)}
         entries = [entry for (launch, _), entry in latest.items() if entry.get("worker") == most[launch]]
         for cell, launches in launches_of(entries).items():
             for launch, logarithms in launches.items():
-                found[launch][modes[cell]] = logarithms
-        return cls(tuple(found.values()))
+                by_launch[launch][modes[cell]] = logarithms
+        return cls(tuple(by_launch.values()))
 
     def combined(self, weights: Mapping[str, float]) -> Interval | None:
         """The sum of logarithms with these weights, paired in each round, with its interval; None without one."""
@@ -86,8 +86,8 @@ class Series:
 
     def ratio(self, weights: Mapping[str, float]) -> Interval | None:
         """The same as a ratio of times."""
-        found = self.combined(weights)
-        return found.map(math.exp) if found else None
+        interval = self.combined(weights)
+        return interval.map(math.exp) if interval else None
 
 
 def ladder(records: Mapping[str, dict], description: frameworks.Framework, series: Series) -> Ladder:
@@ -163,7 +163,7 @@ def crossed(
     ):
         return None
     neither, first, second, both = crossing.modes
-    found = [
+    ratios = [
         series.ratio(weights)
         for weights in (
             {neither: 1, first: -1},
@@ -174,10 +174,15 @@ def crossed(
             {second: 1, both: -1, neither: -1, first: 1},
         )
     ]
-    if None in found:
+    if None in ratios:
         return None
     return Crossed(
-        crossing.names, crossing.modes, (found[0], found[1]), (found[2], found[3]), whole=found[4], interaction=found[5]
+        crossing.names,
+        crossing.modes,
+        (ratios[0], ratios[1]),
+        (ratios[2], ratios[3]),
+        whole=ratios[4],
+        interaction=ratios[5],
     )
 
 

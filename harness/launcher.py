@@ -68,7 +68,7 @@ class Launcher:
         )
 
     def job(
-        self, kind: str, groups: Sequence[Group], folder: Path, number: int = 0, yardsticks: Sequence[Group] = ()
+        self, kind: str, groups: Sequence[Group], folder: Path, number: int = 0, peak_benchmarks: Sequence[Group] = ()
     ) -> Job:
         """What a worker is to do; `number` is that of the launch."""
         own_cpus = self.lane.cpus or allotted_cpus()
@@ -80,7 +80,7 @@ class Launcher:
             folder=str(folder),
             seed=self.sweep.seed,
             launch=number,
-            yardsticks=tuple(map(self._group_job, yardsticks)),
+            peak_benchmarks=tuple(map(self._group_job, peak_benchmarks)),
             force=self.sweep.force,
             own_cpus=tuple(own_cpus) if own_cpus else None,
             own_models=self.sweep.own_models,
@@ -99,7 +99,7 @@ class Launcher:
 
 def changed_since(job: Job) -> Callable[[], bool]:
     """What tells whether weights or inputs that a job names were deleted or written to since it was made."""
-    groups = (*job.groups, *job.yardsticks)
+    groups = (*job.groups, *job.peak_benchmarks)
     paths = [Path(path) for group in groups for path in (group.weights, group.inputs)]
     paths += [Path(group.unseen.inputs) for group in groups if group.unseen]
     seals = {path: durable.seal(path) for path in paths}

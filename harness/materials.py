@@ -99,7 +99,12 @@ class Store:
         for number, (key, group) in enumerate(wanted.items(), start=1):
             workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
-            request = {"workload": workload, "pass": pass_name, "parameters": asked(group), "seed": self._seed}
+            request = {
+                "workload": workload,
+                "pass": pass_name,
+                "parameters": with_conventions(group),
+                "seed": self._seed,
+            }
             request["source"] = None if seeded else self._source
             request["own"] = workloads.source_of(workload)
             request["storage"] = storage(group.cells[0].dtype, pass_name)
@@ -116,15 +121,20 @@ class Store:
     @staticmethod
     def _key(group: Group) -> tuple:
         cell = group.cells[0]
-        return cell.workload, cell.pass_name, tuple(asked(group).items()), storage(cell.dtype, cell.pass_name)
+        return (
+            cell.workload,
+            cell.pass_name,
+            tuple(with_conventions(group).items()),
+            storage(cell.dtype, cell.pass_name),
+        )
 
 
-def asked(group: Group) -> dict:
+def with_conventions(group: Group) -> dict:
     """The parameters of a group, and the framework's conventions that its oracle follows."""
     cell, parameters = group.cells[0], group.parameters
     followed = workloads.get(cell.workload, cell.pass_name).conventions(parameters)
-    own = frameworks.describe(cell.framework).conventions(cell.device_kind)
-    return parameters | {name: form for name, form in own.items() if name in followed}
+    conventions = frameworks.describe(cell.framework).conventions(cell.device_kind)
+    return parameters | {name: form for name, form in conventions.items() if name in followed}
 
 
 def storage(dtype: str, pass_name: str) -> str:

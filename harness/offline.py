@@ -57,13 +57,13 @@ def read(wheelhouse: Path) -> dict:
         return {}
 
 
-def note(wheelhouse: Path, environment: str, wanted: str, files: list[str], built: dict[str, str]) -> None:
-    """Write down that `files` are what `environment` needs; `wanted` is the fingerprint of its requirements.
+def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str], built: dict[str, str]) -> None:
+    """Write down that `files` are what `environment` needs; `fingerprint` is that of its requirements.
 
     `built` has the SHA-256 of each wheel that was made of a source, by its pin: locks know the source's alone.
     """
     told = {**read(wheelhouse), **machine()}
-    entry = {"wanted": wanted, "files": sorted(files), "built": built}
+    entry = {"wanted": fingerprint, "files": sorted(files), "built": built}
     told["environments"] = {**told.get("environments", {}), environment: entry}
     (wheelhouse / MANIFEST).write_text(json.dumps(told, indent=1) + "\n")
 
@@ -77,7 +77,7 @@ def with_built(wheelhouse: Path | None, environment: str, requirements: str) -> 
     return requirements
 
 
-def problem(wheelhouse: Path, environment: str, wanted: str) -> str | None:
+def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
     """Why `environment` cannot be made from this wheelhouse, in a sentence with the way out; None if nothing is known.
 
     Older C libraries are no reason: most wheels run on much older ones than the collecting machine's.
@@ -98,9 +98,9 @@ def problem(wheelhouse: Path, environment: str, wanted: str) -> str | None:
     if entry is None:
         there = ", ".join(sorted(told["environments"])) or "nothing"
         framework, _, device = environment.rpartition("-")
-        asked = f"FRAMEWORK={framework} DEVICE={device} OUT=…" if framework else "OUT=…"
-        return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make wheelhouse {asked} adds it."
-    if entry["wanted"] != wanted:
+        variables = f"FRAMEWORK={framework} DEVICE={device} OUT=…" if framework else "OUT=…"
+        return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make wheelhouse {variables} adds it."
+    if entry["wanted"] != fingerprint:
         return (
             f"the wheelhouse {wheelhouse} was collected for other requirements of {environment} than this checkout's: "
             "collect it anew from this checkout, with the same index variables (PADDLE_INDEX) if any."

@@ -28,18 +28,18 @@ def names_of(words: Sequence[str], sources: dict[str, str]) -> list[str]:
     return [by_source[next(iter(named([word]).values()))] if is_own(word) else word for word in words]
 
 
-def with_names(given: dict, asked: Sequence[str]) -> tuple[dict, dict[str, str]]:
+def with_names(given: dict, words: Sequence[str]) -> tuple[dict, dict[str, str]]:
     """What was given with names in place of users' models, which are made known, and their sources by name.
 
-    `asked` are the words for workloads. Where only users' models are asked for, and no framework, it is theirs. Raises
+    `words` are the words for workloads. Where only users' models are asked for, and no framework, it is theirs. Raises
     UsageError.
     """
-    sources = take_in(asked)
+    sources = take_in(words)
     if not sources:
         return given, {}
     if given.get("weights"):
         raise UsageError("WEIGHTS is for the suite's own workloads: a user's model() loads its weights itself.")
-    names = names_of(asked, sources)
+    names = names_of(words, sources)
     framework = given.get("framework") or frameworks_for(names) or None
     return given | {"workload": names, "framework": framework}, sources
 

@@ -58,10 +58,10 @@ def compare(
 ) -> Comparison:
     """Compare two sides by their records' columns and both sides' samples."""
     both = joined(a, b)
-    found = [difference(*(side.get(pair.cell, {}) for side in samples)) for pair in both.pairs]
-    means, errors, counts = np.array([one or (0.0, 1.0, 2) for one in found], float).reshape(-1, 3).T
+    differences = [difference(*(side.get(pair.cell, {}) for side in samples)) for pair in both.pairs]
+    means, errors, counts = np.array([one or (0.0, 1.0, 2) for one in differences], float).reshape(-1, 3).T
     change = Estimates(means, np.maximum(errors, SMALLEST), counts - 1)
-    why = tuple(map(_open, both.pairs, found))
+    why = tuple(map(_open, both.pairs, differences))
     cells = [*Moves(both.pairs, change, why, taken_in_turn=True).judged(limit), *both.others]
     return Comparison(in_order(cells), both.in_both, tuple(cautions(a, b)), limit, method=METHOD)
 

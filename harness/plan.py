@@ -25,10 +25,10 @@ PARTS_A_LANE = 4  # about how many parts of bundles a lane serves, so that lanes
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that differ in their mode alone, measured alternately. `wanted` are those that still lack a record."""
+    """Cells that differ in their mode alone, measured alternately. `lacking` are those that still lack a record."""
 
     cells: tuple[Cell, ...]
-    wanted: frozenset[str]
+    lacking: frozenset[str]
     controls: tuple[Control, ...] = ()
 
     @property
@@ -36,10 +36,10 @@ class Group:
         return dict(self.cells[0].parameters)
 
     def without(self, ids: set[str]) -> Group | None:
-        """The group less some cells; None when no wanted cell is left."""
+        """The group less some cells; None when none of those left lacks a record."""
         left = tuple(cell for cell in self.cells if cell.id not in ids)
-        wanted = self.wanted - ids
-        return replace(self, cells=left, wanted=wanted) if wanted else None
+        lacking = self.lacking - ids
+        return replace(self, cells=left, lacking=lacking) if lacking else None
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,14 @@ def cells_of(sweep: Sweep) -> list[Cell]:
     if not cells:
         known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
         if not any(modes_of(name, sweep.axes["mode"]) for name in known):
-            there = "; ".join(f"{name} has {', '.join(own)}" for name, own in known.items())
+            there = "; ".join(f"{name} has {', '.join(modes)}" for name, modes in known.items())
             raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is no mode of these: {there}.")
-        wanted, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
+        names, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
         model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
         there = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
         others = [name for name in workloads.PASSES if name in there - set(sweep.axes["pass"])]
         hint = f" There is PASS={','.join(others)}." if others else ""
-        raise UsageError(f"Nothing to measure: {wanted} has no {model} for the {passes} pass.{hint}")
+        raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
     kept = [cell for cell in cells if matches(cell, sweep.filter)]
     if not kept:
         raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `--dry-run` lists the names.")
@@ -104,8 +104,8 @@ def default_of(framework: str, device: str, dtype: str, parameter: Parameter) ->
 
 def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]) -> list[tuple]:
     """Every combination of the workload's parameters that the sweep asks for."""
-    asked = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
-    declared = {parameter.flag for name, kind in asked for parameter in workloads.get(name, kind).parameters}
+    measured = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
+    declared = {parameter.flag for name, kind in measured for parameter in workloads.get(name, kind).parameters}
     for flag in sweep.parameters:
         if flag not in declared:
             raise UsageError(_takes_no(flag, sweep))
@@ -143,21 +143,21 @@ def _flags_of(workload: str, pass_name: str) -> set[str]:
     return {parameter.flag for parameter in found.parameters} if pass_name in found.passes else set()
 
 
-def modes_of(framework: str, asked: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
+def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
     """The modes that words like `graph` and `all` mean in this framework, eager first; foreign modes are left out.
 
     Nobody deploys a ladder's rungs, so `all` are the others.
     """
     description = frameworks.describe(framework)
-    own = [mode.name for mode in description.modes]
+    known = [mode.name for mode in description.modes]
     words = {
         "all": [mode.name for mode in description.modes if not mode.is_rung],
         "graph": description.default_graph,
         "eager": [description.baseline.name],
         "ladder": description.ladder_modes(device_kind, pass_name),
     }
-    chosen = {name for word in asked for name in words.get(word, [word])}
-    return [name for name in own if name in chosen]
+    chosen = {name for word in given for name in words.get(word, [word])}
+    return [name for name in known if name in chosen]
 
 
 def baseline_of(cell: Cell) -> Cell:
@@ -208,14 +208,14 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
             groups.setdefault(cell.group_id, []).append(cell)
     bundles: dict[tuple, list[Group]] = {}
     for name, members in groups.items():
-        wanted = frozenset(cell.id for cell in members if cell.id not in finished)
-        if not wanted:
+        lacking = frozenset(cell.id for cell in members if cell.id not in finished)
+        if not lacking:
             continue
-        needed = tuple(cell for cell in members if cell.id in wanted or frameworks.is_baseline(cell))
+        needed = tuple(cell for cell in members if cell.id in lacking or frameworks.is_baseline(cell))
         first = members[0]
         key = (first.framework, first.pass_name, first.device, first.dtype, first.threads)
         key += (name,) if sweep.isolate else ()
-        bundles.setdefault(key, []).append(Group(needed, wanted))
+        bundles.setdefault(key, []).append(Group(needed, lacking))
     lanes, every = sweep.places.lanes, max(1, sum(map(len, bundles.values())))
 
     def shares(bundle: Bundle) -> int:

@@ -63,21 +63,21 @@ def environments_of(planned: plan.Plan, python: str | None, console: Console, el
     """
     if not elsewhere and (refusal := no_gpu(planned, python)):
         raise UsageError(refusal)
-    found: dict[tuple[str, str], Path | Failure] = {}
+    interpreters: dict[tuple[str, str], Path | Failure] = {}
     for bundle in planned.bundles:
         key = (bundle.first.framework, bundle.first.device_kind)
-        if key in found:
+        if key in interpreters:
             continue
         try:
             report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-            own = frameworks.describe(key[0]).oracle
-            if inside and python and not own:
-                found[key] = Path(python)
+            oracle = frameworks.describe(key[0]).oracle
+            if inside and python and not oracle:
+                interpreters[key] = Path(python)
                 continue
-            found[key] = environments.ensure(*key, python=None if own else python, report=report)
+            interpreters[key] = environments.ensure(*key, python=None if oracle else python, report=report)
         except environments.SetupError as error:
-            if python and not own:
+            if python and not oracle:
                 raise UsageError(f"PYTHON={python}: {error}") from None
             console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
-            found[key] = Failure("error", f"Its environment could not be set up: {error}")
-    return found
+            interpreters[key] = Failure("error", f"Its environment could not be set up: {error}")
+    return interpreters

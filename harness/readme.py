@@ -92,21 +92,21 @@ def _gain(advice: Advice) -> str:
 def _again(advice: Advice) -> str:
     """What the recommended mode brought on the other machine, where that ran the same shapes."""
     shapes = {(judged.shape.batch, judged.shape.length) for judged in advice.judged}
-    found = [
+    again = [
         f"{ratio(p.speedup.value)}× at batch {p['batch_size']}, {p['seq_len']} tokens "
         f"(95 %: {p.speedup.low:.2f} to {ratio(p.speedup.high)}×)"
         for p in material(*TORCH_AGAIN).points.measured
         if p["mode"] == advice.mode and (p["batch_size"], p["seq_len"]) in shapes
     ]
-    return f"On another H200 it was {' and '.join(found)}."
+    return f"On another H200 it was {' and '.join(again)}."
 
 
 def _absent() -> str:
     """The framework that ran some of the shapes on another machine, and so is in no ranking there."""
     verdict = _one(material(*ONE_MACHINE, JAX_ALONE), "library")
-    found = [(fastest.shape, absent.point) for fastest in verdict.fastest.values() for absent in fastest.absent]
-    (name,) = {point.series for _, point in found}
-    times = [f"{text_of(point['latency_ms_median'])} ms at {shape.text}" for shape, point in found]
+    absent_points = [(fastest.shape, absent.point) for fastest in verdict.fastest.values() for absent in fastest.absent]
+    (name,) = {point.series for _, point in absent_points}
+    times = [f"{text_of(point['latency_ms_median'])} ms at {shape.text}" for shape, point in absent_points]
     return f"Not ranked, since it ran on another H200: {name}, {' and '.join(times)}."
 
 
@@ -140,10 +140,10 @@ def _caption(verdict: Verdict) -> str:
 def picture(theme: str) -> str:
     """Every mode at one shape on one axis, as a file that stands alone."""
     content = material(*ONE_MACHINE)
-    wanted = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
-    points = [p for p in content.points.measured if all(p[name] == value for name, value in wanted.items())]
+    criteria = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
+    points = [p for p in content.points.measured if all(p[name] == value for name, value in criteria.items())]
     points.sort(key=lambda point: point["latency_ms_median"])
-    chart = drawing.dots([_dot(content, point) for point in points], "ms per call, less is better")
+    chart = drawing.dots([_dot(content, point) for point in points])
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
     versions = ", ".join(dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points))
     lower = f"{versions}. Hollow: eager, operator by operator. The axis is logarithmic."

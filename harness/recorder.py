@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 import workloads
-from harness import assemble, yardsticks
+from harness import assemble, peak_benchmarks
 from harness.comparison import References
 from harness.lanes import Lane
 from harness.materials import Materials
@@ -16,7 +16,7 @@ from harness.outcomes import Context, Failure, Outcome
 from harness.plan import Group, Plan, baseline_of
 from harness.refusals import UsageError
 from harness.runs import Run, utc_now
-from measurement.cells import YARDSTICK_PREFIX, Cell
+from measurement.cells import PEAK_PREFIX, Cell
 from measurement.peaks import Peaks
 
 PEAKS = "peaks.json"
@@ -38,7 +38,7 @@ class Recorder:
     materials: Callable[[Group], Materials]
     unseen_seq: int | None = None
     with_peaks: bool = True
-    peaks: dict[str, Peaks] = field(default_factory=dict)  # by yardsticks.key
+    peaks: dict[str, Peaks] = field(default_factory=dict)  # by peak_benchmarks.key
     references: References = field(init=False)
     written: set[Group] = field(default_factory=set)
 
@@ -71,7 +71,7 @@ class Recorder:
         except Exception as error:  # one group's trouble is not the run's
             for cell in group.cells:
                 outcomes[cell.id].failure = outcomes[cell.id].failure or Failure.over(error)
-        lacking = [outcomes[cell.id] for cell in group.cells if cell.id in group.wanted]
+        lacking = [outcomes[cell.id] for cell in group.cells if cell.id in group.lacking]
         self._write(lacking, outcomes, self.materials(group).weights_name)
 
     def _write(self, lacking: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
@@ -80,7 +80,7 @@ class Recorder:
             if baseline is not None and not (baseline.comparable and outcome.comparable):
                 baseline = None
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
-            peaks = self.peaks.get(yardsticks.key(outcome.cell))
+            peaks = self.peaks.get(peak_benchmarks.key(outcome.cell))
             try:
                 row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
             except ArithmeticError as error:  # figures that are numbers and no measurement
@@ -89,16 +89,18 @@ class Recorder:
             self.run.append_record(row)
             self.display.record(row)
 
-    def yardsticks(self, cell: Cell) -> tuple[Group, ...]:
-        """The yardsticks that a launch has to measure as well: those of its kind, if no launch of the run has yet."""
-        return () if not self.with_peaks or yardsticks.key(cell) in self.peaks else yardsticks.groups_for(cell)
+    def peak_benchmarks(self, cell: Cell) -> tuple[Group, ...]:
+        """The peak benchmarks that a launch has to measure for this cell: none if the run has their peaks."""
+        lacking = self.with_peaks and peak_benchmarks.key(cell) not in self.peaks
+        return peak_benchmarks.groups_for(cell) if lacking else ()
 
     def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
         """Keep the peaks that a launch measured, also for a resumed run."""
-        measured = [outcomes[YARDSTICK_PREFIX + group.cells[0].id] for group in groups]
-        peaks = yardsticks.peaks_from(measured) if measured else None
-        if peaks and yardsticks.key(cell) not in self.peaks:  # else another lane was faster: one peak for all records
-            self.peaks[yardsticks.key(cell)] = peaks
+        measured = [outcomes[PEAK_PREFIX + group.cells[0].id] for group in groups]
+        peaks = peak_benchmarks.peaks_from(measured) if measured else None
+        # Where another lane was faster its peaks stay: one for all records.
+        if peaks and peak_benchmarks.key(cell) not in self.peaks:
+            self.peaks[peak_benchmarks.key(cell)] = peaks
             self.run.write(PEAKS, {name: asdict(peaks) for name, peaks in self.peaks.items()})
 
 

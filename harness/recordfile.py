@@ -54,12 +54,12 @@ class Loaded:
     def records(self) -> list[dict]:
         """The records, made anew."""
         empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
-        found = []
+        records = []
         for values in zip(*self.columns.values(), strict=True):
             record = empty.copy()
             record.update(zip(self.columns, values, strict=True))
-            found.append(record)
-        return found
+            records.append(record)
+        return records
 
 
 def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
@@ -184,17 +184,17 @@ def _from_csv(found: Loaded, path: Path) -> None:
         found.columns[name] = [None] * len(frame)
 
 
-def _texts(path: Path, separator: str, width: int, wanted: Collection[int]):
+def _texts(path: Path, separator: str, width: int, places: Collection[int]):
     """The wanted columns below the header as texts, empty where a row ends early; without rows that hold nothing."""
     import pandas  # here alone, and half a second
 
     how = dict(index_col=False, dtype=str, na_filter=False, encoding="utf-8-sig", encoding_errors="backslashreplace")
     try:
-        frame = pandas.read_csv(path, sep=separator, header=0, names=range(width), usecols=list(wanted), **how)
+        frame = pandas.read_csv(path, sep=separator, header=0, names=range(width), usecols=list(places), **how)
     except pandas.errors.ParserError as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         raise Unreadable(f"{path} is no whole CSV file ({reason}); make it anew from the records.") from None
-    return frame if (frame[min(wanted)] != "").all() else frame[(frame != "").any(axis=1)]
+    return frame if (frame[min(places)] != "").all() else frame[(frame != "").any(axis=1)]
 
 
 @contextmanager

@@ -63,8 +63,8 @@ def intervals_of(record: dict) -> dict[str, Interval]:
 
 def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) -> Agreement | None:
     """How the runs of each cell agree, an interval a run, in the order they were made; None without a pair."""
-    cells = [found for found in cells if len(found) > 1]
-    pairs = [pair for found in cells for pair in itertools.combinations(found, 2)]
+    cells = [runs_of_cell for runs_of_cell in cells if len(runs_of_cell) > 1]
+    pairs = [pair for runs_of_cell in cells for pair in itertools.combinations(runs_of_cell, 2)]
     if not pairs:
         return None
     return Agreement(
@@ -74,8 +74,10 @@ def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) ->
         len(pairs),
         overlap=sum(a.low <= b.high and b.low <= a.high for a, b in pairs) / len(pairs),
         second_in_first=sum(a.low <= b.value <= a.high for a, b in pairs) / len(pairs),
-        half_width=median(interval.relative_half_width for found in cells for interval in found),
-        spread=median(max(i.value for i in found) / min(i.value for i in found) for found in cells),
+        half_width=median(interval.relative_half_width for runs_of_cell in cells for interval in runs_of_cell),
+        spread=median(
+            max(i.value for i in runs_of_cell) / min(i.value for i in runs_of_cell) for runs_of_cell in cells
+        ),
     )
 
 
@@ -85,7 +87,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
     Runs that lie in `folder` already count, and one that was stopped is gone on with. Raises UsageError where they are
     of other cells, and KeyboardInterrupt where one is stopped.
     """
-    found = []
+    by_run = []
     for number in range(1, repeats + 1):
         out = folder / f"{given['profile']}-{number:02}"
         console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
@@ -99,8 +101,8 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
             run = bench.begin(campaign, held)
             if len(campaign.finished) < len(campaign.plan.cells) and bench.execute(campaign, *run):
                 raise KeyboardInterrupt
-        found.append(run[0].records())
-    return found
+        by_run.append(run[0].records())
+    return by_run
 
 
 def repeat(arguments) -> int:
@@ -118,18 +120,18 @@ def repeat(arguments) -> int:
         }
     except KeyboardInterrupt:
         return INTERRUPTED  # how to go on is said
-    found = [made for profile, whole in records.items() for made in agreements(profile, whole)]
+    agreed = [made for profile, whole in records.items() for made in agreements(profile, whole)]
     table = Table(*COLUMNS)
-    for one in found:
+    for one in agreed:
         table.add_row(*one.row)
     console.print(table)
-    console.print(verdict(found), highlight=False)
+    console.print(verdict(agreed), highlight=False)
     kept = {name: [[told(record) for record in run] for run in whole] for name, whole in records.items()}
     content = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
-    content |= {"agreement": [asdict(one) for one in found], "runs": kept}
+    content |= {"agreement": [asdict(one) for one in agreed], "runs": kept}
     durable.replace(folder / FILE, (json.dumps(content, indent=1) + "\n").encode())
     console.print(f"Written: {folder / FILE}; each run lies beside it.", highlight=False, soft_wrap=True)
-    return int(not found or any(map(_disagree, found)))
+    return int(not agreed or any(map(_disagree, agreed)))
 
 
 def begin_folder(out: str | None) -> Path:
@@ -164,13 +166,13 @@ def _disagree(one: Agreement) -> bool:
     return one.profile not in ONLY_TOLD and one.overlap < OVERLAP
 
 
-def verdict(found: Sequence[Agreement]) -> str:
+def verdict(agreed: Sequence[Agreement]) -> str:
     """The answer in a sentence."""
-    if not found:
+    if not agreed:
         return "No cell was measured twice with an interval."
-    failed = [f"{one.profile} ({one.figure})" for one in found if _disagree(one)]
+    failed = [f"{one.profile} ({one.figure})" for one in agreed if _disagree(one)]
     if failed:
         whose = ", ".join(failed)
         return f"Runs of the same cells differ by more than their intervals say ({whose}): quieten the machine."
-    held = [one for one in found if one.profile not in ONLY_TOLD]
-    return "Intervals agree as they promise." if held else f"Profile {found[0].profile} is held to no share."
+    held = [one for one in agreed if one.profile not in ONLY_TOLD]
+    return "Intervals agree as they promise." if held else f"Profile {agreed[0].profile} is held to no share."

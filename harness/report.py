@@ -73,9 +73,9 @@ def report(arguments: argparse.Namespace) -> int:
     """Print the summary of one or several runs, and write `report.md` and `report.html`."""
     console = terminal.console()
     source = read(arguments.runs, COLUMNS_READ)
-    wanted, text = asked_for(arguments, source)
-    records = select.chosen(source.records, wanted, arguments.filter)
-    profiles = select.chosen(explanation.explained(source.profiles), wanted, arguments.filter)
+    chosen, text = asked_for(arguments, source)
+    records = select.chosen(source.records, chosen, arguments.filter)
+    profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
     if not records and not profiles:
         raise UsageError(f"No cell of {', '.join(source.names)} fits {text}; leave one of them out.")
     kept = select.newest(records)
@@ -121,8 +121,8 @@ def gather(arguments: argparse.Namespace) -> int:
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     machines = times(len({record.get("machine_id") for record in unique}), "machine")
-    found = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
-    console.print(f"{found}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
+    counted = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
+    console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 
 
@@ -132,15 +132,15 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
     `only` are the columns to keep of the records.
     """
     parts = ([word] if Path(word).exists() else word.split(",") for word in words)  # a name may hold a comma
-    names, found = [name for part in parts for name in part if name] or ["newest"], None
+    names, source = [name for part in parts for name in part if name] or ["newest"], None
     for name in dict.fromkeys(names):
         for place in (below := places(name)):
-            found = found or Source(place if place.is_dir() else place.parent)
-            read_into(found, place, only)
-        found.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
-    if not any(map(len, found.loaded)) and not found.profiles:
-        raise UsageError(f"{', '.join(found.names)}: there are no records yet; go on with the run by RESUME.")
-    return found
+            source = source or Source(place if place.is_dir() else place.parent)
+            read_into(source, place, only)
+        source.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
+    if not any(map(len, source.loaded)) and not source.profiles:
+        raise UsageError(f"{', '.join(source.names)}: there are no records yet; go on with the run by RESUME.")
+    return source
 
 
 def places(name: str) -> list[Path]:
@@ -219,16 +219,16 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
 
 def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
     """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
-    wanted, texts = {}, []
+    chosen, texts = {}, []
     for flag, column in select.FLAGS.items():
         if (given := getattr(arguments, flag)) in (None, "all"):
             continue
         known = select.values([*source.records, *explanation.explained(source.profiles)], column)
         words = [word if word in known else sweep.canonical(flag, word) for word in sweep.words(given)]
-        wanted[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
+        chosen[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
         texts.append(f"{flag.upper()}={given}")
     texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
-    return wanted, ", ".join(texts)
+    return chosen, ", ".join(texts)
 
 
 def folder_for(out: str | None, home: Path) -> Path:

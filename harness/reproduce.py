@@ -33,15 +33,15 @@ def reproduce(arguments: argparse.Namespace) -> int:
         return show_all(console)
     existing = arguments.resume if arguments.resume is not None else arguments.from_run
     folder = open_folder(existing) if existing is not None else None
-    asked, python = begun_with(folder, arguments) if folder else (given_by(arguments), arguments.python)
-    if asked["table"] is None:
+    request, python = begun_with(folder, arguments) if folder else (given_by(arguments), arguments.python)
+    if request["table"] is None:
         raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
-    experiment = experiments.get(sweep.choose(asked["table"], experiments.names(), "table"))
-    chosen = chosen_sweeps(experiment, asked)
+    experiment = experiments.get(sweep.choose(request["table"], experiments.names(), "table"))
+    chosen = chosen_sweeps(experiment, request)
     codes: list[int] = []
     if arguments.from_run is None:
         check(chosen)
-        folder = folder or new_folder(arguments, asked)
+        folder = folder or new_folder(arguments, request)
         with contextlib.nullcontext() if folder is None else runs.Run(folder).held():
             for part in chosen:
                 codes.append(measure(part, folder, python, arguments, console))
@@ -82,19 +82,19 @@ def size(chosen: list[Sweep]) -> tuple[int, float]:
     """How many cells the sweeps hold, and about how many seconds they take: as noted in their files, or estimated."""
     cells, seconds = 0, 0.0
     for part in chosen:
-        wanted = sweep.resolve(part.flags)
-        planned = plan.plan(wanted)
+        resolved = sweep.resolve(part.flags)
+        planned = plan.plan(resolved)
         cells += len(planned.cells)
         noted = part.about.get("minutes")
-        seconds += 60 * noted if noted else sum(preparation.estimate(planned, wanted).values())
+        seconds += 60 * noted if noted else sum(preparation.estimate(planned, resolved).values())
     return cells, seconds
 
 
 def given_by(arguments: argparse.Namespace) -> dict:
     """What the command line asks for, as it stands in the run's folder."""
     flags = {name: value for name in OVERRIDES if (value := getattr(arguments, name.replace("-", "_"))) is not None}
-    asked = {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags}
-    return {**asked, "python": arguments.python, "command": sys.argv}
+    request = {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags}
+    return {**request, "python": arguments.python, "command": sys.argv}
 
 
 def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
@@ -106,27 +106,27 @@ def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str |
     return begun, campaign.hold_to(begun, changed, folder.name, arguments.python)
 
 
-def chosen_sweeps(experiment: Experiment, asked: dict) -> list[Sweep]:
+def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:
     """The experiment's sweeps for the device, with the flags of the command line in them. Raises UsageError.
 
     FRAMEWORK chooses among a sweep's frameworks; a sweep with none of them is left out. Other flags replace.
     """
-    device = asked["device"]
+    device = request["device"]
     kind = sweep.choose(device.partition(":")[0], ("cpu", "gpu"), "device")
-    found = []
+    sweeps = []
     for part in experiment.sweeps(kind):
-        flags = part.flags | asked["flags"]
+        flags = part.flags | request["flags"]
         if ":" in device and part.flags.get("device") == "gpu":
             flags["device"] = device
-        if "framework" in asked["flags"]:
-            own = sweep.resolve({"framework": part.flags.get("framework")}).axes["framework"]
-            wanted = sweep.resolve({"framework": asked["flags"]["framework"]}).axes["framework"]
-            flags["framework"] = [name for name in own if name in wanted]
+        if "framework" in request["flags"]:
+            in_file = sweep.resolve({"framework": part.flags.get("framework")}).axes["framework"]
+            chosen_names = sweep.resolve({"framework": request["flags"]["framework"]}).axes["framework"]
+            flags["framework"] = [name for name in in_file if name in chosen_names]
         if flags.get("framework", True):
-            found.append(replace(part, flags=flags))
-    if not found:
+            sweeps.append(replace(part, flags=flags))
+    if not sweeps:
         raise UsageError(f"{experiment.name} measures nothing of that on {kind}; `make reproduce` lists what there is.")
-    return found
+    return sweeps
 
 
 def check(chosen: list[Sweep]) -> None:
@@ -135,7 +135,7 @@ def check(chosen: list[Sweep]) -> None:
         plan.plan(sweep.resolve(part.flags))
 
 
-def new_folder(arguments: argparse.Namespace, asked: dict) -> Path | None:
+def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
     """The folder of a new reproduction, with what was asked for in it; None for a dry run."""
     if arguments.dry_run:
         return None
@@ -143,17 +143,17 @@ def new_folder(arguments: argparse.Namespace, asked: dict) -> Path | None:
     folder = Path(arguments.out) if arguments.out else runs.new_folder(runs.RUNS)
     folder.mkdir(parents=True, exist_ok=True)
     number = runs.next_number(folder.resolve())
-    files.write(folder / FILE, asked | {"started_at": runs.utc_now(), "number": number})
+    files.write(folder / FILE, request | {"started_at": runs.utc_now(), "number": number})
     return folder.resolve()
 
 
 def open_folder(name: str) -> Path:
     """The folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
     if name in ("", "newest"):
-        found = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
-        if not found:
+        folders = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
+        if not folders:
             raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
-        return found[-1]
+        return folders[-1]
     for candidate in (Path(name), runs.RUNS / name):
         if (candidate / FILE).exists():
             return candidate.resolve()

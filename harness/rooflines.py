@@ -52,12 +52,12 @@ def _kind(record: dict) -> tuple:
 
 def doubled(cell: str) -> str | None:
     """The name of the same cell at twice the batch; None for a workload without batches."""
-    name, edits = _BATCH.subn(lambda found: f"batch_size={2 * int(found[1])}", cell)
+    name, edits = _BATCH.subn(lambda match: f"batch_size={2 * int(match[1])}", cell)
     return name if edits else None
 
 
 def machine_peaks(records: Iterable[dict]) -> dict[str, tuple[float, str]]:
-    """Of every rate the highest that any framework reached, and which: as a yardstick, or in a cell that is one."""
+    """The highest of every rate that a framework reached, and which: as a peak benchmark, or in a cell that is one."""
     best: dict[str, tuple[float, str]] = {}
     for column, value, source in chain.from_iterable(map(_rates, records)):
         if value and value > best.get(column, (0.0, ""))[0]:
@@ -67,7 +67,7 @@ def machine_peaks(records: Iterable[dict]) -> dict[str, tuple[float, str]]:
 
 def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
     for column, (own, _) in RATES.items():
-        yield column, record.get(own), f"{record['framework']} {_YARDSTICKS[column]}"
+        yield column, record.get(own), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
     if record["status"] in MEASURED and record["workload"] in _PROBES:
         seconds = record["latency_ms_min"] / 1e3
         for column, amount in _PROBES[record["workload"]].items():
@@ -80,15 +80,15 @@ def _cell_name(record: dict) -> str:
     return f"{record['framework']} {record['mode']}, {record['workload']}"
 
 
-# Workloads that do one thing alone; any mode of them may be faster than the yardstick, which is eager.
+# Workloads that do one thing alone; any mode of them may be faster than the peak benchmark, which is eager.
 _PROBES: dict[str, dict[str, Callable[[dict], float]]] = {
     "matmul": {"peak_tflops": lambda record: record["flops"]},
     "stream": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
     "pointwise-chain": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
-    # Its rate of cosines is the yardstick's alone: a cell that memory bounds tells nothing of it.
+    # Its rate of cosines is the peak benchmark's alone: a cell that memory bounds tells nothing of it.
     "fused-cos": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
 }
-_YARDSTICKS = {
+_PEAK_BENCHMARKS = {
     "peak_tflops": "eager, matmul",
     "peak_gb_per_s": "eager, stream",
     "peak_cached_gb_per_s": "eager, stream in the caches",

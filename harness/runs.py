@@ -104,10 +104,10 @@ class Run:
     def open(cls, folder: str | None) -> Run:
         """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
         if folder in (None, "", "newest"):
-            found = begun.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
-            if not found:
+            folders = begun.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
+            if not folders:
                 raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
-            return cls(found[-1])
+            return cls(folders[-1])
         path = Path(folder)
         for candidate in (path, RUNS / folder):
             if (candidate / PLAN).exists():
@@ -212,8 +212,8 @@ class Run:
 
     def records(self) -> list[dict]:
         """The run's records, in the order in which they were written: the first of each cell, none of another plan."""
-        found = list(recordfile.json_lines(self.records_path))
-        return [found[index] for index in belonging.places_of(self.folder, [row.get("cell") for row in found])[0]]
+        records = list(recordfile.json_lines(self.records_path))
+        return [records[index] for index in belonging.places_of(self.folder, [row.get("cell") for row in records])[0]]
 
     def finished(self) -> frozenset[str]:
         """The names of the cells that have a record."""

@@ -141,15 +141,16 @@ def seconds(campaign: Campaign) -> float:
 
 def selfcheck(arguments) -> int:
     """Run all checks and print them; the exit code is 1 where one does not hold."""
-    if arguments.workload:
-        return repeatability.repeat(arguments)
-    console = terminal.console()
     if arguments.repeats < 1 or arguments.load < 0:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
-    asked = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
+    if arguments.workload:
+        with load_on(arguments.load):
+            return repeatability.repeat(arguments)
+    console = terminal.console()
+    chosen = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
     profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
-    threads = asked.axes["threads"][0]
-    campaigns, checks = prepare(asked.axes["framework"], arguments, console)
+    threads = chosen.axes["threads"][0]
+    campaigns, checks = prepare(chosen.axes["framework"], arguments, console)
     checks, trials = fitness.machine_checks(profile.sample_seconds) + checks, []
     cells = [cell for campaign in campaigns for cell in campaign.plan.cells]
     estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
@@ -161,8 +162,13 @@ def selfcheck(arguments) -> int:
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
     show(checks, trials, arguments.repeats, console)
     if arguments.out:
-        asked = {"profile": profile.to_json(), "repeats": arguments.repeats, "load": arguments.load, "threads": threads}
-        kept = {"machine": machine.facts(), "asked": asked}
+        conditions = {
+            "profile": profile.to_json(),
+            "repeats": arguments.repeats,
+            "load": arguments.load,
+            "threads": threads,
+        }
+        kept = {"machine": machine.facts(), "asked": conditions}
         kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
         kept["trusted"] = fitness.trusted(trials)
         durable.replace(Path(arguments.out), (json.dumps(kept, indent=1) + "\n").encode())

@@ -42,9 +42,9 @@ def _history() -> str:
             for run in history.read(str(folder)):
                 machines[run.machine].append(run)
     parts = []
-    for machine, own in machines.items():
-        shared = Counter(cell for run in own for cell in run.cells)
-        told = history.of_runs([run for run in own if any(shared[cell] > 1 for cell in run.cells)])
+    for machine, of_machine in machines.items():
+        shared = Counter(cell for run in of_machine for cell in run.cells)
+        told = history.of_runs([run for run in of_machine if any(shared[cell] > 1 for cell in run.cells)])
         if told:
             title = f"{trend.TITLE}, machine {machine[:4]}"
             parts.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))

@@ -96,12 +96,12 @@ def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: fl
 
 def level(points: Points, scatter: Scatter) -> Estimates:
     """The mean over runs, its error what their own errors make it, or their scatter where that is larger."""
-    own = [point for _, point in points]
-    variances = [float(point.error) ** 2 for point in own]
-    error = math.sqrt(sum(variances)) / len(own)
-    degrees = sum(variances) ** 2 / sum(v**2 / float(p.degrees) for v, p in zip(variances, own, strict=True))
-    between = scatter.deviation / math.sqrt(len(own))
+    values = [point for _, point in points]
+    variances = [float(point.error) ** 2 for point in values]
+    error = math.sqrt(sum(variances)) / len(values)
+    degrees = sum(variances) ** 2 / sum(v**2 / float(p.degrees) for v, p in zip(variances, values, strict=True))
+    between = scatter.deviation / math.sqrt(len(values))
     if between > error:
         error, degrees = between, scatter.degrees
-    mean = fmean(float(point.mean) for point in own)
+    mean = fmean(float(point.mean) for point in values)
     return Estimates(np.float64(mean), np.float64(error), np.float64(degrees))

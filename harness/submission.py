@@ -38,10 +38,8 @@ runner=$!
 again=
 trap 'again=1; kill -TERM "$runner"' USR1
 trap 'kill -TERM "$runner"' TERM
-while :; do
-  wait "$runner"; code=$?
-  kill -0 "$runner" 2>/dev/null || break
-done
+while kill -0 "$runner" 2>/dev/null; do wait "$runner"; done
+wait "$runner"; code=$?
 if [ -n "$again" ] && [ "$code" = 130 ] && [ "$(kept)" -gt "$before" ]; then scontrol requeue "$SLURM_JOB_ID"; fi
 exit "$code"
 """

@@ -187,12 +187,12 @@ def words(value) -> list[str]:
 
 
 def _axis_values(axis: Axis, given) -> list:
-    asked = [canonical(axis.flag, word) for word in words(given if given is not None else axis.default)]
-    if axis.flag == "framework" and asked == ["all"]:
-        asked = words(axis.default)
+    values = [canonical(axis.flag, word) for word in words(given if given is not None else axis.default)]
+    if axis.flag == "framework" and values == ["all"]:
+        values = words(axis.default)
     if axis.flag == "threads":
-        asked = [value for word in asked for value in numbers("threads", word)]
-    return list(dict.fromkeys(axis.parse(word) for word in asked))
+        values = [value for word in values for value in numbers("threads", word)]
+    return list(dict.fromkeys(axis.parse(word) for word in values))
 
 
 def _check_modes(axes: dict[str, list]) -> None:

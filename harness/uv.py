@@ -47,22 +47,22 @@ class SetupError(Exception):
 def uv(arguments: list[str], env: dict[str, str], failed: str, *, stdin: str | None = None, report=print) -> None:
     """Run uv: the project's own, else the one on PATH, else the project's own made first. Raises SetupError."""
     home, pins = VENVS / "uv", (ROOT / "requirements-uv.txt").read_text()
-    wanted, stamp = hashlib.sha256(pins.encode()).hexdigest(), home / ".stamp"
+    digest, stamp = hashlib.sha256(pins.encode()).hexdigest(), home / ".stamp"
     command = str(home / "bin" / "uv")
     if not home.exists() and (on_path := shutil.which("uv")):
         command = on_path
-    elif not _holds(stamp, wanted):
+    elif not _holds(stamp, digest):
         with exclusive(home, report):
-            if not _holds(stamp, wanted):
+            if not _holds(stamp, digest):
                 report("uv: installing requirements-uv.txt …")
-                _install_uv(home, wanted)
-                stamp.write_text(wanted)
+                _install_uv(home, digest)
+                stamp.write_text(digest)
     run([command, *arguments], {"UV_HTTP_TIMEOUT": "180", **env, "UV_PYTHON_DOWNLOADS": "never"}, failed, stdin)
 
 
-def _install_uv(home: Path, wanted: str) -> None:
+def _install_uv(home: Path, digest: str) -> None:
     failed, wheelhouse = "uv could not be installed", offline.folder()
-    if wheelhouse and (why := offline.problem(wheelhouse, home.name, wanted)):
+    if wheelhouse and (why := offline.problem(wheelhouse, home.name, digest)):
         raise SetupError(f"{failed}: {why}")
     env = offline.without_sources(dict(os.environ), wheelhouse)
     run([sys.executable, "-m", "venv", "--clear", str(home)], env, failed)
@@ -77,9 +77,10 @@ def environment() -> dict[str, str]:
         if not python.exists():
             continue
         listed = subprocess.run([str(python), "-m", "pip", "config", "list"], capture_output=True, text=True)
-        found = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed.stdout, re.MULTILINE))
+        listed_values = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed.stdout, re.MULTILINE))
         for section in ("global", "install", ":env:"):  # the later wins
-            values |= {key: ast.literal_eval(found[name]) for key in PIP_TO_UV if (name := f"{section}.{key}") in found}
+            there = {key: f"{section}.{key}" for key in PIP_TO_UV if f"{section}.{key}" in listed_values}
+            values |= {key: ast.literal_eval(listed_values[name]) for key, name in there.items()}
         if listed.returncode == 0:
             break
     for key in PIP_TO_UV:  # where there is no pip to ask

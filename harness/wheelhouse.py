@@ -53,7 +53,7 @@ def collect(recipes: list[Recipe | None], out: Path, report=print) -> None:
         pip.collect("uv", hashlib.sha256(pins.encode()).hexdigest(), pip.pinned(pins))
         for recipe in [environments.runner_recipe(), *filter(None, recipes)]:
             report(f"collecting {recipe.home.name}")
-            pip.collect(recipe.home.name, recipe.wanted, files_of(recipe, pip))
+            pip.collect(recipe.home.name, recipe.fingerprint, files_of(recipe, pip))
 
 
 def files_of(recipe: Recipe, pip: Pip) -> list[Path]:
@@ -94,14 +94,14 @@ class Pip:
         run(command, dict(os.environ), f"`pip download {shlex.join(words)}` failed")
         return sorted(folder.iterdir())
 
-    def collect(self, environment: str, wanted: str, files: list[Path]) -> None:
+    def collect(self, environment: str, fingerprint: str, files: list[Path]) -> None:
         """Move the files of an environment into the wheelhouse, sources as the wheels they become, and note them."""
         built = [self.built(path) for path in files if path.suffix != ".whl"]
         kept = [path for path in files if path.suffix == ".whl"] + built
         hashes = {pin_of(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in built}
         for path in kept:
             os.replace(path, self._out / path.name)
-        offline.note(self._out, environment, wanted, [path.name for path in kept], hashes)
+        offline.note(self._out, environment, fingerprint, [path.name for path in kept], hashes)
 
     def built(self, source: Path) -> Path:
         """The wheel that a source becomes. Raises SetupError with the builder's last lines."""

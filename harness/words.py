@@ -62,11 +62,11 @@ def numbers(flag: str, word: str) -> list[int | str]:
                 f"{name}={word} is no list: write {name}={_listed(_range(low, high))}; {name}={low}..{high} means the "
                 f"same, and {name}={low}..{high}..1 every whole number of these."
             )
-    found = _RANGE.fullmatch(word)
-    if not found:
+    match = _RANGE.fullmatch(word)
+    if not match:
         return [whole_number(word)]
-    low, high = int(found[1]), int(found[2])
-    step = int(found[3]) if found[3] else None
+    low, high = int(match[1]), int(match[2])
+    step = int(match[3]) if match[3] else None
     if low < 1 or high <= low or step == 0:
         raise UsageError(f"{name}={word} holds nothing: a range goes up from 1 or more, such as {name}=32..512.")
     if step and (high - low) // step >= MOST_VALUES:

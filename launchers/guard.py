@@ -102,12 +102,12 @@ def _end_all(child_ended: int) -> dict[int, int]:
 
 def children() -> list[int]:
     """The processes whose parent is this one."""
-    own, found = os.getpid(), []
+    me, numbers = os.getpid(), []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):  # it ended meanwhile
-            if name.isdigit() and int(Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()[1]) == own:
-                found.append(int(name))
-    return found
+            if name.isdigit() and int(Path("/proc", name, "stat").read_bytes().rpartition(b")")[2].split()[1]) == me:
+                numbers.append(int(name))
+    return numbers
 
 
 def _reap(child_ended: int) -> dict[int, int]:

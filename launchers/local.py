@@ -173,10 +173,10 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
         deadline = time.monotonic() + launch.timeout_s
         while True:
             began = time.monotonic()
-            asked = min(max(0.0, deadline - began), launch.timeout_s / 10, DAY)
-            ready = [key.fileobj for key, _ in selector.select(asked)]
+            patience_s = min(max(0.0, deadline - began), launch.timeout_s / 10, DAY)
+            ready = [key.fileobj for key, _ in selector.select(patience_s)]
             took = time.monotonic() - began
-            deadline += took if took > asked + HELD_UP_SECONDS else 0.0
+            deadline += took if took > patience_s + HELD_UP_SECONDS else 0.0
             if stop in ready:
                 raise KeyboardInterrupt
             if results in ready:

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 ParameterValue = int | str
-YARDSTICK_PREFIX = "yardstick:"  # before the name of a cell that is measured as one: the sweep may hold it as well
+PEAK_PREFIX = "peak:"  # before the name of a cell that is measured as one: the sweep may hold it as well
 
 
 @dataclass(frozen=True)

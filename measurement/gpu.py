@@ -88,8 +88,8 @@ def summarised(readings: list[tuple]) -> GpuState | None:
 
 
 def _value(function, *arguments) -> int | None:
-    found = ctypes.c_uint()
-    return None if function(*arguments, ctypes.byref(found)) else found.value
+    value = ctypes.c_uint()
+    return None if function(*arguments, ctypes.byref(value)) else value.value
 
 
 def _open(index: int):

@@ -67,8 +67,8 @@ def difference(outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.nda
         name = key.partition(".")[2] or key
         errors.setdefault(name, []).append(error)
         squares.setdefault(name, []).append(_mean_square(expected))
-    found = [_of_one_output(errors[name], math.sqrt(np.mean(squares[name])) or 1.0) for name in errors]
-    return _worst(found) if found else INCOMPARABLE
+    by_output = [_of_one_output(errors[name], math.sqrt(np.mean(squares[name])) or 1.0) for name in errors]
+    return _worst(by_output) if by_output else INCOMPARABLE
 
 
 def _worst(found: list[Difference]) -> Difference:

@@ -52,7 +52,7 @@ class Profile:
 
 
 # The matrix product and the copy that peaks are measured with, once per run and framework.
-YARDSTICK = Profile("yardstick", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
+PEAK_BENCHMARK = Profile("peak-benchmark", 1, 1, 0.4, 2.0, 6, 0.05, stop_early=False, warmup_seconds=0.3)
 # What `make explain` says of speed, beside profiles: enough rounds for an interval, one launch.
 EXPLAINED = Profile("explained", 1, 1, 1.0, 6.0, 10, 0.05, stop_early=False, warmup_seconds=1.0)
 

@@ -74,14 +74,14 @@ class Job:
     folder: str
     seed: int
     launch: int = 0
-    yardsticks: tuple[GroupJob, ...] = ()
+    peak_benchmarks: tuple[GroupJob, ...] = ()
     force: bool = False
     own_cpus: tuple[int, ...] | None = None
     own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
     @property
     def cells(self) -> list[Cell]:
-        """Every cell, yardsticks apart, in the order of measuring."""
+        """Every cell, peak benchmarks apart, in the order of measuring."""
         return [cell for group in self.groups for cell in group.cells]
 
     def to_json(self) -> dict:
@@ -230,7 +230,7 @@ class Report(Ended):
     steady: bool | None
     capture: Captured
     noise: Noise
-    position: Count  # among the groups of its worker, from 1; 0 is a yardstick
+    position: Count  # among the groups of its worker, from 1; 0 is a peak benchmark
     host_loop_s: tuple[Positive, ...] = ()
     single_calls_s: tuple[Positive, ...] = ()
     cpu_per_wall: Duration | None = None

@@ -35,7 +35,7 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
         recent.append(_timed(contender, contender.calls_per_sample, clocks))
         now = clocks.wall()
         length = _window_length(recent, profile)
-        wanted = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
+        target = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
         if contender.compilations() != before:
             contender.steady = False
             recent.clear()
@@ -44,12 +44,12 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
             contender.steady = steady(recent[-2 * window : -window], recent[-window:], profile.steady_median)
             next_look = math.ceil(len(recent) * LOOK_AGAIN)
         if contender.steady or now > deadline:
-            contender.calls_per_sample = queued_calls(contender, profile, clocks) if queued else wanted
+            contender.calls_per_sample = queued_calls(contender, profile, clocks) if queued else target
             return
         # A changed sample length changes what a window is, unless it hardly changed.
-        same_length = wanted == 1 == contender.calls_per_sample or 0.5 <= wanted / contender.calls_per_sample <= 2
+        same_length = target == 1 == contender.calls_per_sample or 0.5 <= target / contender.calls_per_sample <= 2
         if len(recent) >= length and not same_length:
-            contender.calls_per_sample = wanted
+            contender.calls_per_sample = target
             recent.clear()
         if not recent:
             next_look = 0
@@ -80,8 +80,8 @@ def queued_calls(contender: Contender, profile: Profile, clocks: Clocks) -> int:
     queue = max(queue_seconds(single, mean, several), 0.0)
     # Single calls that were disturbed seem to have a queue that leaves the calls no time at all.
     each = max(mean - queue / several, mean / 4)
-    wanted = longest if few else min(max(profile.queued_sample_seconds, queue / profile.queue_share), longest)
-    return max(1, math.ceil((wanted - queue) / each))
+    target = longest if few else min(max(profile.queued_sample_seconds, queue / profile.queue_share), longest)
+    return max(1, math.ceil((target - queue) / each))
 
 
 def queue_seconds(single: float, mean: float, calls: int) -> float:

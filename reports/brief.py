@@ -53,9 +53,9 @@ def table(verdict: Verdict, material: Material) -> Iterable[str]:
     yield markdown.line([f"{setting.name}, ms · × eager{part}", *series])
     yield markdown.line(["---", *["---:"] * len(series)])
     for shape in setting.shapes[:MOST_SHAPES]:
-        own = {point.series: point for point in setting.at[shape]}
+        by_series = {point.series: point for point in setting.at[shape]}
         yield markdown.line(
-            [shape.text, *(figure(own[name], material.known) if name in own else "" for name in series)]
+            [shape.text, *(figure(by_series[name], material.known) if name in by_series else "" for name in series)]
         )
     if len(setting.shapes) > MOST_SHAPES:
         yield markdown.line([times(len(setting.shapes) - MOST_SHAPES, "more shape"), *[""] * len(series)])
@@ -76,8 +76,8 @@ def figure(point: Point, known: Known) -> str:
 def _cautions(material: Material) -> Iterable[str]:
     for verdict in material.verdicts[:MOST_SENTENCES]:
         for advice in verdict.advice:
-            if found := wording.cautions(advice):
-                yield f"{verdict.setting.name}, {advice.framework}: {found}"
+            if cautions := wording.cautions(advice):
+                yield f"{verdict.setting.name}, {advice.framework}: {cautions}"
         yield from verdict.contradictions
         if verdict.unlike:
             yield f"{verdict.setting.name}: {verdict.unlike}"

@@ -62,12 +62,12 @@ def controls(cell: dict) -> dict[str, dict]:
     own model with the framework's fused attention operator takes the place of the library's, and of attention that is
     written out.
     """
-    parameters, found = cell["parameters"], {}
+    parameters, changes = cell["parameters"], {}
     if parameters.get("mask") in OTHER_MASK:
-        found[MASK] = {"parameters": parameters | {"mask": OTHER_MASK[parameters["mask"]]}}
+        changes[MASK] = {"parameters": parameters | {"mask": OTHER_MASK[parameters["mask"]]}}
     if cell["implementation"] != "plain" or parameters.get("attention") == "explicit":
-        found[PLAIN] = {"implementation": "plain", "parameters": parameters | {"attention": "fused"}}
-    return found
+        changes[PLAIN] = {"implementation": "plain", "parameters": parameters | {"attention": "fused"}}
+    return changes
 
 
 def identity(cell: dict) -> tuple:

@@ -73,8 +73,8 @@ def lines(
         if not axis.log:
             return _number(axis.field, title=axis.title, scale={"zero": True})
         # A log axis ends at the data; zero has no logarithm.
-        found = sorted({row[axis.field] for row in rows})
-        marks = {"values": found if len(found) <= FEW else ticks(found), "format": "~g"}
+        values = sorted({row[axis.field] for row in rows})
+        marks = {"values": values if len(values) <= FEW else ticks(values), "format": "~g"}
         return _number(axis.field, title=axis.title, scale={"type": "log", "nice": False, "padding": 8}, axis=marks)
 
     series = _once(rows, "series")

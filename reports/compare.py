@@ -116,7 +116,7 @@ def reasons(cells: Iterable[Compared], names: dict[str, str]) -> list[str]:
         if cell.why:
             by_reason[cell.why].append(names[cell.cell])
     ordered = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
-    lines = [f"{listed(own)}: {why}." for why, own in ordered[:MOST_REASONS]]
+    lines = [f"{listed(names_of_cells)}: {why}." for why, names_of_cells in ordered[:MOST_REASONS]]
     return lines + ([f"And {len(ordered) - MOST_REASONS:,} more reasons."] if len(ordered) > MOST_REASONS else [])
 
 

@@ -11,6 +11,7 @@ from measurement import kernels
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.schema import is_baseline
 from reports import causes
+from reports.names import in_words
 
 TOP_KERNELS = 8
 # A class is said to differ when it does by this share of eager's time.
@@ -47,20 +48,20 @@ def by_shape(entries: list[dict]) -> dict[str, list[dict]]:
 
 def rows(group: list[dict]) -> list[tuple[str, ...]]:
     """A row a class: its share of FLOPs, then milliseconds and share of the time in each mode. Sums come last."""
-    found = []
+    table = []
     for name in CLASSES:
         if any(entry["classes"][name] for entry in group):
             times = (_milliseconds(entry["classes"][name], total_s(entry)) for entry in group)
-            found.append((name, _flops(group[0].get("flops", {}), name), *times))
-    found.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
-    found.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
+            table.append((name, _flops(group[0].get("flops", {}), name), *times))
+    table.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
+    table.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
     speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if is_baseline(group[0]) else []
     if any(speedups):
-        found.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
+        table.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
     if any(unknown):
-        found.append(("unknown kernels, in number", "", *map(str, unknown)))
-    return found
+        table.append(("unknown kernels, in number", "", *map(str, unknown)))
+    return table
 
 
 def of_class(entry: dict, kind: str) -> list[tuple[str, float, float, str]]:
@@ -96,13 +97,13 @@ def differences(group: list[dict]) -> list[str]:
     """Sentences on the classes in which a graph mode differs from eager, with the kernels that only one has."""
     if not group or not is_baseline(group[0]):
         return []
-    eager, found = group[0], []
+    eager, parts = group[0], []
     for graph in group[1:]:
         gains = {name: graph["classes"][name] - eager["classes"][name] for name in CLASSES}
         for name in sorted(CLASSES, key=lambda kind: -abs(gains[kind])):
             if abs(gains[name]) >= DIFFERS * total_s(eager):
-                found.append(_difference(name, gains[name], eager, graph))
-    return found
+                parts.append(_difference(name, gains[name], eager, graph))
+    return parts
 
 
 def _difference(kind: str, gain_s: float, eager: dict, graph: dict) -> str:
@@ -111,9 +112,9 @@ def _difference(kind: str, gain_s: float, eager: dict, graph: dict) -> str:
     parts = []
     for entry, other in ((eager, graph), (graph, eager)):
         theirs = {name for name, *_ in of_class(other, kind)}
-        own = [row for row in of_class(entry, kind) if row[0] not in theirs]
-        if own:
-            names = ", ".join(f"{shortened(name)} ({seconds * 1e3:.3g} ms)" for name, seconds, *_ in own[:2])
+        kernels_here = [row for row in of_class(entry, kind) if row[0] not in theirs]
+        if kernels_here:
+            names = ", ".join(f"{shortened(name)} ({seconds * 1e3:.3g} ms)" for name, seconds, *_ in kernels_here[:2])
             parts.append(f"only in {entry['mode']}: {names}")
     counts = [sum(count for _, _, count, _ in of_class(entry, kind)) for entry in (eager, graph)]
     if counts[0] != counts[1]:
@@ -141,13 +142,13 @@ def attention_form(entry: dict) -> str:
 def refusals(group: list[dict]) -> list[str]:
     """Where a framework's attention operator did not use a fused kernel: its own choice and its own reasons."""
     calls = [(entry, call) for entry in group for call in entry.get("attention", [])]
-    found = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
+    lines = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
     masks = {entry["mode"]: ", ".join(sorted({call["mask"] for call in entry.get("attention", [])})) for entry in group}
     eager = next((masks[entry["mode"]] for entry in group if is_baseline(entry)), None)
     others = [f"{mask} in {mode}" for mode, mask in masks.items() if mask and mask != eager]
     if eager and others:
-        found.append(f"Attention mask: {eager} in eager, {', '.join(others)}.")
-    return found
+        lines.append(f"Attention mask: {eager} in eager, {', '.join(others)}.")
+    return lines
 
 
 def _refusal(entry: dict, call: dict) -> str:
@@ -162,15 +163,15 @@ def _refusal(entry: dict, call: dict) -> str:
 
 def not_known(group: list[dict]) -> list[str]:
     """What a profile leaves open: the share of each mode's time in kernels that no rule knows, with the longest."""
-    found = []
+    lines = []
     for entry in group:
         unknown = of_class(entry, "other")
         if unknown:
             names = ", ".join(shortened(name) for name, *_ in unknown[:3])
             spent = sum(seconds for _, seconds, *_ in unknown)
             share = f"{spent * 1e3:.3g} ms ({spent / total_s(entry):.1%})"
-            found.append(f"Not known: what {share} of {entry['mode']} are for, in kernels such as {names}.")
-    return found
+            lines.append(f"Not known: what {share} of {entry['mode']} are for, in kernels such as {names}.")
+    return lines
 
 
 def sentences(group: list[dict], entries: list[dict]) -> list[str]:
@@ -180,8 +181,8 @@ def sentences(group: list[dict], entries: list[dict]) -> list[str]:
 
 
 def title(name: str, group: list[dict]) -> str:
-    """A shape's name; controls are told from what was asked for."""
-    return f"{name} (control)" if group[0].get("control") else name
+    """A shape's name in words; controls are told from what was asked for."""
+    return in_words(name) + (" (control)" if group[0].get("control") else "")
 
 
 def show(entries: list[dict], console: Console) -> None:

@@ -176,8 +176,8 @@ def unequal_machine(records: Iterable[dict]) -> list[str]:
     """
     measured = [record for record in records if record["device"] == "cpu" and record["status"] in MEASURED]
     names, sentences = machine_names(measured), []
-    for machine, own in grouped(measured, machine_of).items():
-        frameworks = grouped(own, lambda record: record["framework"])
+    for machine, of_machine in grouped(measured, machine_of).items():
+        frameworks = grouped(of_machine, lambda record: record["framework"])
         taken = {framework: median(map(_cores_taken, group)) for framework, group in frameworks.items()}
         if max(taken.values()) - min(taken.values()) > OTHER_LOAD_CORES:
             whose = f" {names[machine]}" if len(names) > 1 else ""

@@ -80,8 +80,8 @@ class Ladder:
     def products(self) -> list[float | None]:
         """For each rung what the steps up to it multiply to; None from a step without a ratio on."""
         ratios = [step.ratio.value if step.ratio else math.nan for step in self.steps]
-        found = itertools.accumulate(ratios, operator.mul, initial=1.0)
-        return [None if math.isnan(value) else value for value in found] if self.rungs else []
+        products = itertools.accumulate(ratios, operator.mul, initial=1.0)
+        return [None if math.isnan(value) else value for value in products] if self.rungs else []
 
     @property
     def product(self) -> float | None:
@@ -211,16 +211,16 @@ def show(ladders: Sequence[Ladder], console: Console) -> None:
 
 def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
     """The first ladders in Markdown: what they say, and the rungs of as many as fit into so many lines."""
-    found: list[str] = []
+    written: list[str] = []
     for ladder in ladders:
-        own = [f"- **{ladder.title}**: {' '.join(ladder.sentences[:3])}"]
+        of_ladder = [f"- **{ladder.title}**: {' '.join(ladder.sentences[:3])}"]
         ratios = ["", *(f"{ratio(step.ratio.value)}×" if step.ratio else "" for step in ladder.steps)]
-        own += ["", markdown.line(["rung", "ms", "× the rung before"]), "| --- | ---: | ---: |"]
-        own += [
+        of_ladder += ["", markdown.line(["rung", "ms", "× the rung before"]), "| --- | ---: | ---: |"]
+        of_ladder += [
             markdown.line([rung.mode, text_of(rung.median_ms), ratio])
             for rung, ratio in zip(ladder.rungs, ratios, strict=True)
         ]
-        if len(found) + len(own) > most:
+        if len(written) + len(of_ladder) > most:
             break
-        found += ["", *own] if found else own
-    return found
+        written += ["", *of_ladder] if written else of_ladder
+    return written

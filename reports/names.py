@@ -19,16 +19,21 @@ def shortened(cells: Iterable[str]) -> tuple[dict[str, str], str]:
     """
     parts = {cell: _parts(cell) for cell in cells}
     by_workload: dict[str, list[list[str]]] = defaultdict(list)
-    for own in parts.values():
-        by_workload[own[2]].append(own)
+    for of_cell in parts.values():
+        by_workload[of_cell[2]].append(of_cell)
     shared = {name: set.intersection(*map(set, group)) for name, group in by_workload.items()}
     everywhere = set.intersection(*shared.values()) if shared else set()
-    names = {cell: _named(own, shared[own[2]], len(shared) > 1) for cell, own in parts.items()}
+    names = {cell: _named(of_cell, shared[of_cell[2]], len(shared) > 1) for cell, of_cell in parts.items()}
     texts = [_texts(next(iter(parts.values()), []), everywhere)]
     texts += [_texts(group[0], shared[name] - everywhere) for name, group in by_workload.items() if len(shared) > 1]
     if len(set(names.values())) < len(names):  # no names of this suite
         return {cell: cell for cell in parts}, ""
     return names, "; ".join(filter(None, texts))
+
+
+def in_words(shape: str) -> str:
+    """A cell's name without its mode, in words: `torch, mlp, plain, cpu, fp32, 2 threads, batch 4`."""
+    return ", ".join(filter(None, (_text(part) for text in shape.split("/") for part in text.split(","))))
 
 
 def _parts(cell: str) -> list[str]:
@@ -39,9 +44,9 @@ def _parts(cell: str) -> list[str]:
 
 
 def _named(parts: list[str], shared: set[str], with_workload: bool) -> str:
-    own = [part for part in parts[3:] if part not in shared]
-    sizes = [part.partition("=")[2] for part in own if part.startswith(_SIZES)]
-    others = [_text(part) for part in own if not part.startswith(_SIZES)]
+    telling = [part for part in parts[3:] if part not in shared]
+    sizes = [part.partition("=")[2] for part in telling if part.startswith(_SIZES)]
+    others = [_text(part) for part in telling if not part.startswith(_SIZES)]
     size = ["×".join(sizes)] if sizes else []
     return " ".join(filter(None, [*parts[:2], parts[2] if with_workload else "", *others, *size]))
 

@@ -138,8 +138,8 @@ class Points:
     @cached_property
     def series(self) -> list[str]:
         """Every series: a framework's modes together, eager first."""
-        found = {point.series: point for point in self.all}
-        return sorted(found, key=lambda name: self._order(found[name])[1:])
+        firsts = {point.series: point for point in self.all}
+        return sorted(firsts, key=lambda name: self._order(firsts[name])[1:])
 
 
 def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> dict:
@@ -198,12 +198,12 @@ def _constant_parameters(records: Iterable[dict]) -> dict[tuple, tuple[str, ...]
 
     Where they would be all that tells the shape, they stay there.
     """
-    found: dict[tuple, dict[str, None]] = {}
+    shared_by_model: dict[tuple, dict[str, None]] = {}
     sized: dict[tuple, bool] = {}
     for record in records:
-        model, own = _model(record), dict.fromkeys(_parameters(record))
-        shared = found.setdefault(model, own)
-        if shared is not own and shared.keys() - own.keys():
-            found[model] = {part: None for part in shared if part in own}
+        model, here = _model(record), dict.fromkeys(_parameters(record))
+        shared = shared_by_model.setdefault(model, here)
+        if shared is not here and shared.keys() - here.keys():
+            shared_by_model[model] = {part: None for part in shared if part in here}
         sized[model] = sized.get(model, True) and record.get("batch_size") is not None
-    return {model: tuple(shared) if sized[model] else () for model, shared in found.items()}
+    return {model: tuple(shared) if sized[model] else () for model, shared in shared_by_model.items()}

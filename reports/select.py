@@ -28,15 +28,15 @@ def fits(value, words: Sequence[str]) -> bool:
 
 def values(records: Iterable[dict], column: str) -> list[str]:
     """What a column holds, each value once; kinds of devices beside the devices."""
-    found = dict.fromkeys(str(record.get(column)) for record in records)
+    values_there = dict.fromkeys(str(record.get(column)) for record in records)
     if column == "device":
-        found |= dict.fromkeys(name.partition(":")[0] for name in list(found))
-    return list(found)
+        values_there |= dict.fromkeys(name.partition(":")[0] for name in list(values_there))
+    return list(values_there)
 
 
-def chosen(records: list[dict], wanted: Mapping[str, Sequence[str]], text: str | None = None) -> list[dict]:
-    """Records with one of the words in every column of `wanted`, and whose cell contains or matches `text`."""
-    for column, words in wanted.items():
+def chosen(records: list[dict], words_by_column: Mapping[str, Sequence[str]], text: str | None = None) -> list[dict]:
+    """Records with one of the words in every column of `words_by_column`, and whose cell contains or matches `text`."""
+    for column, words in words_by_column.items():
         records = [record for record in records if fits(record.get(column), words)]
     if text:
         records = [record for record in records if matches(record["cell"], text)]
@@ -58,9 +58,9 @@ def matches(cell: str, pattern: str) -> bool:
 
 def newest(records: list[dict]) -> list[dict]:
     """One record of each cell, machine, weights and state of the compile cache: the one that was begun last."""
-    found: dict[tuple, dict] = {}
+    latest: dict[tuple, dict] = {}
     for record in records:
         key = tuple(map(record.get, _SAME))
-        if key not in found or (record.get("started_at") or "") >= (found[key].get("started_at") or ""):
-            found[key] = record
-    return list(found.values())
+        if key not in latest or (record.get("started_at") or "") >= (latest[key].get("started_at") or ""):
+            latest[key] = record
+    return list(latest.values())

@@ -81,9 +81,9 @@ def summary(records: list[dict], console: Console, told: Collection[str] = ()) -
 def _columns(records: list[dict]) -> list[tuple[str, str]]:
     """(framework, mode) in the order of first appearance, a framework's eager mode before its others."""
     frameworks = list(dict.fromkeys(record["framework"] for record in records))
-    found = dict.fromkeys((record["framework"], record["mode"]) for record in records)
+    columns = dict.fromkeys((record["framework"], record["mode"]) for record in records)
     baselines = {(record["framework"], record["mode"]) for record in records if is_baseline(record)}
-    return sorted(found, key=lambda column: (frameworks.index(column[0]), column not in baselines))
+    return sorted(columns, key=lambda column: (frameworks.index(column[0]), column not in baselines))
 
 
 def fastest(records: Sequence[dict]) -> list[dict]:
@@ -158,8 +158,8 @@ def shape_text(shape: tuple, separator: str) -> str:
 
 def counts(records: list[dict], told: Collection[str] = ()) -> str:
     """How many cells ended how, what the marks mean, and why those without figures have none."""
-    found = Counter(record["status"] for record in records)
-    parts = ", ".join(f"{number} {status}" for status, number in found.most_common())
+    statuses = Counter(record["status"] for record in records)
+    parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
     lines = [f"{times(len(records), 'cell')}: {parts}", _legend(records), certainty(records)]
     lines += facts.unequal_machine(records)
     raised = Counter(name for record in records for name in (record.get("flags") or "").split(";"))

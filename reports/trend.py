@@ -95,11 +95,11 @@ class History:
 
 def answer(history: History) -> str:
     """How many lines stepped, and how."""
-    own = [mark for line in history.lines for mark in line.steps if not mark.shared]
+    steps = [mark for line in history.lines for mark in line.steps if not mark.shared]
     shared = sum(mark.shared for line in history.lines for mark in line.steps)
-    slower = sum(mark.ratio.value > 1 for mark in own)
+    slower = sum(mark.ratio.value > 1 for mark in steps)
     parts = [f"{times(len(history.lines), 'cell')} over {times(len(history.moments), 'run')}"]
-    parts += [f"{times(slower, 'step')} up (slower)", f"{times(len(own) - slower, 'step')} down (faster)"]
+    parts += [f"{times(slower, 'step')} up (slower)", f"{times(len(steps) - slower, 'step')} down (faster)"]
     return ", ".join([*parts, *([f"{shared} that all modes share"] if shared else [])])
 
 
@@ -122,8 +122,8 @@ def show(history: History, console: Console) -> None:
         grid.add_column(title, justify=justify, overflow="fold", no_wrap=title in ("ms", "over the runs"))
     for line in history.lines:
         over = bars([interval and interval.value for interval in line.latency])
-        own = [mark.ratio.value > 1 for mark in line.steps if not mark.shared]
-        style = "red" if any(own) else "green" if own else None
+        slower = [mark.ratio.value > 1 for mark in line.steps if not mark.shared]
+        style = "red" if any(slower) else "green" if slower else None
         grid.add_row(history.name(line), line.ends, over, "; ".join(map(_short, line.steps)), style=style)
     console.print(grid)
     console.print(METHOD, highlight=False, style="dim")

@@ -28,8 +28,8 @@ def terminal(material: Material, records: list[dict], console: Console) -> None:
     for machine, name in machines.items():
         if len(machines) > 1:
             console.print(f"\n{name}", style="bold", highlight=False)
-        own = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
-        summary(own, console, material.remarks)
+        of_machine = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
+        summary(of_machine, console, material.remarks)
 
 
 def answer(verdicts: list[verdict.Verdict], console: Console) -> None:

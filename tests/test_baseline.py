@@ -42,7 +42,7 @@ def test_words_and_plans_know_it(otherwise, cell):
     sweep = resolve({"framework": "torch", "workload": "mlp"})
     (graph,) = (cell for cell in plan(sweep).cells if cell.mode == "graph")
     (bundle,) = plan(sweep, frozenset({graph.id})).bundles
-    assert bundle.groups[0].wanted == {baseline_of(graph).id}
+    assert bundle.groups[0].lacking == {baseline_of(graph).id}
     (again,) = plan(sweep, frozenset({baseline_of(graph).id})).bundles
     assert [cell.mode for cell in again.groups[0].cells] == ["step by step", "graph"]  # a ratio needs both
     assert estimated_seconds(bundle, profile(sweep), "cold") < estimated_seconds(again, profile(sweep), "cold")

@@ -44,7 +44,7 @@ def places(svg: str, tag: str, attribute: str) -> list[float]:
 
 def test_a_figure_lies_within_its_interval_and_one_without_has_none():
     rows = [Dot("a mode", LOOK, 2.0, "2 ms", 1.0, 4.0), Dot("b <mode>", LOOK, 8.0, "8 ms")]
-    svg = drawing.dots(rows, "ms")
+    svg = drawing.dots(rows)
     ElementTree.fromstring(svg)
     (low,), (high,) = places(svg, 'line class="span"', "x1"), places(svg, 'line class="span"', "x2")
     first, second = places(svg, "use", "x")
@@ -53,14 +53,14 @@ def test_a_figure_lies_within_its_interval_and_one_without_has_none():
 
 
 def test_what_is_not_ranked_is_grey():
-    svg = drawing.dots([Dot("a", LOOK, 2.0, "2 ms", absent=True, note="elsewhere"), Dot("b", LOOK, 3.0, "3 ms")], "ms")
+    svg = drawing.dots([Dot("a", LOOK, 2.0, "2 ms", absent=True, note="elsewhere"), Dot("b", LOOK, 3.0, "3 ms")])
     assert re.findall(r'class="row" color="(#\w+)"', svg) == [drawing.identity.ABSENT, LOOK.colour]
     assert ">elsewhere</tspan>" in svg
 
 
 def test_all_marks_of_a_shape_lie_on_one_line():
     rows = [("batch 1", {"batch": "1"}, [Dot("a", LOOK, 1.0, "1 ms"), Dot("b", LOOK, 9.0, "9 ms")]), ("x", {}, [])]
-    svg = drawing.spread(rows, "ms")
+    svg = drawing.spread(rows)
     ElementTree.fromstring(svg)
     assert len(set(re.findall(r"<use [^>]* y=\"(\d+)\"", svg))) == 1
     assert "<title>b: 9 ms</title>" in svg and 'data-batch="1"' in svg

@@ -27,7 +27,8 @@ REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracl
 pytestmark = pytest.mark.timeout(1200)
 QUICKLY = ("--threads", "1", "--budget", "0.1")
 PEAKS = ("matmul", "stream", "fused-cos")  # without all of them a framework has no peaks of its own
-# Every model of every framework in every mode; `tests/checks` has the modes that are another one on a CPU.
+# Every model of every framework in every mode; `tests/checks` has the modes that are another one on a CPU, and
+# `test_rungs.py` those that stand in ladders alone.
 SWEEP = """
 workload = ["bert-tiny", "gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"]
 impl = ["library", "plain"]
@@ -61,9 +62,9 @@ def bench(out: Path, *words: str, launches: int = 1) -> Finished:
 
 
 def modes_apart(framework: str) -> list[str]:
-    """Every mode but those that are another one on a CPU, where nothing replays CUDA graphs."""
+    """Every mode that users deploy, and eager: no rung, nor what is another one on a CPU, with no CUDA graphs."""
     modes = frameworks.describe(framework).modes
-    return [mode.name for mode in modes if not (mode.cuda_graphs and "cpu" in mode.devices)]
+    return [mode.name for mode in modes if not mode.is_rung and not (mode.cuda_graphs and "cpu" in mode.devices)]
 
 
 def run_sweep(framework: str, text: str, folder: Path, launches: int = 1) -> tuple[Framework, list[dict]]:
@@ -129,8 +130,7 @@ def test_graph_modes_capture_the_whole_model_once(swept):
     framework, records = swept
     for record in (r for r in records if r["status"] in MEASURED):
         if framework.mode(record["mode"]).graph:
-            blocks = framework.mode(record["mode"]).is_rung  # of which a model has several
-            assert record["graphs"] == 1 or (blocks and record["graphs"] > 1), record["cell"]
+            assert record["graphs"] == 1, record["cell"]
             assert not record["graph_breaks"]
             assert record["recompilations"] == 0
             assert record["effective_backend"]

@@ -43,7 +43,7 @@ def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
     measured = [record["cell"] for record in records if record["status"] in MEASURED]
     samples = [entry["cell"] for entry in Run(first.folder).samples()]
     assert not (first.folder / "samples.jsonl").exists()
-    assert set(samples) >= set(measured)  # and the yardsticks'
+    assert set(samples) >= set(measured)  # and the peak benchmarks'
     assert samples.count(measured[0]) > records[0]["launches"]  # eager again, for what was lost to be compared with
 
     nothing = suite.bench(first.folder, *words)

@@ -105,7 +105,7 @@ def test_an_environment_in_use_is_not_made_anew_meanwhile(tmp_path, monkeypatch)
     (home / "bin").mkdir(parents=True)
     (home / "bin/python").touch()
     recipe = Recipe(home, tmp_path / "requirements.txt", "alpha==1", (), {})
-    (home / ".stamp").write_text(recipe.wanted)
+    (home / ".stamp").write_text(recipe.fingerprint)
     environments._environment(recipe, print)  # in use until this process ends
 
     code = "import sys; from pathlib import Path; from harness import uv\nuv.VENVS = Path(sys.argv[1])\n"

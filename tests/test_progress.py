@@ -12,7 +12,7 @@ from harness import bench, runs
 from harness.labels import Labels, shortened
 from harness.plan import Bundle, Group
 from harness.progress import Bar, line
-from measurement.cells import YARDSTICK_PREFIX
+from measurement.cells import PEAK_PREFIX
 
 LONG = "inductor-max-autotune-no-cudagraphs"
 
@@ -97,7 +97,7 @@ def test_a_short_step_is_whole_at_80_columns_and_moves_while_it_compiles(cell):
     assert screen(shown, 80)[1] == "torch · importing 0 s · process 2"
     shown.progress(12, {c.id: s for c, s in zip(cells, (0.161, 0.149), strict=True)})
     assert screen(shown, 80)[1] == "torch · bert-base 1×128 · round 12 · eager 161, inductor 149 ms · process 2"
-    shown.phase(YARDSTICK_PREFIX + bert(cell).id, "sampling")
+    shown.phase(PEAK_PREFIX + bert(cell).id, "sampling")
     assert "torch · peaks of the machine · sampling" in screen(shown, 80)[1]
 
 

@@ -57,7 +57,7 @@ def test_elsewhere_it_is_told_by_what_the_framework_s_own_operators_take():
     assert classify(0.119, machine, Terms(0.118, 3e-3)) == "latency"
     assert classify(0.119, machine, Terms(0.03, 0.0179)) == "latency"  # one after the other
     assert classify(0.119, machine, Terms(0.03, 0.0170)) == "overhead"
-    # XLA's cosine under TensorFlow, whose eager yardstick is another cosine.
+    # XLA's cosine under TensorFlow, whose eager peak benchmark is another cosine.
     assert classify(0.119, machine, Terms(7.2e-3, 3e-3), one_operator=True) == "latency"
     assert classify(0.119, Terms(1e-6, 1e-6), None, one_operator=True) == "overhead"
 

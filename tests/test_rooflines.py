@@ -55,7 +55,7 @@ def test_mfu_compares_across_frameworks():
     assert slow["mfu_pct"] == fast["mfu_pct"] == pytest.approx(50)
 
 
-def test_a_cell_that_is_a_yardstick_raises_the_peak_and_cannot_exceed_it():
+def test_a_cell_that_is_a_peak_benchmark_raises_the_peak_and_cannot_exceed_it():
     product = record("jax", "jit", workload="matmul", ms=8, moved_bytes=10**7)
     other, itself = completed([record(), product])
     assert other["peak_tflops"] == itself["peak_tflops"] == pytest.approx(1.25)

@@ -166,6 +166,24 @@ def test_a_job_s_script_is_one_that_bash_reads_and_that_goes_on(tmp_path):
         submission.script(out, [], [], 1, {"partition": "a\n#SBATCH --nodes=9"})
 
 
+def test_a_job_is_queued_again_however_soon_its_runner_ends(tmp_path, monkeypatch):
+    """Here the runner has ended before the script gets on: what `wait` says of a signal is not the runner's end."""
+    out, tools, asked = tmp_path / "run", tmp_path / "bin", tmp_path / "asked"
+    for folder in (out, tools):
+        folder.mkdir()
+    begins = f"trap 'exit 130' TERM; echo >> '{out}/records.jsonl'; while :; do kill -USR1 $PPID; sleep 0.05; done"
+    for name, body in (("python", begins), ("scontrol", f'echo "$@" > "{asked}"')):
+        (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tools / name).chmod(0o755)
+    lines = tmp_path / "lines"
+    lines.write_text('trap : USR1\nkill() { command kill "$@" && sleep 0.3; }\n')
+    text = submission.script(out, [], [], 1, {"lines": str(lines)}).replace(sys.executable, str(tools / "python"))
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert subprocess.run(["bash"], input=text, text=True, capture_output=True, timeout=60).returncode == 130
+    assert asked.read_text() == "requeue 7\n"
+
+
 def test_without_slurm_a_job_cannot_be_submitted(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="sbatch could not be started"):

@@ -190,7 +190,7 @@ def test_resuming_measures_eager_again_but_records_what_is_missing():
     made = plan(sweep, frozenset({first.id, *(cell.id for cell in rest)}))
     (group,) = made.bundles[0].groups
     assert group.cells == (first, second)
-    assert group.wanted == {second.id}
+    assert group.lacking == {second.id}
     assert plan(sweep, frozenset(cell.id for cell in cells_of(sweep))).bundles == ()
 
 

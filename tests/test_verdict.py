@@ -187,8 +187,8 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
     (fastest,) = first.fastest.values()
     assert fastest.sentence == "At batch 1, 128 tokens: alpha plain, 5 ms (no other framework was measured here)."
     assert [absent.sentence for absent in fastest.absent] == [
-        "not ranked: beta graph, 4 ms on Another processor; across machines 1.25× the speed (95 %: 1.23 to 1.27×), of "
-        "which some may be the machines'"
+        "not ranked: beta graph, 4 ms on Another processor; across machines 1.25× the speed (95 %: 1.23 to 1.27×); "
+        "part of that may be the machines"
     ]
     (other,) = second.fastest.values()
     assert "across machines 1.25× the time (95 %: 1.23 to 1.27×)" in other.absent[0].sentence

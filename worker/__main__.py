@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 import workloads
-from measurement.cells import YARDSTICK_PREFIX, Cell
-from measurement.profiles import YARDSTICK
+from measurement.cells import PEAK_PREFIX, Cell
+from measurement.profiles import PEAK_BENCHMARK
 from measurement.protocol import DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase
 from worker.channel import Channel
-from worker.contest import Contest
 from worker.explanation import Explanation, load_profiler
+from worker.interleaved import InterleavedComparison
 from worker.station import Station
 
 
@@ -34,16 +34,16 @@ def work(station: Station) -> None:
 
 
 def measure(station: Station, cells: list[Cell]) -> None:
-    """Time the groups, then the yardsticks."""
+    """Time the groups, then the peak benchmarks."""
     job = station.job
     for position, group in enumerate(job.groups, start=1):
-        # Small yardsticks need no room on a CPU, and after them the process ends.
+        # Small peak benchmarks need no room on a CPU, and after them the process ends.
         releases = position < len(job.groups) or cells[0].device_kind == "gpu"
-        Contest(station, group, job.profile, position, releases).run()
-    # Last, so that the yardstick disturbs nothing that is measured by it.
-    station.channel.prefix = YARDSTICK_PREFIX
-    for group in job.yardsticks:
-        Contest(station, group, YARDSTICK, position=0, releases=False).run()
+        InterleavedComparison(station, group, job.profile, position, releases).run()
+    # Last, so that the peak benchmark disturbs nothing that is measured by it.
+    station.channel.prefix = PEAK_PREFIX
+    for group in job.peak_benchmarks:
+        InterleavedComparison(station, group, PEAK_BENCHMARK, position=0, releases=False).run()
 
 
 def explain(station: Station, cells: list[Cell]) -> None:

@@ -139,18 +139,18 @@ class Decode(Workload):
 
 def decode_of(model: Workload) -> Decode:
     """The decode pass of `model`."""
-    own = {parameter.name: parameter for parameter in model.parameters}
+    by_name = {parameter.name: parameter for parameter in model.parameters}
     context = Parameter(
         "context", "context", min(1024, model.positions), "places of the cache, the last of which are decoded (decode)",
         minimum=STEPS + 1, maximum=model.positions,
     )  # fmt: skip
     # A kernel for long queries has little to do for one token: what is written out is the default.
-    attention = replace(own["attention"], default="explicit")
+    attention = replace(by_name["attention"], default="explicit")
     return Decode(
         name=model.name,
         family=model.family,
         implementations=model.implementations,
-        parameters=(own["batch_size"], context, attention),
+        parameters=(by_name["batch_size"], context, attention),
         tolerance=model.tolerance,
         passes=model.passes,
         input_sets=STEPS,

@@ -63,9 +63,9 @@ def _from(numbers: np.ndarray, start: int, count: int) -> np.ndarray:
     """`count` numbers from `start` on, around the end as often as needed; no copy where they lie in one piece."""
     if start + count <= len(numbers):
         return numbers[start : start + count]
-    found, done = np.empty(count, numbers.dtype), 0
+    drawn, done = np.empty(count, numbers.dtype), 0
     while done < count:
         piece = numbers[start : start + count - done]
-        found[done : done + len(piece)] = piece
+        drawn[done : done + len(piece)] = piece
         done, start = done + len(piece), 0
-    return found
+    return drawn

@@ -1,4 +1,4 @@
-"""One square matrix product: what a framework reaches at best, and the yardstick for the others (`peak_tflops`)."""
+"""One square matrix product: the most that a framework reaches, and the peak for the others (`peak_tflops`)."""
 
 from __future__ import annotations
 

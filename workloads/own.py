@@ -127,11 +127,11 @@ def _parts(source: str) -> tuple[str, list[str]]:
 def workload(name: str, source: str) -> Own:
     """The workload of that name. Raises Unreadable with a sentence."""
     if is_file(source):
-        found = signature.read(source)
+        described = signature.read(source)
     else:
         framework, parameters = LIBRARIES[source.partition(":")[0]]
-        found = Signature(parameters, (framework,))
-    settings = found.settings
+        described = Signature(parameters, (framework,))
+    settings = described.settings
     given = settings.get("tolerance", {})
     tolerance = TOLERANCE | (given if isinstance(given, dict) else dict.fromkeys(TOLERANCE, given))
     return Own(
@@ -143,10 +143,10 @@ def workload(name: str, source: str) -> Own:
                 parameter, signature.flag_of(parameter), default, f"{parameter} of {name}'s inputs",
                 implementations=(IMPLEMENTATION,),
             )
-            for parameter, default in found.parameters
+            for parameter, default in described.parameters
         ),
         tolerance=tolerance,
         source=source,
-        frameworks=(settings["framework"],) if "framework" in settings else found.frameworks,
-        digest=found.digest,
+        frameworks=(settings["framework"],) if "framework" in settings else described.frameworks,
+        digest=described.digest,
     )  # fmt: skip

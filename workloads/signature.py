@@ -139,13 +139,13 @@ def _settings(tree: ast.Module, name: str) -> dict:
         targets = node.targets if isinstance(node, ast.Assign) else ()
         if any(isinstance(target, ast.Name) and target.id == "settings" for target in targets):
             try:
-                found = ast.literal_eval(node.value)
+                value = ast.literal_eval(node.value)
             except (ValueError, SyntaxError):
-                found = None
-            if not isinstance(found, dict) or found.keys() - {"framework", "tolerance"}:
+                value = None
+            if not isinstance(value, dict) or value.keys() - {"framework", "tolerance"}:
                 raise Unreadable(f'{name}: settings is a dict of literals with "framework" or "tolerance" in it.')
-            _check(found, name)
-            return found
+            _check(value, name)
+            return value
     return {}
 
 

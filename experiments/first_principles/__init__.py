@@ -34,13 +34,13 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
         for row in published
     ]
     columns = ("experiment", "quantity", "published", "unit", *sides)
-    found = [Table("Published quantities, and the same here", columns, tuple(rows))]
+    made = [Table("Published quantities, and the same here", columns, tuple(rows))]
     for workload, axes in LATENCIES.items():
         groups = {name: records.where(workload=workload) for name, records in tables.by_framework(evidence).items()}
         groups = {name: records for name, records in groups.items() if len(records)}
         if groups:
-            found.append(tables.by_shape(f"{workload}: latency in ms (median)", axes, groups, tables.latency))
-    return found + operators.make_tables(evidence)
+            made.append(tables.by_shape(f"{workload}: latency in ms (median)", axes, groups, tables.latency))
+    return made + operators.make_tables(evidence)
 
 
 def _ours(quantity: str, sides: dict[str, Evidence]) -> list[str]:

@@ -16,8 +16,8 @@ PROFILE_SPREAD = 0.2
 
 def profile_of(evidence: Evidence, eager: bool) -> dict | None:
     """The profile of BERT in eager mode, or in the side's graph mode."""
-    found = [p for p in evidence.profiles if p["workload"].startswith("bert") and is_baseline(p) == eager]
-    return found[0] if len(found) == 1 else None
+    profiles = [p for p in evidence.profiles if p["workload"].startswith("bert") and is_baseline(p) == eager]
+    return profiles[0] if len(profiles) == 1 else None
 
 
 def uncertain(value: float) -> Interval:
@@ -100,9 +100,9 @@ def make_tables(evidence: Evidence) -> list[Table]:
 def shares_of(evidence: Evidence) -> dict[str, dict[str, float]]:
     """Percent by class: of the operations, then of each profiled mode's time, idle time included."""
     profiles = [p for p in evidence.profiles if p["workload"].startswith("bert")]
-    found = {"FLOPs": profiles[0]["flops"]} if profiles else {}
-    found |= {f"{p['framework']} {p['mode']}": p["classes"] for p in profiles}
-    return {name: {k: 100 * v / sum(parts.values()) for k, v in parts.items()} for name, parts in found.items()}
+    times = {"FLOPs": profiles[0]["flops"]} if profiles else {}
+    times |= {f"{p['framework']} {p['mode']}": p["classes"] for p in profiles}
+    return {name: {k: 100 * v / sum(parts.values()) for k, v in parts.items()} for name, parts in times.items()}
 
 
 def _kinds(evidence: Evidence) -> list[str]:

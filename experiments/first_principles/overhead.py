@@ -79,9 +79,9 @@ CLAIMS = (
 
 def rate(evidence: Evidence) -> str:
     """Additions a second in eager and in the graph mode."""
-    found = [additions_per_s(records) for records in (evidence.records.eager, evidence.records.graph)]
+    rates = [additions_per_s(records) for records in (evidence.records.eager, evidence.records.graph)]
     return ", ".join(
-        f"{name} {value.value:.3g}" for name, value in zip(("eager", "graph"), found, strict=True) if value
+        f"{name} {value.value:.3g}" for name, value in zip(("eager", "graph"), rates, strict=True) if value
     )
 
 

@@ -80,7 +80,7 @@ CLAIMS = (
 
 def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     """Every workload's speedup and below them their mean, a table for each device and pass."""
-    found = []
+    made = []
     sides = {name: side.records.graph for name, side in evidence.sides().items()}
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         for pass_name in dict.fromkeys(record["pass"] for record in evidence.records.on(device)):
@@ -99,8 +99,8 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
             theirs = ", ".join(row["times_as_fast"] for row in published if row["pass"] == pass_name)
             rows.append(("geometric mean", *map(_cell, means), theirs))
             title = f"Times as fast as eager, {pass_name}, {device}"
-            found.append(Table(title, ("workload", *columns, PUBLISHED), tuple(rows)))
-    return found
+            made.append(Table(title, ("workload", *columns, PUBLISHED), tuple(rows)))
+    return made
 
 
 def _cell(interval: Interval | None) -> str:

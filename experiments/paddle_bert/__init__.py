@@ -39,19 +39,19 @@ def series(records: Records, along: str) -> Iterator[tuple[str, list[tuple[str, 
     """The gains of a graph mode along one axis of the shape, all others fixed: a title and its points."""
     fixed = [axis for axis in SHAPE if axis != along]
     for key in sorted({tuple(record[axis] for axis in fixed) for record in records.graph}):
-        wanted = dict(zip(fixed, key, strict=True))
-        points = records.graph.where(**wanted).measured.sorted_by(along)
-        title = ", ".join(f"{name.split('_')[0]} {value}" for name, value in wanted.items())
+        shape = dict(zip(fixed, key, strict=True))
+        points = records.graph.where(**shape).measured.sorted_by(along)
+        title = ", ".join(f"{name.split('_')[0]} {value}" for name, value in shape.items())
         if len(points) > 1:
             yield title, [(f"{along.split('_')[0]} {point[along]}", point.gain_pct) for point in points]
 
 
-def trend(judge: Callable, along: str, device: str, **wanted) -> Callable[[Evidence], Answer]:
+def trend(judge: Callable, along: str, device: str, **criteria) -> Callable[[Evidence], Answer]:
     """A check that the gain in percent follows `judge` along an axis, in every series of the device."""
 
     def check(evidence: Evidence) -> Answer:
         return all_of(
-            judge(title, points, " %") for title, points in series(evidence.records.on(device).where(**wanted), along)
+            judge(title, points, " %") for title, points in series(evidence.records.on(device).where(**criteria), along)
         )
 
     return check
@@ -66,8 +66,8 @@ def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
     """A check of the cores kept busy by one side where two threads were asked for."""
 
     def check(evidence: Evidence) -> Answer:
-        asked = evidence.records.on("cpu").where(threads=2).measured
-        chosen = asked.eager if eager else asked.graph
+        measured = evidence.records.on("cpu").where(threads=2).measured
+        chosen = measured.eager if eager else measured.graph
         points = [
             Cores(_label(record), record["cpu_per_wall"], record["other_load_cores"] or 0.0)
             for record in chosen
@@ -120,19 +120,19 @@ CLAIMS = (
 
 def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     """Latencies, gains, and cores kept busy, the published ones first."""
-    theirs, found = Records(published_records(published)), []
+    theirs, made = Records(published_records(published)), []
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         ours = Evidence(evidence.records.on(device))
         groups = {PUBLISHED: theirs.on(device), **tables.by_framework(ours)}
         # On a GPU the threads are the host's; the source's four are not ours.
         axes = SHAPE if device == "cpu" else SHAPE[1:]
         gains = {heading: records.graph for heading, records in groups.items()}
-        found.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
-        found.append(tables.by_shape(f"Gain in %, (eager - graph) / eager, {device}", axes, gains, tables.gain))
+        made.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
+        made.append(tables.by_shape(f"Gain in %, (eager - graph) / eager, {device}", axes, gains, tables.gain))
         if device == "cpu":
             cores = tables.by_framework(ours)
-            found.append(tables.by_shape("Cores kept busy, CPU time over wall time", axes, cores, _cores))
-    return found
+            made.append(tables.by_shape("Cores kept busy, CPU time over wall time", axes, cores, _cores))
+    return made
 
 
 def _cores(record: Record) -> str:

@@ -47,10 +47,10 @@ def less_than_half_with(evidence: Evidence) -> Answer:
 
 def graph_gains_more(evidence: Evidence) -> Answer:
     """That the graph's speedup is larger with TF32."""
-    found = {name: evidence.records.graph.one(dtype=dtype) for name, dtype in DTYPES.items()}
-    if None in found.values():
+    graphs = {name: evidence.records.graph.one(dtype=dtype) for name, dtype in DTYPES.items()}
+    if None in graphs.values():
         return untold("no speedup with TF32 off and on")
-    return greater("speedup with TF32 on", found["on"].speedup, "off", found["off"].speedup, "x")
+    return greater("speedup with TF32 on", graphs["on"].speedup, "off", graphs["off"].speedup, "x")
 
 
 CLAIMS = (
@@ -66,18 +66,18 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     profiled = dict.fromkeys((p["framework"], p["mode"]) for p in evidence.profiles)
     rows = []
     for row in published:
-        found = (evidence.profile(framework=f, mode=m, dtype=DTYPES[row["tf32"]]) for f, m in profiled)
-        shares = (matmul_share(profile) for profile in found)
+        profiles = (evidence.profile(framework=f, mode=m, dtype=DTYPES[row["tf32"]]) for f, m in profiled)
+        shares = (matmul_share(profile) for profile in profiles)
         rows.append((row["tf32"], row["matmul_time_pct"], *(f"{s.value:.0f}" if s else "" for s in shares)))
     columns = ("TF32", "published", *(f"{framework} {mode}" for framework, mode in profiled))
-    found = [Table("Matrix products, % of kernels' time", columns, tuple(rows))]
+    made = [Table("Matrix products, % of kernels' time", columns, tuple(rows))]
     groups = tables.by_framework(evidence)
     if groups:
         axes = ("dtype", "width", "batch_size")
-        found.append(tables.by_shape("Latency in ms (median)", axes, groups, tables.latency))
+        made.append(tables.by_shape("Latency in ms (median)", axes, groups, tables.latency))
         graphs = {name: records.graph for name, records in groups.items()}
-        found.append(tables.by_shape("Gain in %, (eager - graph) / eager", axes, graphs, tables.gain))
-    return found
+        made.append(tables.by_shape("Gain in %, (eager - graph) / eager", axes, graphs, tables.gain))
+    return made
 
 
 def make_charts(evidence: Evidence, published: list[dict]) -> dict:

@@ -33,10 +33,10 @@ NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 
 def options(cell: Cell) -> dict[str, str]:
     """The compiler options of the cell's mode that this version of XLA has; none for what users have."""
-    wanted = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
+    choices = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
     if cell.mode in UNCAPTURED and cell.device_kind == "gpu":
-        wanted = wanted | NO_COMMAND_BUFFERS
-    return {name: value for name, value in wanted.items() if _has(name, value)}
+        choices = choices | NO_COMMAND_BUFFERS
+    return {name: value for name, value in choices.items() if _has(name, value)}
 
 
 @functools.cache
@@ -86,6 +86,6 @@ def fused(hlo: str) -> int:
 
 def _operators(hlo: str, computation: str) -> int:
     """The operators of a computation, parameters and constants apart."""
-    found = re.search(rf"^{re.escape(computation)} .*?\{{\n(.*?)^\}}", hlo, re.DOTALL | re.MULTILINE)
-    lines = found[1].splitlines() if found else []
+    body = re.search(rf"^{re.escape(computation)} .*?\{{\n(.*?)^\}}", hlo, re.DOTALL | re.MULTILINE)
+    lines = body[1].splitlines() if body else []
     return sum(not re.search(r"= \S+ (parameter|constant)\(", line) for line in lines)

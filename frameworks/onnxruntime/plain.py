@@ -28,10 +28,10 @@ def encoder_layer(
         heads(graph, linear(graph, weights, f"{own}.{part}", x), model.heads, width)  # (B, nh, S, hs)
         for part in ("query", "key", "value")
     )
-    found = scores(graph, q, k, width)  # (B, nh, S, S)
+    scored = scores(graph, q, k, width)  # (B, nh, S, S)
     if mask is not None:
-        found = graph.op("Add", found, mask)
-    context = attended(graph, found, v, model.hidden)  # (B, S, H)
+        scored = graph.op("Add", scored, mask)
+    context = attended(graph, scored, v, model.hidden)  # (B, S, H)
     output = f"{name}.attention.output"
     x = graph.op("Add", linear(graph, weights, f"{output}.dense", context), x)
     x = norm(graph, weights, f"{output}.LayerNorm", x, EPSILON)

@@ -94,11 +94,11 @@ class Runner:
     def __call__(self, *values: Value) -> dict[str, Value]:
         feeds = dict(zip(self._model.inputs, values))  # noqa: B905 - timed
         try:
-            found = self._session.run_with_ort_values(self._model.names, feeds)
+            outputs = self._session.run_with_ort_values(self._model.names, feeds)
         except InvalidArgument:  # other shapes than the session's
             self._use(_shapes(values))
-            found = self._session.run_with_ort_values(self._model.names, feeds)
-        return dict(zip(self._model.names, found))  # noqa: B905
+            outputs = self._session.run_with_ort_values(self._model.names, feeds)
+        return dict(zip(self._model.names, outputs))  # noqa: B905
 
     def _use(self, shapes: Shapes) -> None:
         if shapes not in self._sessions:

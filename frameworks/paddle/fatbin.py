@@ -16,26 +16,26 @@ def architectures(library: str) -> list[str]:
     version (2), header size (2) and size (8), then images: kind (2), version (2), header size (4), size (8), and at
     byte 28 the architecture (4). Images may be compressed, headers are not.
     """
-    found = set()
+    targets = set()
     with open(library, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         at = data.find(REGION)
         while 0 <= at <= len(data) - 16:
             _, header, size = struct.unpack_from("<HHQ", data, at + 4)
             end = at + header + size
             if header == 16 and end <= len(data):
-                found |= _targets(data, at + header, end)
+                targets |= _targets(data, at + header, end)
             else:
                 end = at + len(REGION)  # the same bytes by chance
             at = data.find(REGION, end)
-    return [f"{name}_{number}" for number, name in sorted(found)]
+    return [f"{name}_{number}" for number, name in sorted(targets)]
 
 
 def _targets(data: mmap.mmap, at: int, end: int) -> set[tuple[int, str]]:
-    found = set()
+    targets = set()
     while at + 32 <= end:
         kind, _, header, size = struct.unpack_from("<HHIQ", data, at)
         (architecture,) = struct.unpack_from("<I", data, at + 28)
         if kind in (PTX, BINARY):
-            found.add((architecture, "sm" if kind == BINARY else "compute"))
+            targets.add((architecture, "sm" if kind == BINARY else "compute"))
         at += max(32, header + size)
-    return found
+    return targets

@@ -43,8 +43,8 @@ class Profiler(boundary.Profiler):
         gc.collect()  # a process has one profiler at a time
         entries = [entry for entry in json.loads(trace.read_text())["traceEvents"] if "dur" in entry]
         (whole,) = (entry for entry in entries if _name(entry) == CALLS)
-        wanted = KERNELS if on_gpu else OPERATORS
-        events = [_event(entry) for entry in entries if entry["cat"] in wanted]
+        categories = KERNELS if on_gpu else OPERATORS
+        events = [_event(entry) for entry in entries if entry["cat"] in categories]
         return reduce(events, whole["dur"] * MICROSECONDS, calls, trace)
 
 

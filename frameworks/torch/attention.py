@@ -114,12 +114,12 @@ def calls_of(step: Step, eager: bool) -> dict[Call, int]:
 
 def described(step: Step, eager: bool) -> list[dict]:
     """A dictionary a call: how it is made, how often, the kernel that torch chooses, and why it refuses the others."""
-    found = []
+    calls = []
     for call, count in calls_of(step, eager).items():
         chosen, refused = choice(call)
         mask = str(call.mask or "none")
-        found.append({"call": str(call), "mask": mask, "count": count, "chosen": chosen, "refused": refused})
-    return found
+        calls.append({"call": str(call), "mask": mask, "count": count, "chosen": chosen, "refused": refused})
+    return calls
 
 
 def choice(call: Call) -> tuple[str, dict[str, str]]:

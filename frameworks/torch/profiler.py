@@ -56,9 +56,9 @@ def _event(event: Any, operators: tuple[str, ...] = ()) -> Event:
 def _kernels(events: Any, links: dict[int, int]) -> list[Event]:
     """Kernels of a GPU with the operators that launched them; `links` leads from a launch to the operator's number."""
     launchers = {e.id: e for e in events if e.device_type == DeviceType.CPU and OPERATORS in e.name}
-    found = (e for e in events if e.device_type == DeviceType.CUDA and not e.is_user_annotation)
+    on_gpu = (e for e in events if e.device_type == DeviceType.CUDA and not e.is_user_annotation)
     # Annotations of the host appear again as ranges of the device.
-    kernels = [e for e in found if e.name != CALLS and not e.name.startswith(("##", "Torch-Compiled"))]
+    kernels = [e for e in on_gpu if e.name != CALLS and not e.name.startswith(("##", "Torch-Compiled"))]
     return [_event(e, _path(launchers.get(links.get(e.id, 0)))) for e in kernels]
 
 

@@ -81,15 +81,15 @@ class Backend(CountingBackend):
 
     def note(self, text: str) -> None:
         """Keep what torch says of one break or one recompilation, once a place."""
-        if found := _RECOMPILED.match(text):
-            guard = _GUARD.search(found["rest"])
-            self._keep(self._recompiled, (found["file"], found["line"]), guard[1] if guard else "no guard is named")
-        elif found := _BREAK.search(text):
-            explained = _EXPLANATION.search(found["rest"])
-            place, (_, _, traced) = (found["file"], found["line"]), found["rest"].partition("User code traceback:")
+        if match := _RECOMPILED.match(text):
+            guard = _GUARD.search(match["rest"])
+            self._keep(self._recompiled, (match["file"], match["line"]), guard[1] if guard else "no guard is named")
+        elif match := _BREAK.search(text):
+            explained = _EXPLANATION.search(match["rest"])
+            place, (_, _, traced) = (match["file"], match["line"]), match["rest"].partition("User code traceback:")
             # Of a break for the second time torch gives no traceback.
             place = self._journal.places.setdefault(place, self._innermost(traced) or place)
-            self._keep(self._breaks, place, explained[1] if explained else found["reason"])
+            self._keep(self._breaks, place, explained[1] if explained else match["reason"])
         elif _SKIPPED in text and (place := self._innermost(text)):
             self._keep(self._breaks, place, "Dynamo cannot go on from here, so the whole function runs without a graph")
 
@@ -104,13 +104,13 @@ class Backend(CountingBackend):
         kept.setdefault(short_place(*place, self._source), " ".join(reason.split())[:REASON_CHARACTERS])
 
     def capture(self) -> Capture:
-        found = super().capture()
+        capture = super().capture()
         breaks, recompiled = tuple(self._breaks.items()), tuple(self._recompiled.items())
         if not breaks:
-            return replace(found, recompiled=recompiled)
-        detail = f"the model was broken at {len(breaks)} places into {found.graphs} graphs"
+            return replace(capture, recompiled=recompiled)
+        detail = f"the model was broken at {len(breaks)} places into {capture.graphs} graphs"
         return replace(
-            found, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
+            capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
         )
 
     def listed(self) -> Program | str:

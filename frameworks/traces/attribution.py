@@ -63,10 +63,10 @@ def operators(events: Sequence[Event]) -> list[str]:
     """
     around = enclosing(events)
     paths = [(*event.operators, *(events[i].name for i in around[index])) for index, event in enumerate(events)]
-    found = [_attention(path) for path in paths]
-    for index in _around_softmax(events, around, found):
-        found[index] = kernels.UNFUSED_ATTENTION
-    return [own or (event.operators[-1] if event.operators else "") for own, event in zip(found, events, strict=True)]
+    parts = [_attention(path) for path in paths]
+    for index in _around_softmax(events, around, parts):
+        parts[index] = kernels.UNFUSED_ATTENTION
+    return [part or (event.operators[-1] if event.operators else "") for part, event in zip(parts, events, strict=True)]
 
 
 def _attention(path: Sequence[str]) -> str:

@@ -44,8 +44,8 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
 
     def inside(operation: str, called: list[str]) -> list[str]:
         parts = [part for name in called for _, o, further in bodies.get(name, []) for part in inside(o, further)]
-        own = [] if operation in ("fusion", "call") and parts else [operation]
-        return list(dict.fromkeys(part for part in own + parts if part not in _SILENT))
+        first = [] if operation in ("fusion", "call") and parts else [operation]
+        return list(dict.fromkeys(part for part in first + parts if part not in _SILENT))
 
     members = [member for body in bodies.values() for member in body]
     return module[1] if module else "", {name: ",".join(inside(o, called)) for name, o, called in members}

@@ -56,8 +56,8 @@ def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | Non
     events = [event for event in events if event.duration_s > 0]
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     counts: dict[tuple[str, str], int] = defaultdict(int)
-    for (event, own), operator in zip(own_times(events), attribution.operators(events), strict=True):
-        seconds[event.name, operator] += own
+    for (event, self_s), operator in zip(own_times(events), attribution.operators(events), strict=True):
+        seconds[event.name, operator] += self_s
         counts[event.name, operator] += 1
     keys = sorted(seconds, key=lambda key: -seconds[key])
     return Profile(
@@ -70,11 +70,11 @@ def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | Non
 
 def own_times(events: Sequence[Event]) -> list[tuple[Event, float]]:
     """Each event with its duration less that of the events inside it on the same lane."""
-    own = [event.duration_s for event in events]
+    self_times = [event.duration_s for event in events]
     for index, around in enumerate(attribution.enclosing(events)):
         if around:
-            own[around[-1]] -= events[index].duration_s
-    return [(event, max(seconds, 0.0)) for event, seconds in zip(events, own, strict=True)]
+            self_times[around[-1]] -= events[index].duration_s
+    return [(event, max(seconds, 0.0)) for event, seconds in zip(events, self_times, strict=True)]
 
 
 def union_s(events: Iterable[Event]) -> float:

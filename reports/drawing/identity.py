@@ -41,15 +41,15 @@ class Look:
 
 def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look]:
     """The look of every mode by framework and mode."""
-    found: dict[tuple[str, str], Look] = {}
+    looks_by_mode: dict[tuple[str, str], Look] = {}
     for point in points:
         who = point["framework"], point["mode"]
-        if who in found:
+        if who in looks_by_mode:
             continue
         words = known.get(who)
-        place = words.place if words and words.place else sum(name == who[0] for name, _ in found)
-        found[who] = Look(hue(who[0], known), 0 if point.eager else max(place - 1, 0) % len(PATHS), point.eager)
-    return found
+        place = words.place if words and words.place else sum(name == who[0] for name, _ in looks_by_mode)
+        looks_by_mode[who] = Look(hue(who[0], known), 0 if point.eager else max(place - 1, 0) % len(PATHS), point.eager)
+    return looks_by_mode
 
 
 def hue(framework: str, known: Mapping) -> str:

@@ -29,12 +29,12 @@ class Dot:
     absent: bool = False
 
 
-def dots(rows: Sequence[Dot], title: str) -> str:
+def dots(rows: Sequence[Dot]) -> str:
     """A line for each figure: its name above, its mark with the value beside it, and its interval."""
     scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
     body = "".join(_dot(row, scale, AXIS + n * ROW) for n, row in enumerate(rows))
     return framed(
-        axis(scale, title, AXIS + ROW * len(rows), [AXIS + TRACK + n * ROW for n in range(len(rows))]) + body,
+        axis(scale, AXIS + ROW * len(rows), [AXIS + TRACK + n * ROW for n in range(len(rows))]) + body,
         AXIS + ROW * len(rows) + 4,
     )
 
@@ -62,12 +62,12 @@ def _interval(scale: Scale, low: float, high: float) -> str:
     return f'<line class="span" x1="{scale(low)}" x2="{scale(high)}" y1="{TRACK}" y2="{TRACK}"/>'
 
 
-def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]], title: str) -> str:
+def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]]) -> str:
     """A line for each shape, with the marks of all its figures on it; rows are (name, tags, figures)."""
-    scale = Scale.of(dot.value for _, _, own in rows for dot in own)
+    scale = Scale.of(dot.value for _, _, figures in rows for dot in figures)
     parts = []
-    for n, (name, tags, own) in enumerate(rows):
-        marks = "".join(mark(dot.look, scale(dot.value), 26, _told(dot), _tagged(dot)) for dot in own)
+    for n, (name, tags, figures) in enumerate(rows):
+        marks = "".join(mark(dot.look, scale(dot.value), 26, _told(dot), _tagged(dot)) for dot in figures)
         attributes = "".join(f' data-{key}="{escape(value, quote=True)}"' for key, value in tags.items())
         parts.append(
             f'<g class="row"{attributes} transform="translate(0 {AXIS + n * STRIP})">'
@@ -75,7 +75,7 @@ def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]], title: str
         )
     height = AXIS + STRIP * len(rows)
     tracks = [AXIS + 26 + n * STRIP for n in range(len(rows))]
-    return framed(axis(scale, title, height, tracks) + "".join(parts), height + 4, step=STRIP)
+    return framed(axis(scale, height, tracks) + "".join(parts), height + 4, step=STRIP)
 
 
 def _tagged(dot: Dot) -> str:
@@ -87,15 +87,15 @@ def _told(dot: Dot) -> str:
     return escape(f"{dot.name}: {dot.text}")
 
 
-def axis(scale: Scale, title: str, height: float, tracks: Sequence[float]) -> str:
-    """Marked figures with lines downwards, what they are, and a line across for each row."""
+def axis(scale: Scale, height: float, tracks: Sequence[float]) -> str:
+    """Marked figures with lines downwards, and a line across for each row."""
     ways = "".join(f"M{scale.at(tick):.4g} 18V{height:g}" for tick in scale.ticks)
     ways += "".join(f"M0 {y:g}H100" for y in tracks)
     lines = stretched(f'<path class="rule" d="{ways}"/>', height)
     texts = "".join(
         f'<text x="{scale(tick)}" y="13">{tick_text(tick)}</text>' for tick in scale.ticks if 5 < scale.at(tick) < 95
     )
-    return f'<g class="axis" text-anchor="middle"><title>{escape(title)}</title>{lines}{texts}</g>'
+    return f'<g class="axis" text-anchor="middle">{lines}{texts}</g>'
 
 
 def stretched(body: str, height: float) -> str:

@@ -41,13 +41,13 @@ class Scale:
         """Round figures to be marked: 1, 2 and 5 in each decade, or decades alone where these are many."""
         low, high = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         for steps in ((1, 2, 5), (1, 3), (1,)):
-            found = [step * 10.0**power for power in range(low, high + 1) for step in steps]
-            found = [tick for tick in found if self.low <= tick <= self.high]
-            if len(found) <= MOST_TICKS:
-                return found
-        return found[:: math.ceil(len(found) / MOST_TICKS)]
+            ticks = [step * 10.0**power for power in range(low, high + 1) for step in steps]
+            ticks = [tick for tick in ticks if self.low <= tick <= self.high]
+            if len(ticks) <= MOST_TICKS:
+                return ticks
+        return ticks[:: math.ceil(len(ticks) / MOST_TICKS)]
 
 
 def tick_text(value: float) -> str:
     """A round figure in few characters."""
-    return f"{value:,.0f}" if 1 <= value < 1e5 else f"{value:g}" if value >= 1e-4 else f"{value:.0e}"
+    return f"{value:,.0f}" if 1 <= value < 1e7 else f"{value:g}" if value >= 1e-4 else f"{value:.0e}"

@@ -77,12 +77,12 @@ def legend(rows: Sequence[Curve]) -> str:
 
 def shares(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
     """A bar for each row that sums to 100 %: (name, ((part, amount), …)); parts keep their colour."""
-    parts = list(dict.fromkeys(part for _, own in rows for part, _ in own))
+    parts = list(dict.fromkeys(part for _, amounts in rows for part, _ in amounts))
     body = []
-    for n, (name, own) in enumerate(rows):
-        whole, begun = sum(amount for _, amount in own) or 1.0, 0.0
+    for n, (name, amounts) in enumerate(rows):
+        whole, begun = sum(amount for _, amount in amounts) or 1.0, 0.0
         body.append(f'<text y="{n * BAR + 13}" >{escape(name)}</text>')
-        for part, amount in own:
+        for part, amount in amounts:
             width = 100 * amount / whole
             told = f"<title>{escape(part)}: {width:.0f} %</title>"
             colour = TONES[parts.index(part) % len(TONES)]

@@ -25,7 +25,7 @@ class Fall:
     high: float | None = None
 
 
-def waterfall(rows: Sequence[Fall], look: Look, title: str) -> str:
+def waterfall(rows: Sequence[Fall], look: Look) -> str:
     """A line a figure; its bar begins at the figure before it and is grey where it leads upwards."""
     scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
     begins = [None, *(row.value for row in rows[:-1])]
@@ -33,7 +33,7 @@ def waterfall(rows: Sequence[Fall], look: Look, title: str) -> str:
         _fall(row, begin, scale, AXIS + n * ROW) for n, (row, begin) in enumerate(zip(rows, begins, strict=True))
     )
     height = AXIS + ROW * len(rows)
-    return framed(f"{axis(scale, title, height, [])}<g {coloured(look)}>{body}</g>", height + 4)
+    return framed(f"{axis(scale, height, [])}<g {coloured(look)}>{body}</g>", height + 4)
 
 
 def _fall(row: Fall, begin: float | None, scale: Scale, y: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from reports import drawing, markdown
@@ -12,6 +13,7 @@ from reports.page.panels import panel
 
 # Sections that say where the figures come from; they stand last, folded.
 FOLDED = {"truth", "flags", "failures", "machines"}
+MOST_COMMANDS = 5  # that stand open
 
 
 def html(title: str, material: Material, sections: list[Section], heading: str = "", home: str = "") -> str:
@@ -25,7 +27,7 @@ def html(title: str, material: Material, sections: list[Section], heading: str =
         "filters": _filters(settings, sections, material),
         "symbols": drawing.symbols(),
         "body": "\n".join(fragment(section) for section in sections),
-        "commands": "".join(f"<li><code>{escape(command)}</code></li>" for command in material.commands),
+        "commands": _commands(material.commands),
         "script": template.asset("page.js"),
     }
     return template.page(title, template.filled(template.asset("page.html"), parts))
@@ -33,13 +35,21 @@ def html(title: str, material: Material, sections: list[Section], heading: str =
 
 def _subtitle(material: Material, heading: str) -> str:
     points = material.points
-    found = dict.fromkeys((p.record["framework"], p.record.get("framework_version")) for p in points.all)
-    versions = [f"{framework} {version}" for framework, version in found if version]
+    frameworks = dict.fromkeys((p.record["framework"], p.record.get("framework_version")) for p in points.all)
+    versions = [f"{framework} {version}" for framework, version in frameworks if version]
     begun = sorted({time[:10] for time in {point["started_at"] for point in points.all} if time})
     days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
     cells = [f"{len(points.all):,} cells"] if points.all else []
-    devices = list(dict.fromkeys(device or "an unnamed device" for _, device in points.machines))
+    devices = list(dict.fromkeys(device for _, device in points.machines if device)) or ["an unnamed device"]
     return " · ".join([", ".join(devices), ", ".join(versions), *cells, *days, *([heading] if heading else [])])
+
+
+def _commands(commands: Sequence[str]) -> str:
+    """What was typed for the runs; many are folded."""
+    items = "".join(f"<li><code>{escape(command)}</code></li>" for command in commands)
+    if len(commands) <= MOST_COMMANDS:
+        return f"<ul>{items}</ul>"
+    return f"<details><summary>The {len(commands)} commands that measured this</summary><ul>{items}</ul></details>"
 
 
 def _filters(settings: list[str], sections: list[Section], material: Material) -> str:

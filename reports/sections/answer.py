@@ -68,7 +68,7 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
     rows += [_dot(material, point, note="another program than eager") for point in differing]
     rows.sort(key=lambda row: row.value)
     words = f"Latency at {shape.text}: " + "; ".join(f"{r.name} {r.text}" for r in rows)
-    picture = drawing.axes(AXIS) + drawing.dots(rows, AXIS)
+    picture = drawing.axes(AXIS) + drawing.dots(rows)
     return Chart(picture, words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
 
 
@@ -81,11 +81,11 @@ def _dot(material: Material, point: Point, note: str = "", absent: bool = False)
 
 
 def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
-    own = [(advice, judged) for advice in verdict.advice for judged in advice.judged if judged.shape == shape]
-    if own:
-        kinds = {advice.kind for advice, _ in own}
+    here = [(advice, judged) for advice in verdict.advice for judged in advice.judged if judged.shape == shape]
+    if here:
+        kinds = {advice.kind for advice, _ in here}
         answer, kind = KINDS[kinds.pop()] if len(kinds) == 1 else ("It depends", "unsure")
-        yield Card("Compile?", answer, tuple(_advised(advice, judged) for advice, judged in own), kind)
+        yield Card("Compile?", answer, tuple(_advised(advice, judged) for advice, judged in here), kind)
     first = fastest.ranks[0].point
     others = [fastest.second] if fastest.second else []
     lines = [f"95 %: {ends} ms"] if (ends := span(first["latency_ms_ci_low"], first["latency_ms_ci_high"])) else []
@@ -102,7 +102,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
     lines += [absent.sentence for absent in fastest.absent]
     lines += [verdict.unlike] if verdict.unlike else []
     yield Card("Fastest", f"{first.series}, {text_of(first['latency_ms_median'])} ms", tuple(lines))
-    costs = [(advice.framework, text) for advice, judged in own if (text := wording.pays_at(advice, judged))]
+    costs = [(advice.framework, text) for advice, judged in here if (text := wording.pays_at(advice, judged))]
     if costs:
         # Of the fastest framework, where it compiles.
         costs.sort(key=lambda cost: cost[0] != first["framework"])

@@ -49,12 +49,12 @@ def _panel(material: Material, key: str, verdict: Verdict, pairs: list[facts.Pai
     shapes = verdict.setting.shapes
     for shape in [one for one in shapes if one in (shapes[0], first, shapes[-1])]:
         points = {id(point) for point in verdict.setting.at[shape]}
-        own = [pair for pair in pairs if id(pair.graph) in points]
-        if own:
+        here = [pair for pair in pairs if id(pair.graph) in points]
+        if here:
             words = f"Total time over the number of calls at {shape.text}: {verdict.setting.name}."
-            charts.append(Chart(_curves(material, own), words, tags(shape), first=shape is first))
-    own = {point.series: point for pair in pairs for point in (pair.eager, pair.graph)}
-    legend = drawing.legend([drawing.Curve(name, material.look(p), (), name) for name, p in own.items()])
+            charts.append(Chart(_curves(material, here), words, tags(shape), first=shape is first))
+    by_series = {point.series: point for pair in pairs for point in (pair.eager, pair.graph)}
+    legend = drawing.legend([drawing.Curve(name, material.look(p), (), name) for name, p in by_series.items()])
     return Panel(verdict.setting.name, Table.of(COLUMNS, pairs, _row), tuple(charts), setting=key, legend=legend)
 
 

@@ -21,11 +21,12 @@ def section(material: Material) -> Section | None:
 
 
 def _panel(name: str, group: list[dict]) -> Panel:
+    title = explanation.title(name, group)
     rows = [Row(tuple(row)) for row in explanation.rows(group)]
     drawn = [
         (entry["mode"], [(kind, seconds) for kind, seconds in entry["classes"].items() if seconds]) for entry in group
     ]
     columns = ("ms per call", "FLOPs", *(entry["mode"] for entry in group))
-    words = f"Share of the time by class of kernel: {name}. The table holds the milliseconds."
+    words = f"Share of the time by class of kernel: {title}. The table holds the milliseconds."
     picture = drawing.axes("Share of each mode's time, from 0 to 100 %") + drawing.shares(drawn)
-    return Panel(name, Table.of(columns, rows), (Chart(picture, words),))
+    return Panel(title, Table.of(columns, rows), (Chart(picture, words),))

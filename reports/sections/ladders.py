@@ -9,11 +9,11 @@ from reports.material import Material
 
 SENTENCES = (
     "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
-    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole. The axis "
-    "is logarithmic, so that a bar's length is its factor; a grey bar leads the other way. Lines are the rungs' 95 % "
-    "intervals.",
+    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole. A "
+    "bar's length is its factor; a grey bar leads the other way.",
     "Rungs that nobody deploys are no advice: they are there to tell what the others are made of.",
 )
+AXIS = "ms per call, less is better; the axis is logarithmic, lines are 95 % intervals"
 
 
 def section(material: Material) -> Section | None:
@@ -41,4 +41,4 @@ def _drawn(material: Material, ladder: Ladder) -> str:
             text += f" · {ratio(step.ratio.value)}× ({ends(step.ratio)})"
         low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
         falls.append(drawing.Fall(rung.mode, rung.adds, rung.median_ms, text, low, high))
-    return drawing.waterfall(falls, look, "ms per call, less is better")
+    return drawing.axes(AXIS) + drawing.waterfall(falls, look)

@@ -64,7 +64,7 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     series = {point.series: material.look(point) for point in points}
     legend = "".join(_key(name, look) for name, look in series.items())
     words = f"Latency of every mode at every shape: {setting.name}. The table holds the same figures."
-    picture = Chart(drawing.axes(AXIS) + drawing.spread(rows, AXIS), words)
+    picture = Chart(drawing.axes(AXIS) + drawing.spread(rows), words)
     table = Table.of(COLUMNS, points, _row).filled()
     return Panel(setting.name, table, (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>')
 

@@ -26,10 +26,10 @@ def section(material: Material) -> Section | None:
 def _panel(key: str, verdict: Verdict, points: list[Point]) -> Panel:
     eager = {_place(point): point["peak_memory_mb"] for point in points if point.eager}
     notes = []
-    for series, own in grouped(points, lambda point: point.series).items():
-        figures = [point["peak_memory_mb"] for point in own]
+    for series, of_series in grouped(points, lambda point: point.series).items():
+        figures = [point["peak_memory_mb"] for point in of_series]
         low, high = text_of(min(figures)), text_of(max(figures))
-        ratios = [p["peak_memory_mb"] / base for p in own if not p.eager and (base := eager.get(_place(p)))]
+        ratios = [p["peak_memory_mb"] / base for p in of_series if not p.eager and (base := eager.get(_place(p)))]
         beside = f", {wording.ratios(ratios)} that of eager mode" if ratios else ""
         notes.append(f"{series}: {low if low == high else f'{low} to {high}'} MB{beside}.")
     return Panel(verdict.setting.name, notes=tuple(notes), setting=key)

@@ -28,18 +28,18 @@ def panel(material: Material) -> Panel | None:
 
 def sentences(material: Material) -> list[str]:
     """How far the nodes are apart at the control cell, and which did not serve."""
-    controls, found = latencies(material), []
+    controls, notes = latencies(material), []
     if len(controls) > 1:
         low, high = min(controls.values()), max(controls.values())
         slowest = max(controls, key=lambda node: controls[node])
-        found.append(
+        notes.append(
             f"One control cell took {text_of(low)} to {text_of(high)} ms on {times(len(controls), 'node')}, "
             f"longest on {plain(slowest)}: a spread of {high / low - 1:.0%}, in one process on each."
         )
     for facts in material.machines.values():
         left_out = facts.get("left_out") or {}
-        found += [f"Node {plain(node)} did not serve: {plain(str(why))}." for node, why in left_out.items()]
-    return found
+        notes += [f"Node {plain(node)} did not serve: {plain(str(why))}." for node, why in left_out.items()]
+    return notes
 
 
 def latencies(material: Material) -> dict[str, float]:

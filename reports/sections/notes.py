@@ -51,8 +51,8 @@ def _fact(value) -> str:
 
 def _versions(material: Material) -> Table:
     names = ("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
-    found = Counter(tuple(map(point.record.get, names)) for point in material.points.all)
-    rows = [Row((*(str(part or "") for part in key), number(count))) for key, count in found.items()]
+    counts = Counter(tuple(map(point.record.get, names)) for point in material.points.all)
+    rows = [Row((*(str(part or "") for part in key), number(count))) for key, count in counts.items()]
     titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
     return Table.of(titles, rows)
 

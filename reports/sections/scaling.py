@@ -88,11 +88,11 @@ def _varies(group: list[Point], column: str) -> bool:
 def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
     title = material.points.title(group[0].record, axis.column)
     rows, drawn = [], []
-    for series, own in grouped(group, lambda point: point.series).items():
-        own = sorted(own, key=lambda point: point[axis.column])
-        rows += [_row(point, own[0], axis) for point in own]
-        places = tuple((point[axis.column], point["latency_ms_median"]) for point in own)
-        drawn.append(drawing.Curve(series, material.look(own[0]), places, series, marked=True))
+    for series, along in grouped(group, lambda point: point.series).items():
+        along = sorted(along, key=lambda point: point[axis.column])
+        rows += [_row(point, along[0], axis) for point in along]
+        places = tuple((point[axis.column], point["latency_ms_median"]) for point in along)
+        drawn.append(drawing.Curve(series, material.look(along[0]), places, series, marked=True))
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.of((*columns, axis.rate_title), rows)
     picture = drawing.curves(drawn, axis.name, "ms per call")

@@ -27,8 +27,8 @@ def section(material: Material) -> Section | None:
 
 def _panel(key: str, verdict: Verdict, points: list[Point]) -> Panel:
     notes = []
-    for series, own in grouped(points, lambda point: point.series).items():
-        regimes = grouped(own, lambda point: point["regime"])
+    for series, of_series in grouped(points, lambda point: point.series).items():
+        regimes = grouped(of_series, lambda point: point["regime"])
         said = (f"{name} at {wording.where([Shape.of(p.record) for p in some])}" for name, some in regimes.items())
-        notes.append(f"{series}: {'; '.join(said)}." if len(regimes) > 1 else f"{series}: {own[0]['regime']}.")
+        notes.append(f"{series}: {'; '.join(said)}." if len(regimes) > 1 else f"{series}: {of_series[0]['regime']}.")
     return Panel(verdict.setting.name, notes=tuple(notes), setting=key)

@@ -86,8 +86,8 @@ class Setting:
     @cached_property
     def strangers(self) -> set[str]:
         """Frameworks that ran a shape of this setting on other machines alone."""
-        own = {point["framework"] for point in self.points}
-        return {p["framework"] for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - own
+        ranked = {point["framework"] for point in self.points}
+        return {p["framework"] for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - ranked
 
     @cached_property
     def entrants(self) -> dict[tuple, list[Point]]:
@@ -129,20 +129,20 @@ def settings(points: Points, known: Known) -> list[Setting]:
         groups[_key(point.record)][None if points.across else machine_of(point.record)].append(point)
     said = _said(groups)
     several = len(points.machines) > 1
-    found = []
+    by_setting = []
     for key, machines in groups.items():
         for own in machines.values():
             others = [point for group in machines.values() if group is not own for point in group]
-            found.append(_setting(dict(zip(_NAMES, key, strict=True)), own, others, said, points, several))
-    return sorted(found, key=lambda setting: (-len(setting.entrants), -len(setting.points)))
+            by_setting.append(_setting(dict(zip(_NAMES, key, strict=True)), own, others, said, points, several))
+    return sorted(by_setting, key=lambda setting: (-len(setting.entrants), -len(setting.points)))
 
 
 _NAMES = (*ALIKE, "parameters")
 
 
 def _key(record: dict) -> tuple:
-    own = record.get("parameters") if record.get("batch_size") is not None else None
-    return *map(record.get, ALIKE), own
+    parameters = record.get("parameters") if record.get("batch_size") is not None else None
+    return *map(record.get, ALIKE), parameters
 
 
 def _said(groups: Iterable[tuple]) -> set[str]:

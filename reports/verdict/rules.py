@@ -145,29 +145,29 @@ def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advic
     """One piece of advice for the shapes that share a kind, a mode and about the same gain."""
     default = next((mode for (name, mode), words in known.items() if name == framework and words.default), None)
     baseline = deployed(framework, known)
-    found = []
+    advice = []
     for kind in (USE, STAY, UNTOLD):
         for mode, own in _parts([one for one in judged if one.kind == kind], split=kind == USE and baseline):
             if default and all(default in [point["mode"] for point in one.choices] for one in own):
                 mode = default
             words = known.get((framework, mode), Words())
-            found.append(Advice(kind, framework, mode, words, tuple(own), default, baseline))
-    return found
+            advice.append(Advice(kind, framework, mode, words, tuple(own), default, baseline))
+    return advice
 
 
 def _parts(rest: list[Judged], split: bool) -> Iterator[tuple[str, list[Judged]]]:
     """Shapes by the mode that they share; split where their speedups lie too far apart."""
     while rest:
         mode = _shared(rest)
-        own = [one for one in rest if mode in ("", *(point["mode"] for point in one.choices))]
-        rest = [one for one in rest if one not in own]
-        while split and own:
-            gains = [one.mode(mode)["speedup_vs_eager"] for one in own]
-            alike = [one for one, gain in zip(own, gains, strict=True) if gain * ALIKE >= max(gains)]
+        alike_shapes = [one for one in rest if mode in ("", *(point["mode"] for point in one.choices))]
+        rest = [one for one in rest if one not in alike_shapes]
+        while split and alike_shapes:
+            gains = [one.mode(mode)["speedup_vs_eager"] for one in alike_shapes]
+            alike = [one for one, gain in zip(alike_shapes, gains, strict=True) if gain * ALIKE >= max(gains)]
             yield mode, alike
-            own = [one for one in own if one not in alike]
-        if own:
-            yield mode, own
+            alike_shapes = [one for one in alike_shapes if one not in alike]
+        if alike_shapes:
+            yield mode, alike_shapes
 
 
 def _shared(judged: Sequence[Judged]) -> str:

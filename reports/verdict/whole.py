@@ -44,7 +44,7 @@ class Absent:
         low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
         return (
             f"{told}; across machines {ratio(value)}× the {'time' if longer else 'speed'} "
-            f"({wording.certain(Interval(value, low, high))}), of which some may be the machines'"
+            f"({wording.certain(Interval(value, low, high))}); part of that may be the machines"
         )
 
 
@@ -66,8 +66,8 @@ class Fastest:
     def alike(self) -> list[Point]:
         """The winner's other modes that are not shown to be slower."""
         first, *others = self.ranks
-        own = facts.entrant(first.point)
-        return [rank.point for rank in others if facts.entrant(rank.point) == own and not rank.told_apart]
+        best = facts.entrant(first.point)
+        return [rank.point for rank in others if facts.entrant(rank.point) == best and not rank.told_apart]
 
     @property
     def sentence(self) -> str:
@@ -110,13 +110,13 @@ class Verdict:
             if framework not in self.setting.strangers
             for advice in _advice(own, self.known)
         ]
-        found = []
+        contradictions = []
         for (framework, shape), (kind, machine) in self._kinds(self.advice).items():
             for other_kind, other in _told(there, framework, shape, self.machines):
                 if {kind, other_kind} == {USE, STAY}:
                     sides = f"{WORDS[kind]} on {machine}; {WORDS[other_kind]} on {other}"
-                    found.append(f"Machines contradict each other, {framework} at {shape.text}: {sides}.")
-        return tuple(found)
+                    contradictions.append(f"Machines contradict each other, {framework} at {shape.text}: {sides}.")
+        return tuple(contradictions)
 
     def _kinds(self, advice: Iterable[Advice]) -> dict[tuple, tuple[str, str]]:
         return {
@@ -161,9 +161,9 @@ def of(points: Points, known: Known) -> list[Verdict]:
     return [Verdict(setting, points.machines, known) for setting in settings(points, known)]
 
 
-def _advice(own: list[Point], known: Known) -> list[Advice]:
-    framework = own[0]["framework"]
-    groups = grouped(own, lambda point: Shape.of(point.record))
+def _advice(points: list[Point], known: Known) -> list[Advice]:
+    framework = points[0]["framework"]
+    groups = grouped(points, lambda point: Shape.of(point.record))
     baseline = deployed(framework, known)
     judged = [one for shape in sorted(groups) if (one := judge(shape, groups[shape], baseline))]
     return advise(framework, judged, known)

@@ -45,6 +45,7 @@ MACHINES = {
 }
 # Of launches on a machine that is still: what a slowdown of 5 % takes to be found.
 STILL = {f"{share:.1%} between launches": share for share in (0.005, 0.01, 0.02)}
+HEADER = f"{'':<62} {'false alarms':>12} {'open':>6} {'5 % found':>9}"
 
 
 @dataclass
@@ -186,9 +187,8 @@ def main() -> None:
     parser.add_argument("--budget", help="seconds of sampling per cell, of measured runs")
     parser.add_argument("--load", type=int, default=0, help="other processes kept busy meanwhile (default: 0)")
     asked = parser.parse_args()
-    header = f"{'':<62} {'false alarms':>12} {'open':>6} {'5 % found':>9}"
     if not asked.real:
-        print(header)
+        print(HEADER)
         for line in drawn_rows(asked.trials or 200):
             print(line, flush=True)
         return
@@ -197,7 +197,7 @@ def main() -> None:
             counts = real(
                 profile, asked.trials or 20, asked.budget, lambda text: print(text, file=sys.stderr, flush=True)
             )
-        print(header)
+        print(HEADER)
         for command, count in counts.items():
             print(count.row(f"measured, {profile}, {asked.load} busy beside, {command}"), flush=True)
 

@@ -154,12 +154,18 @@ class OneBox:
         words = self.ask("scontrol", "--oneliner", "show", "job", number).split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
+    def is_over(self, number: str) -> bool:
+        """Whether a job has ended for good. A controller that does not answer in time says neither."""
+        return self.job(number).get("JobState") in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT")
+
     def start_again(self, number: str) -> None:
-        """Let a job that was put in the queue again start now, not in two minutes, unless it is over before that."""
-        over = ("COMPLETED", "FAILED", "CANCELLED")
-        self.wait(lambda: self.job(number).get("Restarts", "0") != "0" or self.job(number).get("JobState") in over)
-        self.wait(lambda: self.job(number).get("JobState") != "COMPLETING")
-        self.ask("scontrol", "update", f"jobid={number}", "starttime=now")
+        """Let a job that was put in the queue again start soon, not in two minutes, unless it is over before that.
+
+        Not at once: nodes take a job that begins in the second in which it was ended for the one that was ended.
+        """
+        self.wait(lambda: self.job(number).get("Restarts", "0") != "0" or self.is_over(number))
+        self.wait(lambda: self.job(number).get("JobState", "COMPLETING") != "COMPLETING")
+        self.ask("scontrol", "update", f"jobid={number}", "starttime=now+2")
 
     def steps(self) -> list[str]:
         """The steps that are under way, <job>.<number>; of a dead node's Slurm knows until the node is back."""

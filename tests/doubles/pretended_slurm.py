@@ -49,7 +49,7 @@ def work(node: str, folder: Path) -> None:
     say(type="where", node=node, job="7", step=folder.name)
     time.sleep(float(os.environ["PRETENDED_START"]))
     say(type="hello", versions={"numpy": "1"}, effective={"threads": 1})
-    for group in [*job["groups"], *job["yardsticks"]]:
+    for group in [*job["groups"], *job["peak_benchmarks"]]:
         for number, cell in enumerate(group["cells"]):
             time.sleep(seconds if group in job["groups"] else 0)
             say(**report(name_of(cell), number, outputs.get(place_of(cell), "")))

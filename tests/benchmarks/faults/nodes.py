@@ -170,8 +170,7 @@ def job(trial: Trial, what: str) -> None:
         }[what]:
             cluster.ask(*command)
         cluster.start_again(number)
-        over = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "")
-        cluster.wait(lambda: cluster.job(number).get("JobState", "") in over, 3 * PATIENCE)
+        cluster.wait(lambda: cluster.is_over(number), 3 * PATIENCE)
         if what == "time limit" and len(trial.lines()) < len(trial.planned()):
             trial.saw("not gone on with", cluster.job(number).get("JobState", "no state"))
             return

@@ -32,7 +32,7 @@ VISIBLE_SHARE = 0.2
 
 
 def key(cell: Cell) -> str:
-    """What a yardstick depends on."""
+    """What a peak benchmark depends on."""
     return f"{cell.framework}/{cell.device}/{cell.dtype}/threads={cell.threads}"
 
 
@@ -40,17 +40,17 @@ def groups_for(cell: Cell) -> tuple[Group, ...]:
     """The cells that measure the peaks for `cell`, each in a group of its own, in eager mode."""
     groups = []
     for name, parameters in SIZES[cell.device_kind]:
-        yardstick = Cell(
+        peak_benchmark = Cell(
             cell.framework, name, "plain", "inference", cell.device, cell.dtype, cell.threads,
             tuple(parameters.items()), cell.mode,
         )  # fmt: skip
-        groups.append(Group((baseline_of(yardstick),), frozenset()))
+        groups.append(Group((baseline_of(peak_benchmark),), frozenset()))
     # All or none: a framework without these models has no peaks of its own.
     return () if any(known_obstacle(group.cells[0]) for group in groups) else tuple(groups)
 
 
 def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
-    """The rates of the fastest samples; None unless all yardsticks were measured, in the order of `SIZES`."""
+    """The rates of the fastest samples; None unless all peak benchmarks were measured, in the order of `SIZES`."""
     seconds, costs, names = [], [], []
     for outcome in outcomes:
         if not outcome.reports:

@@ -35,7 +35,7 @@ PROGRESS_SECONDS = 1.0
 GPU_READING_SECONDS = 0.2
 
 
-class Contest(GroupWork):
+class InterleavedComparison(GroupWork):
     """The modes of one group, measured against each other."""
 
     def __init__(self, station: Station, group: GroupJob, profile: Profile, position: int, releases: bool):
@@ -187,7 +187,7 @@ class Contest(GroupWork):
 
     def programs(self, members: list[Member]) -> dict[str, dict]:
         """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
-        if not self.position:  # a yardstick
+        if not self.position:  # a peak benchmark
             return {}
         modes = [member for member in members if member.contender.name == member.cell.id]
         listed = {member.contender.name: self.listed(member) for member in modes}
@@ -233,7 +233,7 @@ class Contest(GroupWork):
             own=self.of_user(member),
             outputs=self.save_outputs(member.step, self.group.inputs)
             if self.position
-            else None,  # a yardstick is not compared
+            else None,  # a peak benchmark is not compared
         )
 
     def beside(self, member: Member) -> dict:
