@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from conftest import ROOT
 from doubles import browser
 from doubles.reported import profile, record, small_set, write_run
 
@@ -156,6 +157,20 @@ def test_everything_can_be_reached_and_worked_by_keys(page, report):
     assert page.evaluate(f"{summary}.parentElement.open") is True
 
 
+CUT_OFF = (
+    f"{SHOWN}.flatMap(c => [...c.querySelectorAll('text')])"
+    ".filter(t => t.getBoundingClientRect().right > innerWidth + 1).map(t => t.textContent)"
+)
+
+
+def test_the_words_of_a_ladder_fit_the_window(page, tmp_path):
+    assert runner.main(["report", str(ROOT / "results/h200/ladder-e-torch-1x128"), "--out", str(tmp_path)]) == 0
+    for width in (390, 768, 1280):
+        page.open(tmp_path / "report.html", width=width)
+        assert page.evaluate("document.querySelectorAll('#ladder .chart text').length") > 5
+        assert page.evaluate(CUT_OFF) == [], width
+
+
 @pytest.mark.parametrize("width", [390, 768, 1280])
 def test_it_fits_the_window(page, report, width):
     page.open(report, width=width)
@@ -166,9 +181,7 @@ def test_it_fits_the_window(page, report, width):
         "!e.closest('.table') && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))"
     )
     assert page.evaluate(beyond) == []
-    texts = f"{SHOWN}.flatMap(c => [...c.querySelectorAll('text')])"
-    cut = f"{texts}.filter(t => t.getBoundingClientRect().right > innerWidth + 1).map(t => t.textContent)"
-    assert page.evaluate(cut) == []
+    assert page.evaluate(CUT_OFF) == []
     tables = "[...document.querySelectorAll('.table')].filter(t => t.offsetParent && t.scrollWidth > t.clientWidth + 1)"
     if width != 768:
         assert page.evaluate(f"{tables}.map(t => t.innerText.slice(0, 60))") == []

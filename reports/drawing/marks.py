@@ -12,6 +12,7 @@ from reports.drawing.scales import Scale, tick_text
 ROW, AXIS = 34, 26  # heights
 TRACK = 24  # of a row, where its mark lies
 STRIP = 42
+VALUE = 22  # percent of a narrow chart that a value takes
 
 
 @dataclass(frozen=True)
@@ -41,21 +42,26 @@ def dots(rows: Sequence[Dot]) -> str:
 
 def _dot(row: Dot, scale: Scale, y: float) -> str:
     look = Look(ABSENT, row.look.symbol, row.look.hollow) if row.absent else row.look
-    place = scale.at(row.value)
-    left = place > 70
     note = f'<tspan class="soft" dx="6">{escape(row.note)}</tspan>' if row.note else ""
     soft = ' class="soft"' if row.absent else ""
     parts = [f'<text y="12"{soft}>{escape(row.name)}{note}</text>']
     if row.low and row.high:
         parts.append(_interval(scale, row.low, row.high))
     parts.append(mark(look, scale(row.value), TRACK))
-    anchor = ' text-anchor="end"' if left else ""
-    # Beside the interval where that is in the way.
-    end = (row.low if left else row.high) or row.value
-    x, shift = (f"{min(scale.at(end), place):.4g}%", -11) if left else (f"{max(scale.at(end), place):.4g}%", 11)
-    parts.append(f'<text x="{x}" dx="{shift}" y="{TRACK + 4}" class="value"{anchor}>{escape(row.text)}</text>')
+    x, left = _beside(row, scale)
+    anchor, shift = (' text-anchor="end"', -11) if left else ("", 11)
+    parts.append(f'<text x="{x:.4g}%" dx="{shift}" y="{TRACK + 4}" class="value"{anchor}>{escape(row.text)}</text>')
     tag = f' data-mode="{escape(row.mode, quote=True)}"' if row.mode else ""
     return f'<g class="row"{tag} {coloured(look)} transform="translate(0 {y:g})">{"".join(parts)}</g>'
+
+
+def _beside(row: Dot, scale: Scale) -> tuple[float, bool]:
+    """Where the value stands in percent, and whether to the left of that: beside the interval if there is room."""
+    place = scale.at(row.value)
+    low, high = min(scale.at(row.low or row.value), place), max(scale.at(row.high or row.value), place)
+    if place <= 70 and high <= 100 - VALUE:
+        return high, False
+    return (low, True) if low >= VALUE else (place, place > 50)
 
 
 def _interval(scale: Scale, low: float, high: float) -> str:

@@ -41,12 +41,11 @@ def _fall(row: Fall, begin: float | None, scale: Scale, y: float) -> str:
     left, width = min(here, there), max(abs(here - there), 0.2)
     fill = ABSENT if begin is not None and row.value > begin else "currentColor"
     faint = ' fill-opacity=".35"' if begin is None else ""
-    text = (
-        f'<tspan class="value" dx="6">{escape(row.text)}</tspan><tspan class="soft" dx="6">{escape(row.note)}</tspan>'
-    )
+    note = f'<tspan class="soft note" dx="6">{escape(row.note)}</tspan>'
+    text = f'{escape(row.name)}<tspan class="value" dx="6">{escape(row.text)}</tspan>{note}'
     bar = f'<rect x="{left:.4g}%" y="17" width="{width:.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
     ends = ""
     if row.low and row.high:
         span = f'x1="{scale(row.low)}" x2="{scale(row.high)}" y1="23" y2="23"'
         ends = f'<line class="span" style="color:var(--ink,#444)" {span}/>'
-    return f'<g class="row" transform="translate(0 {y:g})"><text y="12">{escape(row.name)}{text}</text>{bar}{ends}</g>'
+    return f'<g class="row" transform="translate(0 {y:g})"><text y="12">{text}</text>{bar}{ends}</g>'
