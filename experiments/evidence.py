@@ -48,7 +48,8 @@ class Record:
     def shape(self) -> str:
         """The batch and what else tells shapes of one workload apart, for texts."""
         sizes = [f"{self['batch_size']}×{self['seq_len']}" if self["seq_len"] else f"batch {self['batch_size']}"]
-        return (sizes if self["batch_size"] else [f"{k} {v}" for k, v in self._parameters.items()])[-1]
+        others = [f"{k} {v}" for k, v in self._parameters.items()] or ["any batch"]
+        return (sizes if self["batch_size"] else others)[-1]
 
     @property
     def latency_ms(self) -> Interval | None:

@@ -51,11 +51,12 @@ def make_tables(evidence: Evidence, published: list[dict], axes: Sequence[str]) 
         groups = {PUBLISHED: theirs.on(device), **tables.by_framework(Evidence(evidence.records.on(device)))}
         graphs = {heading: records.graph for heading, records in groups.items()}
         made.append(tables.by_shape(f"Latency in ms (median), {device}", axes, groups, tables.latency))
-        made.append(tables.by_shape(f"Times as fast as eager, {device}", axes, graphs, _ratio))
+        made.append(tables.by_shape(f"Times as fast as eager, {device}", axes, graphs, ratio))
     return made
 
 
-def _ratio(record: Record) -> str:
+def ratio(record: Record) -> str:
+    """How many times as fast as eager, with its interval, or the status."""
     if not record.measured or record.speedup is None:
         return "" if record.measured else str(record["status"])
     value, low, high = record.speedup

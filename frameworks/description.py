@@ -12,7 +12,7 @@ class Mode:
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
     for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing; a graph like that is a
-    rung of a ladder, which is measured where it is named and takes part in no verdict.
+    rung of a ladder, or an arm that tells what one thing costs. It is measured where it is named, and is in no verdict.
     """
 
     name: str
@@ -80,6 +80,7 @@ class Framework:
     default_graph: tuple[str, ...]
     models: dict[str, tuple[str, ...]]
     trained: tuple[str, ...] = ()
+    other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
     own: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
@@ -91,6 +92,8 @@ class Framework:
     fused_attention: Callable[[str, str], bool] = field(default=lambda device_kind, dtype: False)
     # Values of parameters that users of the framework start with, where those of the workload are not they.
     defaults: dict[str, str] = field(default_factory=dict)
+    # conventions(device kind): formulas in which its operators differ from the others', by `Workload.conventions`.
+    conventions: Callable[[str], dict[str, str]] = field(default=lambda device_kind: {})
     modules: tuple[str, ...] = ()
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import workloads
-from harness.materials import Materials
+from harness.materials import Materials, with_conventions
 from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
@@ -48,7 +48,7 @@ class References:
         compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
-        key = [workload.name, workload.oracle_parameters(group.parameters), group.cells[0].pass_name]
+        key = [workload.name, workload.oracle_parameters(with_conventions(group)), group.cells[0].pass_name]
         path = materials(group).reference
         oracle = dict(np.load(path)) if path else None
         other = at_unseen_length(group, unseen_seq)

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import frameworks
 import workloads
 from harness import locks
 from harness.refusals import UsageError, sentence
@@ -98,7 +99,12 @@ class Store:
         for number, (key, group) in enumerate(wanted.items(), start=1):
             workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
             report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
-            request = {"workload": workload, "pass": pass_name, "parameters": group.parameters, "seed": self._seed}
+            request = {
+                "workload": workload,
+                "pass": pass_name,
+                "parameters": with_conventions(group),
+                "seed": self._seed,
+            }
             request["source"] = None if seeded else self._source
             request["own"] = workloads.source_of(workload)
             request["storage"] = storage(group.cells[0].dtype, pass_name)
@@ -115,7 +121,20 @@ class Store:
     @staticmethod
     def _key(group: Group) -> tuple:
         cell = group.cells[0]
-        return cell.workload, cell.pass_name, cell.parameters, storage(cell.dtype, cell.pass_name)
+        return (
+            cell.workload,
+            cell.pass_name,
+            tuple(with_conventions(group).items()),
+            storage(cell.dtype, cell.pass_name),
+        )
+
+
+def with_conventions(group: Group) -> dict:
+    """The parameters of a group, and the framework's conventions that its oracle follows."""
+    cell, parameters = group.cells[0], group.parameters
+    followed = workloads.get(cell.workload, cell.pass_name).conventions(parameters)
+    conventions = frameworks.describe(cell.framework).conventions(cell.device_kind)
+    return parameters | {name: form for name, form in conventions.items() if name in followed}
 
 
 def storage(dtype: str, pass_name: str) -> str:

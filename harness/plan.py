@@ -177,7 +177,9 @@ def known_obstacle(cell: Cell) -> str | None:
     workload = workloads.get(cell.workload, cell.pass_name)
     mode = description.mode(cell.mode)
     if not description.has(cell.implementation, workload.family):
-        return f"{description.title} has no {cell.implementation} implementation of {cell.workload}."
+        other = description.other_architectures.get(workload.family) if cell.implementation == "library" else None
+        why = f" ({other})" if other else ""
+        return f"{description.title} has no {cell.implementation} implementation of {cell.workload}{why}."
     if cell.device_kind not in mode.devices:
         return f"{description.title}'s mode {mode.name} needs a {' or '.join(mode.devices).upper()}."
     if cell.pass_name not in mode.passes:

@@ -38,6 +38,8 @@ PROOFS = {
     "torch": """
 import torch
 
+from frameworks import adapter as adapter_module
+
 def operators(step):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         step()
@@ -49,6 +51,21 @@ assert {"aten::native_layer_norm", "aten::relu"} <= operators(dynamo)  # eager's
 assert "aten::native_layer_norm" not in operators(decomposed) and "aten::var_mean" in operators(decomposed)
 assert captured.backend.startswith("aot_eager_decomp_partition")
 rung("torch", "aot-eager", "mlp", "plain", "training", {"batch_size": 1})
+
+from frameworks.torch import graphs, token_file
+graphs.BACKENDS["inductor-data-pipeline"] = graphs.BACKENDS["dynamo"]  # seconds sooner: what differs is the reading
+GPT = ("gpt-tiny", "plain", "training", {"batch_size": 3, "seq_len": 4, "accumulate": 2})
+step, _ = rung("torch", "inductor-data-pipeline", *GPT)
+sets = [workloads.get("gpt-tiny", "training").inputs({**SHAPE, **GPT[3]}, seed) for seed in (0, 1)]
+tokens = token_file.TokenFile(workloads.get("gpt-tiny"), sets, torch.device("cpu"))
+for (starts,), given in zip(tokens.starts, sets):
+    for read, wanted in zip(tokens(starts), given.values()):
+        assert read.dtype == torch.int64 and (read.numpy() == wanted).all()
+try:
+    step_of("torch", "inductor-data-pipeline", "mlp", "plain", "training", {"accumulate": 1})
+    raise AssertionError("an MLP has no tokens")
+except adapter_module.Unsupported as error:
+    assert "reads a GPT's tokens; mlp has none" in str(error)
 """,
     "jax": """
 from frameworks.jax import compiling, plain

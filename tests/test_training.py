@@ -56,16 +56,17 @@ def test_the_loss_on_variables_is_the_loss_on_arrays(small_bert):
         )
 
 
-def test_running_statistics_move_a_tenth_of_the_way_to_the_batch_s():
-    """The first norm's, whose input is one convolution; the variance is the unbiased one."""
+@pytest.mark.parametrize(("convention", "fewer"), [({}, 1), ({"running_variance": "biased"}, 0)])
+def test_running_statistics_move_a_tenth_of_the_way_to_the_batch_s(convention, fewer):
+    """The first norm's, whose input is one convolution; the variance is the unbiased one unless asked for otherwise."""
     trained = workloads.get("resnet-tiny", "training")
-    parameters = {**SMALL["resnet-tiny"], "accumulate": 1}
+    parameters = {**SMALL["resnet-tiny"], "accumulate": 1, **convention}
     weights, inputs = trained.seeded_weights(parameters, 0), trained.inputs(parameters, 1)
     outputs = trained.references(parameters, weights, [inputs])[0]
     assert set(outputs) == {"loss", *trained.model.state(parameters)}
     wide = convolution64_of(inputs["images"], weights["conv1.weight"].astype(np.float64))
     for channel, values in enumerate(np.moveaxis(wide, 1, 0)):
-        for name, of_batch in (("running_mean", values.mean()), ("running_var", values.var(ddof=1))):
+        for name, of_batch in (("running_mean", values.mean()), ("running_var", values.var(ddof=fewer))):
             before = float(weights[f"bn1.{name}"][channel])
             assert outputs[f"bn1.{name}"][channel] == approx(before + 0.1 * (of_batch - before), rel=1e-6)
 

@@ -209,12 +209,12 @@ class ResNet(Workload):
         return tuple(name for name in self.weight_shapes(parameters) if name.endswith(STATISTICS))
 
     def loss_and_state(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
-        """The running variance takes the unbiased one of the batch (Ioffe and Szegedy 2015, algorithm 2)."""
-        state = {}
+        """The running variance takes the unbiased one (Ioffe and Szegedy 2015, algorithm 2), or the biased if asked."""
+        state, fewer = {}, 0 if parameters.get("running_variance") == "biased" else 1
 
         def of_batch(x: np.ndarray, norm: str) -> tuple:
             mean, variance, count = batch_statistics(x)
-            for name, value in zip(STATISTICS, (mean, variance * (count / (count - 1))), strict=True):
+            for name, value in zip(STATISTICS, (mean, variance * (count / (count - fewer))), strict=True):
                 before = weights[f"{norm}.{name}"]
                 state[f"{norm}.{name}"] = (1 - MOMENTUM) * before + MOMENTUM * constant(value)  # (C,)
             return mean, variance

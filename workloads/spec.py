@@ -223,6 +223,14 @@ class Workload(ABC):
         """The oracle's loss, and what the forward pass makes of the weights that `state` names."""
         return self.loss(parameters, weights, inputs), {}
 
+    def conventions(self, parameters: Parameters) -> tuple[str, ...]:
+        """Formulas that frameworks have in more than one form, each of which the oracle follows if asked to.
+
+        A framework names its own (`Framework.conventions`), which join the parameters that the oracle is given:
+        `running_variance` is the `biased` or else the unbiased variance of a batch.
+        """
+        return ()
+
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights that the loss needs besides the model's."""
         return {}

@@ -117,6 +117,9 @@ class Training(Workload):
     ) -> Arrays:
         return tensors(self.model, parameters) | self.seeded_head(parameters, seed)
 
+    def conventions(self, parameters: Parameters) -> tuple[str, ...]:
+        return ("running_variance",) if self.model.state(parameters) else ()
+
     def canonical_name(self, checkpoint_name: str) -> str:
         return self.model.canonical_name(checkpoint_name)
 

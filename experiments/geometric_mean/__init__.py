@@ -8,9 +8,10 @@ from pathlib import Path
 
 from experiments.evidence import Evidence, Record
 from experiments.judge import between, number, text, untold
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Sweep, Table
 from measurement.statistics import Interval
 
+HERE = Path(__file__).parent
 FEWEST = 8  # workloads, below which a mean is not formed
 ABOUT = 0.05  # of a published mean, which is over other models
 
@@ -33,13 +34,35 @@ def parts_of(records: Iterable[Record]) -> dict[str, Interval]:
     return {record["workload"]: record.speedup for record in records if record.measured and record.speedup}
 
 
+def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
+    """Why each workload that has no speedup has none: those of the records, and those that the sweeps name."""
+    records = list(records)
+    known = {record["workload"]: _why(record) for record in records}
+    return {
+        name: known.get(name, "not measured") for name in (*known, *planned(pass_name)) if name not in parts_of(records)
+    }
+
+
+def _why(record: Record) -> str:
+    return "no interval" if record.measured else record["reason"] or record["status"]
+
+
+def planned(pass_name: str) -> tuple[str, ...]:
+    """The workloads that the sweep files measure in this pass."""
+    sweeps = [Sweep.read(path) for path in sorted(HERE.glob("*.toml"))]
+    found = [part.flags["workload"] for part in sweeps if part.flags.get("pass", "inference") == pass_name]
+    return tuple(dict.fromkeys(name for names in found for name in names))
+
+
 def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
     """A check that the mean over the workloads is about the published one."""
 
     def check(evidence: Evidence) -> Answer:
-        parts = parts_of(evidence.records.graph.where(**{"pass": pass_name}))
+        records = evidence.records.graph.where(**{"pass": pass_name})
+        parts = parts_of(records)
         if len(parts) < FEWEST:
-            return untold(f"{len(parts)} of at least {FEWEST} workloads have a speedup")
+            why = ", ".join(f"{name} ({reason})" for name, reason in missing(records, pass_name).items())
+            return untold(f"{len(parts)} of at least {FEWEST} workloads have a speedup; without: {why}")
         low, high = published * (1 - ABOUT), published * (1 + ABOUT)
         answer = between("geometric mean", geometric_mean(parts.values()), low, high, "×")
         made_of = ", ".join(f"{name} {number(part.value)}×" for name, part in parts.items())
@@ -62,8 +85,16 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         for pass_name in dict.fromkeys(record["pass"] for record in evidence.records.on(device)):
             columns = {name: parts_of(side.on(device).where(**{"pass": pass_name})) for name, side in sides.items()}
-            workloads = dict.fromkeys(workload for parts in columns.values() for workload in parts)
-            rows = [(name, *(_cell(parts.get(name)) for parts in columns.values()), "") for name in workloads]
+            lacking = {
+                name: missing(side.on(device).where(**{"pass": pass_name}), pass_name) for name, side in sides.items()
+            }
+            workloads = dict.fromkeys(
+                record["workload"] for record in evidence.records.on(device).where(**{"pass": pass_name})
+            )
+            rows = [
+                (name, *(_cell(parts.get(name)) or lacking[side].get(name, "") for side, parts in columns.items()), "")
+                for name in workloads
+            ]
             means = [geometric_mean(parts.values()) if len(parts) >= FEWEST else None for parts in columns.values()]
             theirs = ", ".join(row["times_as_fast"] for row in published if row["pass"] == pass_name)
             rows.append(("geometric mean", *map(_cell, means), theirs))
@@ -77,7 +108,7 @@ def _cell(interval: Interval | None) -> str:
 
 
 EXPERIMENT = Experiment(
-    folder=Path(__file__).parent,
+    folder=HERE,
     title="The average over many models",
     source="PyTorch 2 (ASPLOS 2024), and the announcement of PyTorch 2.0",
     claims=CLAIMS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddle import nn
 
 from frameworks.adapter import Unsupported
-from frameworks.paddle import llama, plain
+from frameworks.paddle import library_images, llama, plain
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -13,6 +13,8 @@ from workloads.spec import Arrays, Workload
 
 def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
     """The cell's model with these weights. Raises `Unsupported` where there is none."""
+    if cell.implementation == "library" and workload.family == "resnet":
+        return library_images.resnet(workload, dict(cell.parameters), weights)
     if cell.implementation == "library":
         try:
             from frameworks.paddle import library  # PaddleNLP takes seconds to import

@@ -7,7 +7,7 @@ from paddle import nn
 
 from workloads import resnet
 
-_RUNNING = {"running_mean": "_mean", "running_var": "_variance"}
+RUNNING = {"running_mean": "_mean", "running_var": "_variance"}
 
 
 class Normed(nn.Layer):
@@ -70,7 +70,5 @@ def names(workload: resnet.ResNet) -> dict[str, str]:
 
 
 def _of_part(prefix: str, part: resnet.Convolution) -> dict[str, str]:
-    norm = {
-        f"{part.norm}.{name}": f"{prefix}.norm.{_RUNNING.get(name, name)}" for name in ("weight", "bias", *_RUNNING)
-    }
+    norm = {f"{part.norm}.{name}": f"{prefix}.norm.{RUNNING.get(name, name)}" for name in ("weight", "bias", *RUNNING)}
     return {f"{part.name}.weight": f"{prefix}.convolution.weight", **norm}

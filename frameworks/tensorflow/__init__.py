@@ -68,6 +68,10 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
+    other_architectures={
+        "resnet": "keras.applications has its stride in a block's first convolution, and biases; "
+        "WORKLOAD=keras:ResNet50 measures that",
+    },
     own=("inference", "training"),
     environment=environment,
     defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU

@@ -111,6 +111,15 @@ FRAMEWORK = Framework(
             summary="Dynamo and AOTAutograd: what Inductor is given (functional, decomposed), run operator by operator",
             deployed=False,
         ),
+        Mode(
+            "inductor-data-pipeline",
+            graph=True,
+            call="torch.compile(model)",
+            fuses=True,
+            summary="inductor, each call of which reads its batch from a file of tokens first: a GPT's data pipeline",
+            passes=("training",),
+            deployed=False,
+        ),
     ),
     default_graph=("inductor",),
     ladders={

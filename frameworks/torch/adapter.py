@@ -23,7 +23,7 @@ from frameworks.torch import (
     own,
     own_training,
     plain,
-    program,
+    token_file,
     training,
     whole_iteration,
 )
@@ -79,8 +79,8 @@ class Adapter(adapter.Adapter):
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse(cell, self._device)
         if cell.mode in graphs.BACKENDS:
-            extra = whole_iteration.SETTINGS if cell.mode == whole_iteration.MODE else {}
-            extra |= {"compile": "fullgraph=False"} if cell.implementation == "own" else {}
+            known = {whole_iteration.MODE: whole_iteration.SETTINGS, token_file.MODE: token_file.SETTINGS}
+            extra = known.get(cell.mode, {}) | ({"compile": "fullgraph=False"} if cell.implementation == "own" else {})
             return graphs.start(cell.mode, self._device) | extra
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
@@ -122,7 +122,8 @@ class Adapter(adapter.Adapter):
         objective = training.Objective(model, loss, self._device, cell.dtype == "bf16")
         compiled = partial(graphs.compile_model, mode=cell.mode, device=self._device, dynamic=cell.shapes == "dynamic")
         resident = [self.place(cell, arrays) for arrays in inputs]
-        return iteration.step(objective, cell, resident, self._device, compiled)
+        step = iteration.step(objective, cell, resident, self._device, compiled)
+        return token_file.reading(step, workload, inputs, self._device) if cell.mode == token_file.MODE else step
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         if cell.implementation == "own":

@@ -27,6 +27,7 @@ BACKENDS = {
     "inductor-max-autotune-no-cudagraphs": ("inductor", "max-autotune-no-cudagraphs"),
     "inductor-freezing": ("inductor", "default"),
     "inductor-whole-iteration": ("inductor", "default"),
+    "inductor-data-pipeline": ("inductor", "default"),
     "cudagraphs": ("cudagraphs", None),
     "dynamo": ("eager", None),
     "aot-eager": ("aot_eager_decomp_partition", None),

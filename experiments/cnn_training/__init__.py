@@ -1,0 +1,117 @@
+"""Published training throughput of ResNet-50, and of BERT beside it: eager, compiled, and in mixed precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments import gains, tables
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import above, between, number, ratio_of, untold
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from measurement.statistics import Interval
+
+# Of a published ratio: what another GPU of the same kind may make of it.
+ABOUT = 0.05
+A100_IMAGES_PER_S = 2470
+MIXED = ("bf16", "amp")
+
+
+def published_records(rows: list[dict]) -> list[dict]:
+    """The published rows as records; ratios are of throughputs, for which the sources give no intervals."""
+    eager = {(row["source"], row["workload"]): float(row["items_per_s"]) for row in rows if row["mode"] == "eager"}
+    records = []
+    for row in rows:
+        record = {name: row[name] for name in ("workload", "pass", "parameters", "dtype", "mode")}
+        record |= {"framework": "torch", "device": "gpu:0", "status": "ok", "items_per_s": float(row["items_per_s"])}
+        record["batch_size"] = int(row["batch_size"]) if row["batch_size"] else None
+        times = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), per_item_ms(record))
+        if row["mode"] != "eager":
+            ratio = record["items_per_s"] / eager[row["source"], row["workload"]]
+            times |= dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), ratio)
+        records.append(record | times)
+    return records
+
+
+def per_item_ms(record: dict) -> float:
+    """Milliseconds of a batch, or of one item where the batch is not said."""
+    return 1e3 * (record["batch_size"] or 1) / record["items_per_s"]
+
+
+def faster(ratio: float, **wanted) -> Callable[[Evidence], Answer]:
+    """A check that a graph mode trains about `ratio` times as fast as eager wherever `wanted` was measured."""
+    return gains.times_as_fast(ratio * (1 - ABOUT), ratio * (1 + ABOUT), **wanted)
+
+
+def throughput(record: Record) -> Interval | None:
+    """Items a second, from the interval of the latency."""
+    if record.latency_ms is None or not record["items_per_s"]:
+        return None
+    median = record["latency_ms_median"]
+    return Interval(*(record["items_per_s"] * median / ms for ms in (record.latency_ms[i] for i in (0, 2, 1))))
+
+
+def best_arm(evidence: Evidence) -> Answer:
+    """That the fastest mode of all trains ResNet-50 in mixed precision at the published rate or above."""
+    found = evidence.records.where(workload="resnet50", dtype=MIXED).measured
+    rates = {record: rate for record in found if (rate := throughput(record))}
+    if not rates:
+        return untold("no training of resnet50 in mixed precision was measured")
+    best = max(rates, key=lambda record: rates[record].value)
+    name = " ".join(filter(None, (best["framework"], best["mode"], gains.named(best))))
+    return above(name, rates[best], A100_IMAGES_PER_S * (1 - ABOUT), " images/s")
+
+
+def mixed_over_tf32(evidence: Evidence) -> Answer:
+    """That eager torch trains ResNet-50 about 2.63 times as fast in mixed precision as in TF32, layout by layout."""
+    eager = evidence.records.eager.where(framework="torch", workload="resnet50")
+    answers = []
+    for layout in dict.fromkeys(record["layout"] for record in eager):
+        ours = eager.where(layout=layout)
+        mixed, tf32 = ours.one(dtype=MIXED), ours.one(dtype="tf32")
+        if mixed and tf32:
+            ratio = ratio_of(throughput(mixed), throughput(tf32))
+            answers.append(between(gains.named(mixed), ratio, 2.63 * (1 - ABOUT), 2.63 * (1 + ABOUT), "×"))
+    return all_of(answers)
+
+
+CLAIMS = (
+    Claim("Compiled, ResNet-50 trains 33.6 % faster.", faster(1.336, workload="resnet50")),
+    Claim("Compiled, BERT trains 26.8 % faster.", faster(1.2675, workload="bert-base")),
+    Claim(
+        "With channels last, compiling brings ResNet-50's training nothing.",
+        faster(1.0, workload="resnet50", layout="nhwc"),
+    ),
+    Claim(
+        "ResNet-50 trains at 2470 images a second in mixed precision, which an A100 reached.",
+        best_arm,
+        of="all",
+        devices=("gpu",),
+    ),
+    Claim("In eager mode that is 2.63 times as many as in TF32.", mixed_over_tf32, of="all", devices=("gpu",)),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """Items a second, and how many times as fast as eager mode; the sources' on several GPUs are of all of them."""
+    groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
+    graphs = {name: records.graph for name, records in groups.items()}
+    axes = ("workload", "layout", "dtype", "batch_size")
+    return [
+        tables.by_shape("Images or sequences a second", axes, groups, _items),
+        tables.by_shape("Times as fast as eager", axes, graphs, gains.ratio),
+    ]
+
+
+def _items(record: Record) -> str:
+    return number(record["items_per_s"]) if record.measured and record["items_per_s"] else str(record["status"])
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="Training ResNet-50 and BERT: images and sequences a second, eager and compiled",
+    source="composer's and PaddlePaddle's pull requests on torch.compile, 2023; NVIDIA's DeepLearningExamples",
+    claims=CLAIMS,
+    tables=make_tables,
+    published_records=published_records,
+)

@@ -1,0 +1,129 @@
+"""BERT in the Keras 3 benchmarks: native PyTorch eager and compiled, TensorFlow and JAX, trained and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments import gains, tables
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import between, greater, ratio_of, untold
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from measurement.statistics import Interval
+
+# Of a published ratio: what another GPU of the same kind may make of it.
+ABOUT = 0.05
+# The compiled arms that the source compares: what it gave to torch.compile (its default stands in on a CPU), and what
+# Keras compiles with.
+COMPILED = {"torch": ("inductor-reduce-overhead", "inductor"), "tensorflow": ("function-xla",), "jax": ("jit",)}
+AXES = ("pass", "dtype", "batch_size", "seq_len")
+
+
+def published_records(rows: list[dict]) -> list[dict]:
+    """The published rows as records. Means of 100 steps; the source gives no intervals, so ours have no width."""
+    records = []
+    for row in rows:
+        names = ("framework", "workload", "pass", "mode", "dtype")
+        record = {name: row[name] for name in names} | {"device": "gpu:0", "status": "ok"}
+        record |= {name: int(row[name]) for name in ("batch_size", "seq_len")}
+        latency = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), float(row["step_ms"]))
+        records.append(record | latency)
+    return records
+
+
+def compiled(records: Records, framework: str) -> Record | None:
+    """The framework's compiled arm, the first of them that was measured."""
+    found = (records.one(framework=framework, mode=mode) for mode in COMPILED[framework])
+    return next(filter(None, found), None)
+
+
+def same_arithmetic(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
+    """A check that compiled torch is about so many times as fast as eager torch in one and the same dtype."""
+
+    def check(evidence: Evidence) -> Answer:
+        about, answers = (published * (1 - ABOUT), published * (1 + ABOUT)), []
+        for dtype in evidence.records.values("dtype"):
+            record = compiled(evidence.records.where(dtype=dtype, **{"pass": pass_name}), "torch")
+            if record and record.speedup:
+                answers.append(between(f"{gains.named(record)} {dtype}", record.speedup, *about, "×"))
+        return all_of(answers)
+
+    return check
+
+
+def as_published(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
+    """A check that compiled torch in TF32 is about so many times as fast as eager torch in strict float32."""
+
+    def check(evidence: Evidence) -> Answer:
+        ours = evidence.records.where(framework="torch", **{"pass": pass_name})
+        eager, graph = ours.one(mode="eager", dtype="fp32"), compiled(ours.where(dtype="tf32"), "torch")
+        if eager is None or graph is None:
+            return untold("eager in fp32 and compiled in tf32 were not both measured at one shape")
+        ratio = ratio_of(eager.latency_ms, graph.latency_ms)
+        return between(gains.named(eager), ratio, published * (1 - ABOUT), published * (1 + ABOUT), "×")
+
+    return check
+
+
+def faster(pass_name: str, first: str, second: str) -> Callable[[Evidence], Answer]:
+    """A check that `first`, compiled, takes less time than `second` in every dtype that both were measured in."""
+
+    def check(evidence: Evidence) -> Answer:
+        answers = []
+        for dtype in evidence.records.values("dtype"):
+            ours = evidence.records.where(dtype=dtype, **{"pass": pass_name})
+            this, other = (compiled(ours, name) for name in (first, second))
+            if this and other:
+                names = (f"{record['framework']} {dtype} calls a second" for record in (this, other))
+                rates = [_rate(record) for record in (this, other)]
+                answers.append(greater(next(names), rates[0], next(names), rates[1]))
+        return all_of(answers)
+
+    return check
+
+
+def _rate(record: Record) -> Interval | None:
+    return ratio_of(Interval(1e3, 1e3, 1e3), record.latency_ms)
+
+
+CLAIMS = (
+    Claim(
+        "Compiled, native PyTorch trains BERT 3.43 times as fast as in eager mode.",
+        same_arithmetic("training", 3.43),
+        of="all",
+    ),
+    Claim(
+        "It trains so where compiling brings TF32 along, as there: eager in float32, compiled in TF32.",
+        as_published("training", 3.43),
+        of="all",
+        devices=("gpu",),
+    ),
+    Claim("Compiled, it predicts 2.52 times as fast.", same_arithmetic("inference", 2.52), of="all"),
+    Claim(
+        "It predicts so where compiling brings TF32 along.", as_published("inference", 2.52), of="all", devices=("gpu",)
+    ),
+    Claim("TensorFlow trains BERT faster than JAX.", faster("training", "tensorflow", "jax"), of="all"),
+    Claim("Compiled PyTorch trains it faster than both.", faster("training", "torch", "tensorflow"), of="all"),
+    Claim("JAX predicts faster than TensorFlow.", faster("inference", "jax", "tensorflow"), of="all"),
+    Claim("TensorFlow predicts faster than compiled PyTorch.", faster("inference", "tensorflow", "torch"), of="all"),
+)
+
+
+def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+    """Milliseconds a step, and how many times as fast as eager mode in the same dtype."""
+    groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
+    graphs = {name: records.graph for name, records in groups.items() if name != PUBLISHED}
+    return [
+        tables.by_shape("Milliseconds a step (median)", AXES, groups, tables.latency),
+        tables.by_shape("Times as fast as eager in the same dtype", AXES, graphs, gains.ratio),
+    ]
+
+
+EXPERIMENT = Experiment(
+    folder=Path(__file__).parent,
+    title="BERT's training and prediction in the Keras 3 benchmarks",
+    source="keras.io, Keras 3 benchmarks, 2024; an A100, means of 100 steps",
+    claims=CLAIMS,
+    tables=make_tables,
+    published_records=published_records,
+)
