@@ -83,5 +83,6 @@ def versions(name: str) -> dict[str, str]:
 
 def deciding(name: str, packages: object) -> dict[str, str]:
     """Those of an environment's packages, as `installed` gives them; nothing of what is none."""
-    own, found = ("python", *describe(name).distributions), packages if isinstance(packages, dict) else {}
-    return {key: version for key, version in found.items() if key in own or DECIDING.fullmatch(key)}
+    distributions = ("python", *describe(name).distributions)
+    by_package = packages if isinstance(packages, dict) else {}
+    return {key: version for key, version in by_package.items() if key in distributions or DECIDING.fullmatch(key)}

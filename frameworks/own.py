@@ -71,16 +71,16 @@ class UserFile:
 
     def function(self, name: str) -> Callable[..., Any]:
         """The file's function of that name. Raises Fault where there is none."""
-        found = getattr(self._module, name, None)
-        if not callable(found):
+        value = getattr(self._module, name, None)
+        if not callable(value):
             raise Fault(f"{self.name} has no {name}(): docs/own-models.md shows what a file holds.")
-        return found
+        return value
 
     def call(self, function: str, **arguments: Any) -> Any:
         """What the file's function returns. Raises Fault where there is none, or where it ends the process."""
-        found = self.function(function)
+        callee = self.function(function)
         with _alive(f"{function}() of {self.name}"):
-            return found(**arguments)
+            return callee(**arguments)
 
     def _run(self) -> ModuleType:
         name = f"own_{Path(self.path).stem}_{len(self._loaded)}"
@@ -143,9 +143,9 @@ def named(output: Any, is_tensor: Callable[[Any], bool]) -> dict[str, Any]:
     return tensors
 
 
-def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], found: dict[str, Any]) -> None:
+def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], tensors: dict[str, Any]) -> None:
     if is_tensor(value):
-        found[(name or "output").replace("/", ":")] = value
+        tensors[(name or "output").replace("/", ":")] = value
         return
     if isinstance(value, Mapping):
         parts = [(str(key), entry) for key, entry in value.items()]
@@ -156,7 +156,7 @@ def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], found: dict[s
     else:
         return
     for key, entry in parts:
-        _walk(entry, f"{name}.{key}" if name else key, is_tensor, found)
+        _walk(entry, f"{name}.{key}" if name else key, is_tensor, tensors)
 
 
 def changes(outputs: Sequence[Mapping[str, np.ndarray]], tolerance: float) -> str | None:

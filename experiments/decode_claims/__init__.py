@@ -17,11 +17,11 @@ TORCH, JAX = {"framework": "torch", "mode": "eager"}, {"framework": "jax", "mode
 AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
 
-def ratios(evidence: Evidence, this: dict, other: dict, **wanted) -> Iterator[tuple[str, Interval | None]]:
+def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[tuple[str, Interval | None]]:
     """The time of `this` over that of `other` wherever both were measured, by the shape's name."""
-    found = evidence.records.where(**wanted).measured
-    for record in found.where(**this):
-        for beside in found.where(**other, **{axis: record[axis] for axis in AXES}, device=record["device"]):
+    records = evidence.records.where(**criteria).measured
+    for record in records.where(**this):
+        for beside in records.where(**other, **{axis: record[axis] for axis in AXES}, device=record["device"]):
             yield named(record), ratio_of(record.latency_ms, beside.latency_ms)
 
 
@@ -31,17 +31,17 @@ def named(record: Record) -> str:
 
 
 def check_of(
-    judged: Callable[[str, Interval | None], Answer], this: dict, other: dict, **wanted
+    judged: Callable[[str, Interval | None], Answer], this: dict, other: dict, **criteria
 ) -> Callable[[Evidence], Answer]:
     """A check that puts `judged` to every ratio of times."""
 
     def check(evidence: Evidence) -> Answer:
-        found = list(ratios(evidence, this, other, **wanted))
-        if not found:
+        named_ratios = list(ratios(evidence, this, other, **criteria))
+        if not named_ratios:
             return untold(
                 "not run here: " + " and ".join(f"{side['framework']} {side['mode']}" for side in (this, other))
             )
-        return all_of(judged(name, ratio) for name, ratio in found)
+        return all_of(judged(name, ratio) for name, ratio in named_ratios)
 
     return check
 
@@ -81,10 +81,10 @@ CLAIMS = (
 def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     """Latencies of ours; the published figures are ratios, and stand apart."""
     groups = tables.by_framework(evidence)
-    found = [tables.by_shape("Latency in ms (median)", AXES, groups, tables.latency)] if groups else []
+    latencies = [tables.by_shape("Latency in ms (median)", AXES, groups, tables.latency)] if groups else []
     columns = ("source", "claim", "this", "other", "ratio")
     rows = tuple(tuple(row[name] for name in columns) for row in published)
-    return [*found, Table("As the threads have it", columns, rows)]
+    return [*latencies, Table("As the threads have it", columns, rows)]
 
 
 EXPERIMENT = Experiment(

@@ -87,8 +87,8 @@ def rate(evidence: Evidence) -> str:
 
 def python_rate(evidence: Evidence) -> str:
     """Python's own additions a second."""
-    found = additions_per_s(evidence.references.where(framework=PYTHON))
-    return f"{found.value:.3g}" if found else ""
+    additions = additions_per_s(evidence.references.where(framework=PYTHON))
+    return f"{additions.value:.3g}" if additions else ""
 
 
 def make_charts(evidence: Evidence) -> dict:

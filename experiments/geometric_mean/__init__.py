@@ -50,8 +50,8 @@ def _why(record: Record) -> str:
 def planned(pass_name: str) -> tuple[str, ...]:
     """The workloads that the sweep files measure in this pass."""
     sweeps = [Sweep.read(path) for path in sorted(HERE.glob("*.toml"))]
-    found = [part.flags["workload"] for part in sweeps if part.flags.get("pass", "inference") == pass_name]
-    return tuple(dict.fromkeys(name for names in found for name in names))
+    workload_lists = [part.flags["workload"] for part in sweeps if part.flags.get("pass", "inference") == pass_name]
+    return tuple(dict.fromkeys(name for names in workload_lists for name in names))
 
 
 def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:

@@ -43,11 +43,11 @@ def reaches(percent: float) -> Callable[[Evidence], Answer]:
     """A check that a graph mode generates with at least so much of the data sheet's bandwidth, in bf16 at batch 1."""
 
     def check(evidence: Evidence) -> Answer:
-        found = list(evidence.records.graph.where(workload="llama-7b", dtype="bf16", batch_size=1).measured)
-        if not found:
+        records = list(evidence.records.graph.where(workload="llama-7b", dtype="bf16", batch_size=1).measured)
+        if not records:
             return untold("not run here")
         return all_of(
-            above(f"{record['tokens_per_s']:.0f} tokens/s,", bandwidth(record), percent, " %") for record in found
+            above(f"{record['tokens_per_s']:.0f} tokens/s,", bandwidth(record), percent, " %") for record in records
         )
 
     return check

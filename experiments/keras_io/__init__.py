@@ -33,8 +33,8 @@ def published_records(rows: list[dict]) -> list[dict]:
 
 def compiled(records: Records, framework: str) -> Record | None:
     """The framework's compiled arm, the first of them that was measured."""
-    found = (records.one(framework=framework, mode=mode) for mode in COMPILED[framework])
-    return next(filter(None, found), None)
+    arms = (records.one(framework=framework, mode=mode) for mode in COMPILED[framework])
+    return next(filter(None, arms), None)
 
 
 def same_arithmetic(pass_name: str, published: float) -> Callable[[Evidence], Answer]:

@@ -16,10 +16,10 @@ def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
     """A check that no graph is slower than eager, and none saves more of its time."""
 
     def check(evidence: Evidence) -> Answer:
-        found = list(evidence.records.graph.measured)
-        if not found:
+        records = list(evidence.records.graph.measured)
+        if not records:
             return untold("no graph was measured")
-        return all_of(between(f"{gains.named(r)} saves", r.gain_pct, 0, percent, " % of the time") for r in found)
+        return all_of(between(f"{gains.named(r)} saves", r.gain_pct, 0, percent, " % of the time") for r in records)
 
     return check
 
@@ -28,10 +28,10 @@ def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
     """A check that a smaller share of the time is saved at the largest batch than at the smallest."""
 
     def check(evidence: Evidence) -> Answer:
-        found = evidence.records.graph.where(workload=workload).measured.sorted_by("batch_size")
-        if len(found) < 2:
+        records = evidence.records.graph.where(workload=workload).measured.sorted_by("batch_size")
+        if len(records) < 2:
             return untold(f"{workload} was not measured at two batches")
-        small, large = found[0], found[-1]
+        small, large = records[0], records[-1]
         return greater(gains.named(small), small.gain_pct, gains.named(large), large.gain_pct, " %")
 
     return check

@@ -55,10 +55,10 @@ class Model:
         given = own.as_call(self.file.call("inputs", **own.arguments_of(arrays)))
         leaves, self._form = jax.tree.flatten(given)
         self._constants = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
-        found = [leaf for leaf in leaves if _is_array(leaf)]
-        if not found:
+        array_leaves = [leaf for leaf in leaves if _is_array(leaf)]
+        if not array_leaves:
             raise Fault("inputs() returned no array: return one, a tuple, or a dict of keywords.")
-        return tuple(jax.device_put(self.cast(leaf, self.dtype), self._device) for leaf in found)
+        return tuple(jax.device_put(self.cast(leaf, self.dtype), self._device) for leaf in array_leaves)
 
     def forward(self, params: Any, *arrays: jax.Array) -> Any:
         """The model's own output."""

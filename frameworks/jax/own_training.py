@@ -35,11 +35,11 @@ class Owned(own.Owned):
 
     def _losses(self, params: Any, sets: list, dtype: np.dtype) -> list[dict[str, np.ndarray]]:
         iterate, params = training.iteration(partial(self._objective, dtype), 1, scanned=False), {"own": params}
-        state, found = (params, {}, training.optimizer().init(params)), []
+        state, losses = (params, {}, training.optimizer().init(params)), []
         for arrays in sets:
             state, loss = iterate(state, *arrays)
-            found.append(named({"loss": loss}))
-        return found
+            losses.append(named({"loss": loss}))
+        return losses
 
     def _objective(self, dtype: np.dtype, params: dict, held: dict, *arrays: jax.Array) -> tuple[jax.Array, dict]:
         cast = partial(self._model.cast, dtype=dtype)

@@ -18,11 +18,11 @@ from workloads.vit import LAYER_NORM_EPSILON, ViT
 
 def block(p: dict, x: jax.Array, heads: int, attend: Callable) -> jax.Array:
     batch, length, hidden = x.shape
-    own = p["self_attention"]
+    self_attention = p["self_attention"]
     norm = partial(layer_norm, epsilon=LAYER_NORM_EPSILON)
-    qkv = norm(p["ln_1"], x) @ own["in_proj_weight"] + own["in_proj_bias"]  # (B, S, 3H)
+    qkv = norm(p["ln_1"], x) @ self_attention["in_proj_weight"] + self_attention["in_proj_bias"]  # (B, S, 3H)
     q, k, v = (y.reshape(batch, length, heads, -1) for y in jnp.split(qkv, 3, axis=-1))  # (B, S, nh, hs)
-    x = x + linear(own["out_proj"], attend(q, k, v, None).reshape(batch, length, hidden))
+    x = x + linear(self_attention["out_proj"], attend(q, k, v, None).reshape(batch, length, hidden))
     y = jax.nn.gelu(linear(p["mlp"]["0"], norm(p["ln_2"], x)), approximate=False)  # (B, S, 4H)
     return x + linear(p["mlp"]["3"], y)  # (B, S, H)
 

@@ -23,9 +23,9 @@ def encoder_layer(
     graph: Writer, model: bert_workload.Bert, weights: Arrays, name: str, x: str, mask: str | None
 ) -> str:
     width = model.hidden // model.heads
-    own = f"{name}.attention.self"
+    attention = f"{name}.attention.self"
     q, k, v = (
-        heads(graph, linear(graph, weights, f"{own}.{part}", x), model.heads, width)  # (B, nh, S, hs)
+        heads(graph, linear(graph, weights, f"{attention}.{part}", x), model.heads, width)  # (B, nh, S, hs)
         for part in ("query", "key", "value")
     )
     scored = scores(graph, q, k, width)  # (B, nh, S, S)

@@ -52,7 +52,7 @@ class Model:
             for shape, free in zip(shapes, self._free, strict=True)
         ]
         types = zip(self._types.items(), axes, strict=True)
-        return self._graph.model({name: (kind, own) for (name, kind), own in types}, self._outputs)
+        return self._graph.model({name: (kind, dimensions) for (name, kind), dimensions in types}, self._outputs)
 
     def open(
         self,

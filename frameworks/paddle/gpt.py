@@ -67,6 +67,6 @@ class GptModel(nn.Layer):
 
 def own_name(canonical: str) -> str:
     """The parameter above that holds the tensor of a canonical name."""
-    for spelling, own in (("attn.c_attn", "c_attn"), ("attn.c_proj", "projection"), ("mlp.c_fc", "expand")):
-        canonical = canonical.replace(spelling, own)
+    for spelling, replacement in (("attn.c_attn", "c_attn"), ("attn.c_proj", "projection"), ("mlp.c_fc", "expand")):
+        canonical = canonical.replace(spelling, replacement)
     return canonical.replace("mlp.c_proj", "contract")

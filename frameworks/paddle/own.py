@@ -73,14 +73,14 @@ class Model:
         _seed(int(arrays["seed"]))
         args, kwargs = own.as_call(self.file.call("inputs", **own.arguments_of(arrays)))
         self._form = args, kwargs
-        found = [leaf for leaf in (*args, *kwargs.values()) if _is_array(leaf)]
-        if not found:
+        array_leaves = [leaf for leaf in (*args, *kwargs.values()) if _is_array(leaf)]
+        if not array_leaves:
             raise Fault("inputs() returned no tensor and no array: return one, a tuple, or a dict of keywords.")
-        if len(found) > MOST_TENSORS:
+        if len(array_leaves) > MOST_TENSORS:
             raise Unsupported(
-                f"inputs() returned {len(found)} tensors; of Paddle's models at most {MOST_TENSORS} are taken."
+                f"inputs() returned {len(array_leaves)} tensors; of Paddle's models at most {MOST_TENSORS} are taken."
             )
-        return tuple(_cast(_tensor(leaf), self.dtype) for leaf in found)
+        return tuple(_cast(_tensor(leaf), self.dtype) for leaf in array_leaves)
 
     def restore(self) -> None:
         """Put the layer's buffers back."""
@@ -167,9 +167,9 @@ def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     return Step(call, model.sets, lambda: whole(capture()), program=operators, **told)
 
 
-def whole(found: Capture) -> Capture:
+def whole(capture: Capture) -> Capture:
     """With `full_graph` a program holds the whole layer or there is none, however many linear layers it has."""
-    return replace(found, whole=bool(found.graphs))
+    return replace(capture, whole=bool(capture.graphs))
 
 
 def named(output: Any) -> dict[str, np.ndarray]:

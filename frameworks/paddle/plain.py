@@ -124,8 +124,8 @@ def bert(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
     """BERT with `weights` under their checkpoint names; `fused` selects Paddle's attention operator."""
 
     def name(checkpoint_name: str) -> str:
-        for spelling, own in _BERT_SPELLINGS:
-            checkpoint_name = checkpoint_name.replace(spelling, own)
+        for spelling, replacement in _BERT_SPELLINGS:
+            checkpoint_name = checkpoint_name.replace(spelling, replacement)
         return checkpoint_name
 
     return load(Bert(workload, fused, classifies="classifier.weight" in weights), weights, name)
@@ -195,8 +195,8 @@ def lstm(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Laye
 
 def state(workload: Workload, model: nn.Layer, names: tuple[str, ...]) -> dict[str, paddle.Tensor]:
     """The tensors of a model above that hold running statistics, which are called `names`."""
-    tensors, own = model.state_dict(), resnet_model.names(workload) if names else {}
-    return {name: tensors[own[name]] for name in names}
+    tensors, keys = model.state_dict(), resnet_model.names(workload) if names else {}
+    return {name: tensors[keys[name]] for name in names}
 
 
 # Models whose attention comes in two ways, those with other parameters of their own, and the small ones.

@@ -51,7 +51,7 @@ class Profiler(boundary.Profiler):
 def _name(entry: dict) -> str:
     """The operator or kernel, under one name whether eager (`matmul dygraph`) or a graph's (`pd_op.matmul_`) ran it."""
     name = re.sub(r"\[[\d.]+ [mun]?s\]$", "", entry["name"])  # the duration is a part of the name there
-    return re.sub(r"^pd_op\.(\w+?)_?$|^(\w+) dygraph$", lambda found: found[1] or found[2], name)
+    return re.sub(r"^pd_op\.(\w+?)_?$|^(\w+) dygraph$", lambda match: match[1] or match[2], name)
 
 
 def _event(entry: dict) -> Event:

@@ -60,13 +60,13 @@ class ResNetModel(nn.Layer):
 
 def names(workload: resnet.ResNet) -> dict[str, str]:
     """The parameters above that hold the tensors of the canonical names."""
-    found = {"fc.weight": "fc.weight", "fc.bias": "fc.bias"} | _of_part("stem", workload.stem)
+    parameters = {"fc.weight": "fc.weight", "fc.bias": "fc.bias"} | _of_part("stem", workload.stem)
     for index, block in enumerate(workload.blocks()):
         for place, part in zip(("first", "second", "third"), block.convolutions, strict=True):
-            found |= _of_part(f"blocks.{index}.{place}", part)
+            parameters |= _of_part(f"blocks.{index}.{place}", part)
         if block.shortcut:
-            found |= _of_part(f"blocks.{index}.around", block.shortcut)
-    return found
+            parameters |= _of_part(f"blocks.{index}.around", block.shortcut)
+    return parameters
 
 
 def _of_part(prefix: str, part: resnet.Convolution) -> dict[str, str]:

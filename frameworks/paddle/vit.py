@@ -79,6 +79,6 @@ class ViTModel(nn.Layer):
 
 def own_name(canonical: str) -> str:
     """The parameter above that holds the tensor of a canonical name."""
-    for spelling, own in _SPELLINGS:
-        canonical = canonical.replace(spelling, own)
+    for spelling, replacement in _SPELLINGS:
+        canonical = canonical.replace(spelling, replacement)
     return canonical

@@ -93,7 +93,7 @@ class Captured:
             f"{breaks} nodes call Python": breaks > 0,
             "tf.config.run_functions_eagerly is on, so no graph runs": tf.config.functions_run_eagerly(),
         }
-        detail = "; ".join(problem for problem, found in problems.items() if found)
+        detail = "; ".join(problem for problem, holds in problems.items() if holds)
         # Compilations are traces: XLA compiles once for a trace of fixed shapes.
         return boundary.Capture(not detail, traces, breaks, compilations=traces, backend=backend, detail=detail)
 

@@ -99,8 +99,8 @@ class LlamaModel(tf.Module):
         # Variables, for a graph would hold tensors as constants.
         self.turns = [tf.Variable(t, dtype=dtype, trainable=False) for t in model.rotary(np.arange(self.places))]
         # Which places a token of each sequence and head has, but for its own: (B, nkv, 3), the last 0.
-        own = np.stack(np.meshgrid(range(self.batch), range(model.kv_heads), 0, indexing="ij"), -1)
-        self._slots = tf.constant(own[:, :, 0], tf.int64)
+        indices = np.stack(np.meshgrid(range(self.batch), range(model.kv_heads), 0, indexing="ij"), -1)
+        self._slots = tf.constant(indices[:, :, 0], tf.int64)
 
     def read(self, input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
         """A prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""

@@ -41,10 +41,10 @@ class Model:
         leaves = tf.nest.flatten(given)
         self._form = given
         self._constants = [None if _is_array(leaf) else (leaf,) for leaf in leaves]
-        found = [leaf for leaf in leaves if _is_array(leaf)]
-        if not found:
+        array_leaves = [leaf for leaf in leaves if _is_array(leaf)]
+        if not array_leaves:
             raise Fault("inputs() returned no tensor and no array: return one, a tuple, or a dict of keywords.")
-        return tuple(_cast(tf.convert_to_tensor(leaf), self.dtype) for leaf in found)
+        return tuple(_cast(tf.convert_to_tensor(leaf), self.dtype) for leaf in array_leaves)
 
     def restore(self) -> None:
         """Put the model's variables back."""

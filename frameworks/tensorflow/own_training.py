@@ -43,10 +43,10 @@ def trainer_of(model: Model, call: Callable[..., Any]) -> Trainer:
     function = model.file.function("loss")
 
     def loss(*tensors: tf.Tensor) -> tf.Tensor:
-        found = function(call(*tensors))
-        if not tf.is_tensor(found) or found.shape.num_elements() != 1:
+        value = function(call(*tensors))
+        if not tf.is_tensor(value) or value.shape.num_elements() != 1:
             raise Fault("loss(output) is to return a scalar tensor, such as tf.reduce_mean(output**2).")
-        return found
+        return value
 
     trained = raw(getattr(call.model, "trainable_variables", ()))
     if not trained:

@@ -19,12 +19,15 @@ class Block(tf.Module):
 
     def __init__(self, workload: ViT, weights: Arrays, prefix: str, types: Types):
         super().__init__()
-        own = f"{prefix}.self_attention"
-        in_projection = {"in.weight": weights[f"{own}.in_proj_weight"], "in.bias": weights[f"{own}.in_proj_bias"]}
+        attention = f"{prefix}.self_attention"
+        in_projection = {
+            "in.weight": weights[f"{attention}.in_proj_weight"],
+            "in.bias": weights[f"{attention}.in_proj_bias"],
+        }
         self.heads = workload.heads
         self.ln_1 = LayerNorm(weights, f"{prefix}.ln_1", LAYER_NORM_EPSILON, types)
         self.attention = Linear(in_projection, "in", types)
-        self.projection = Linear(weights, f"{own}.out_proj", types)
+        self.projection = Linear(weights, f"{attention}.out_proj", types)
         self.ln_2 = LayerNorm(weights, f"{prefix}.ln_2", LAYER_NORM_EPSILON, types)
         self.expand = Linear(weights, f"{prefix}.mlp.0", types)
         self.contract = Linear(weights, f"{prefix}.mlp.3", types)

@@ -217,8 +217,8 @@ class CountingBackend:
         for node in nodes:  # grows while it is walked
             nodes.extend(child for children in node.children.values() for child in children)
         # Only Inductor tells the tree which compilation a function came from.
-        own = self._compile_ids if self.__name__ == "inductor" else [None]
-        return [node for node in nodes if manager.id_to_compile_id.get(node.wrapped_function.id) in own]
+        compile_ids = self._compile_ids if self.__name__ == "inductor" else [None]
+        return [node for node in nodes if manager.id_to_compile_id.get(node.wrapped_function.id) in compile_ids]
 
 
 def missing_toolchain(mode: str, device: torch.device) -> str | None:

@@ -52,7 +52,7 @@ class Library:
             raise Fault(f"transformers finds no configuration {self._name}, which is to be {where}: {text}") from error
         self._configuration.use_cache = False  # a cache in the outputs would be state from call to call
         architectures = getattr(self._configuration, "architectures", None) or ()
-        named = [found for name in architectures if (found := getattr(self._module, name, None))]
+        named = [model_class for name in architectures if (model_class := getattr(self._module, name, None))]
         if named:
             return named[0](self._configuration)
         return self._module.AutoModel.from_config(self._configuration)

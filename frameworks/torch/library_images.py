@@ -113,8 +113,8 @@ def vit_tensors(weights: dict[str, torch.Tensor], renamed: bool) -> dict[str, to
     *spellings, parts = _NEW if renamed else _OLD
     tensors = {}
     for name, tensor in weights.items():
-        for spelling, own in (*_VIT, *zip(_RENAMED, spellings, strict=True)):
-            name = name.replace(spelling, own)
+        for spelling, replacement in (*_VIT, *zip(_RENAMED, spellings, strict=True)):
+            name = name.replace(spelling, replacement)
         prefix, joined, kind = name.partition("self_attention.in_proj_")
         if joined:
             tensors |= {f"{prefix}{part}{kind}": piece for part, piece in zip(parts, tensor.chunk(3), strict=True)}

@@ -101,8 +101,8 @@ class Model:
                 call = calling(model)
                 outputs = []
                 for tensors in sets:  # what is written to by the next call is copied
-                    found = named(call(*(self._cast(tensor, dtype) for tensor in tensors)))
-                    outputs.append({name: array.copy() for name, array in found.items()})
+                    arrays = named(call(*(self._cast(tensor, dtype) for tensor in tensors)))
+                    outputs.append({name: array.copy() for name, array in arrays.items()})
                 return f"its own eager mode in {str(dtype).removeprefix('torch.')}", outputs
         raise Unsupported("the model does not run on a copy of its weights, so nothing can be compared with it.")
 

@@ -80,9 +80,9 @@ def _loss_of(model: Model) -> Callable[..., torch.Tensor]:
     function, bound = model.file.function("loss"), model.bound()
 
     def loss(module: torch.nn.Module, *tensors: torch.Tensor) -> torch.Tensor:
-        found = function(bound(module, tensors))
-        if not isinstance(found, torch.Tensor) or found.numel() != 1:
+        value = function(bound(module, tensors))
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
             raise Fault("loss(output) is to return a scalar tensor, such as output.square().mean().")
-        return found
+        return value
 
     return loss

@@ -176,6 +176,6 @@ def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.T
 
 
 def _module_name(name: str) -> str:
-    for canonical, own in _RENAMED.items():
-        name = name.replace(canonical, own)
+    for canonical, replacement in _RENAMED.items():
+        name = name.replace(canonical, replacement)
     return name.removeprefix("embeddings.")

@@ -97,7 +97,7 @@ class Backend(CountingBackend):
 
     def _innermost(self, traced: str) -> tuple[str, str] | None:
         """The innermost frame of a traceback that is in the user's folder, else in any file but Python's own."""
-        frames = [(found["file"], found["line"]) for found in _FRAME.finditer(traced)]
+        frames = [(match["file"], match["line"]) for match in _FRAME.finditer(traced)]
         mine = [frame for frame in frames if frame[0].startswith(self._folder) and PACKAGES not in frame[0]]
         others = [frame for frame in frames if not _is_pythons(frame[0])]
         return (mine or others or [None])[-1]

@@ -88,6 +88,6 @@ def build(workload: vit.ViT, parameters: Parameters, weights: dict[str, torch.Te
 
 def own_name(canonical: str) -> str:
     """The parameter above that holds the tensor of a canonical name."""
-    for spelling, own in _RENAMED.items():
-        canonical = canonical.replace(spelling, own)
+    for spelling, replacement in _RENAMED.items():
+        canonical = canonical.replace(spelling, replacement)
     return canonical

@@ -73,10 +73,10 @@ def _attention(path: Sequence[str]) -> str:
     return next((name for name in path if kernels.is_attention(name)), "")
 
 
-def _around_softmax(events: Sequence[Event], around: list[tuple[int, ...]], found: list[str]) -> set[int]:
+def _around_softmax(events: Sequence[Event], around: list[tuple[int, ...]], parts: list[str]) -> set[int]:
     """The events of attention that is spelled out: its products, and what runs from the first to the last of them."""
     order = sorted(
-        (i for i in range(len(events)) if not found[i]), key=lambda i: (events[i].start_s, -events[i].duration_s)
+        (i for i in range(len(events)) if not parts[i]), key=lambda i: (events[i].start_s, -events[i].duration_s)
     )
     unit_of, units = _products(events, around, order)
     starts = [unit.first for unit in units]
@@ -84,12 +84,12 @@ def _around_softmax(events: Sequence[Event], around: list[tuple[int, ...]], foun
     for place, index in enumerate(order):
         if not kernels.is_softmax(events[index].name):
             continue
-        own = unit_of.get(index)  # a product with its softmax fused into it
-        after = bisect_left(starts, place) if own is None else own + 1
+        fused = unit_of.get(index)  # a product with its softmax fused into it
+        after = bisect_left(starts, place) if fused is None else fused + 1
         before = range(after - 1, -1, -1)
         left = (
-            [own, *_run(units, range(own - 1, -1, -1))]
-            if own is not None and units[own].batched
+            [fused, *_run(units, range(fused - 1, -1, -1))]
+            if fused is not None and units[fused].batched
             else _nearest(units, before)
         )
         right = _nearest(units, range(after, len(units)))
