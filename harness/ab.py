@@ -207,7 +207,10 @@ def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) ->
     samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
     comparison = paired.compare(*columns, samples, limit)
     command = published.command("ab A=… B=…", begun.given)
-    headings = (Side(label(word), heading.facts(own), command) for word, own in zip(begun.words, columns, strict=True))
+    headings = (
+        Side(label(word), heading.facts(side_columns), command)
+        for word, side_columns in zip(begun.words, columns, strict=True)
+    )
     return compare.told(replace(comparison, sides=tuple(headings)), begun.folder / "comparison.md", console)
 
 

@@ -68,7 +68,7 @@ def record(
     figures = {"latency": outcome.latency}
     if baseline and not is_baseline:
         figures["ratio"] = interval
-    half_widths = {name: found.relative_half_width if found else math.inf for name, found in figures.items()}
+    half_widths = {name: figure.relative_half_width if figure else math.inf for name, figure in figures.items()}
     raised = judgement.flags_of(outcome, half_widths, context.profile)
     row["flags"] = ";".join(raised) or None
     return row | judgement.status(outcome, baseline, half_widths, raised, context.profile)

@@ -126,12 +126,12 @@ class Moves:
         """Moves that may be the machine's, with the reason: nothing beside them shows that it stood still."""
         moved = np.flatnonzero(self.moved).tolist()
         beside = [self._beyond_company(n) for n in moved]
-        tested = [place for place, (own, _) in enumerate(beside) if own is not None]
+        tested = [place for place, (apart, _) in enumerate(beside) if apart is not None]
         chances = dict(zip(tested, holm(np.array([float(beside[n][0].chance) for n in tested])), strict=True))
         reasons = {}
-        for place, (n, (own, why)) in enumerate(zip(moved, beside, strict=True)):
-            alone = own is not None and chances[place] < CHANCE
-            alone = alone and float(own.mean) * np.sign(self.change.mean[n]) > np.log1p(SAME_WITHIN)
+        for place, (n, (apart, why)) in enumerate(zip(moved, beside, strict=True)):
+            alone = apart is not None and chances[place] < CHANCE
+            alone = alone and float(apart.mean) * np.sign(self.change.mean[n]) > np.log1p(SAME_WITHIN)
             if not alone and not self._beyond_drift(n):
                 reasons[n] = why
         return reasons

@@ -41,8 +41,8 @@ class Cluster:
     before: dict[str, str] = field(default_factory=dict)  # nodes that served this run in other jobs
 
     @classmethod
-    def found(cls, wanted: str | None = None, before: dict[str, str] | None = None) -> Cluster:
-        """Ask every node of this job what it is. Nodes of another kind than most, or than `wanted`, do not serve.
+    def found(cls, begun_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
+        """Ask every node of this job what it is. Nodes of another kind than most, or than `begun_on`, do not serve.
 
         Raises UsageError where none is left.
         """
@@ -56,12 +56,12 @@ class Cluster:
         told = {node: answer for node, answer in answers.items() if isinstance(answer, dict)}
         left_out = {node: answer for node, answer in answers.items() if isinstance(answer, str)}
         kinds = Counter(answer["kind"] for answer in told.values())
-        kind = wanted or (kinds.most_common(1)[0][0] if kinds else "")
+        kind = begun_on or (kinds.most_common(1)[0][0] if kinds else "")
         serving = {node: answer for node, answer in told.items() if answer["kind"] == kind}
         left_out |= {node: f"it is of another kind: {described(told[node])}" for node in told.keys() - serving.keys()}
         if not serving:
             whys = "; ".join(f"{node}: {why}" for node, why in left_out.items())
-            way = "ask for nodes of the kind that the run was begun on, with CONSTRAINT=" if wanted else "look there"
+            way = "ask for nodes of the kind that the run was begun on, with CONSTRAINT=" if begun_on else "look there"
             raise UsageError(f"No node of job {job.job} can serve ({whys}); {way}.")
         first = next(iter(serving.values()))
         return cls(job.job, {**first, "machine_id": kind}, serving, left_out, before or {})

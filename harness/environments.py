@@ -259,7 +259,7 @@ def main(argv: list[str] | None = None) -> int:
             lock(options.frameworks, upgrade=options.upgrade)
         else:
             locks = sorted(ROOT.glob(f"frameworks/*/requirements-{options.device}.txt"))
-            for name in options.frameworks or [found.parent.name for found in locks]:
+            for name in options.frameworks or [file.parent.name for file in locks]:
                 ensure(name, options.device)
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)

@@ -106,8 +106,8 @@ def varied(identity: dict, mode: str) -> Cell | None:
     if implementation not in workload.implementations or values.keys() - {parameter.name for parameter in known}:
         return None
     parameters = {parameter.name: values.get(parameter.name, parameter.default) for parameter in known}
-    own = {field.name: identity[field.name] for field in fields(Cell)}
-    return Cell.from_json(own | {"parameters": parameters, "mode": mode})
+    cell_fields = {field.name: identity[field.name] for field in fields(Cell)}
+    return Cell.from_json(cell_fields | {"parameters": parameters, "mode": mode})
 
 
 def run_for(request: Request, held: contextlib.ExitStack) -> runs.Run:

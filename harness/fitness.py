@@ -139,8 +139,8 @@ def trial_checks(trials: Sequence[Trial]) -> list[Check]:
             slower = f"a step slowed by {float(question):.0%}"
             checks.append(_shares(same, f"{slower}: the interval holds {truth:.4f}", covering, COVERS))
             if float(question) >= 0.05:
-                found = [trial.found_slower for trial in same]
-                checks.append(_shares(same, f"{slower} is found to be slower", found, FINDS))
+                detected = [trial.found_slower for trial in same]
+                checks.append(_shares(same, f"{slower} is found to be slower", detected, FINDS))
     return checks
 
 

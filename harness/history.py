@@ -136,14 +136,14 @@ def _point(interval: Interval, state: State) -> Estimates:
     return Estimates.of_intervals(ends, np.int64(state.launches or 0))
 
 
-def _alone(machine: str, cell: str, found: Mapping, beside: Mapping) -> set[int]:
+def _alone(machine: str, cell: str, stepped: Mapping, beside: Mapping) -> set[int]:
     """The runs at which a cell stepped beyond what all modes of its shape did: its speedup, or one over it, stepped."""
     if (machine, cell) in beside:
         return {step.at for step in beside[machine, cell]}
     group = cell.rpartition("/")[0]
-    others = [key for key in found if key[0] == machine and key[1] != cell and key[1].rpartition("/")[0] == group]
+    others = [key for key in stepped if key[0] == machine and key[1] != cell and key[1].rpartition("/")[0] == group]
     return {step.at for key in others for step in beside.get(key, ())}
 
 
-def _marks(found: Sequence[steps.Step], alone: set[int]) -> list[Mark]:
-    return [Mark(step.at, step.ratio, step.at not in alone) for step in found]
+def _marks(cell_steps: Sequence[steps.Step], alone: set[int]) -> list[Mark]:
+    return [Mark(step.at, step.ratio, step.at not in alone) for step in cell_steps]

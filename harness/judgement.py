@@ -158,7 +158,7 @@ def status(
     decides[flags.RATIO] = decides[flags.LATENCY] or baseline is None or _host_bound(baseline)
     disturbed = {name: flags.disturbed(raised, name, decides[name]) for name in half_widths}
     figures = {name: _of_figure(width, disturbed[name], profile) for name, width in half_widths.items()}
-    row |= {f"{name}_status": found for name, found in figures.items()}
+    row |= {f"{name}_status": figure_status for name, figure_status in figures.items()}
     if reason := breaks.sentence(outcome):
         return row | {"status": "partial", "reason": reason}
     # A graph's latency may be known well beside an eager mode that scatters, and a ratio beside drifts that both share.

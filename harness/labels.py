@@ -22,7 +22,7 @@ class Labels:
         for cell in cells:
             for name, value in cell.parameters:
                 values.setdefault(name, set()).add(value)
-        self._parameters = {name for name, found in values.items() if len(found) > 1} - {"batch_size", "seq_len"}
+        self._parameters = {name for name, distinct in values.items() if len(distinct) > 1} - {"batch_size", "seq_len"}
 
     @property
     def shared(self) -> str:
@@ -35,7 +35,9 @@ class Labels:
         told += [times(first.threads, "thread")] if "threads" in same else []
         everywhere = [set(cell.parameters) for cell in self._cells.values()]
         size = ("batch_size", "seq_len")
-        told += [f"{n}={v}" for n, v in first.parameters if n not in size and all((n, v) in own for own in everywhere)]
+        told += [
+            f"{n}={v}" for n, v in first.parameters if n not in size and all((n, v) in pairs for pairs in everywhere)
+        ]
         return ", ".join(told)
 
     def mode(self, cell_id: str) -> str:
@@ -83,7 +85,7 @@ def _varies_within_a_workload(cells: Sequence[Cell], axis: str) -> bool:
     values: dict[str, set] = {}
     for cell in cells:
         values.setdefault(cell.workload, set()).add(getattr(cell, axis))
-    return any(len(found) > 1 for found in values.values())
+    return any(len(distinct) > 1 for distinct in values.values())
 
 
 def _value(name: str, value: int | str) -> str:

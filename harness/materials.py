@@ -95,10 +95,10 @@ class Store:
 
     def prepare(self, groups: Iterable[Group], report: Callable[[str], None], seeded: bool = False) -> None:
         """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError."""
-        wanted = {self._key(group): group for group in groups}
-        for number, (key, group) in enumerate(wanted.items(), start=1):
+        by_key = {self._key(group): group for group in groups}
+        for number, (key, group) in enumerate(by_key.items(), start=1):
             workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
-            report(f"Weights and reference outputs {number}/{len(wanted)}: {workload}")
+            report(f"Weights and reference outputs {number}/{len(by_key)}: {workload}")
             request = {
                 "workload": workload,
                 "pass": pass_name,
@@ -160,10 +160,10 @@ def _make(request: dict) -> dict:
     if request.get("own"):
         workloads.add({request["workload"]: request["own"]})
     workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
-    wanted = workload.weight_parameters(parameters)
-    name, load = _weights_source(workload, wanted, request["source"], request["seed"])
-    tensors = sorted(workload.weight_shapes(wanted))  # passes share their weights unless one has more of them
-    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, tensors, wanted, name)}"
+    dimensions = workload.weight_parameters(parameters)
+    name, load = _weights_source(workload, dimensions, request["source"], request["seed"])
+    tensors = sorted(workload.weight_shapes(dimensions))  # passes share their weights unless one has more of them
+    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, tensors, dimensions, name)}"
     cache = Cache(request["seals"])
     if not cache.holds(weights):
         with _temporary() as folder:
@@ -187,7 +187,7 @@ def _make(request: dict) -> dict:
         reference = None
     elif not cache.holds(reference):
         kept = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
-        cache.save(reference, _outputs(workload, parameters, workload.weights_from(wanted, kept), sets, held))
+        cache.save(reference, _outputs(workload, parameters, workload.weights_from(dimensions, kept), sets, held))
     return {
         "weights": weights,
         "inputs": inputs,

@@ -8,11 +8,11 @@ from reports.verdict import Words
 
 def words() -> dict[tuple[str, str], Words]:
     """What a user types for each mode of each framework, by their names."""
-    found = {}
+    by_mode = {}
     for name in frameworks.NAMES:
         framework = frameworks.describe(name)
         for place, mode in enumerate(framework.modes):
             default = mode.name in framework.default_graph[:1]
             words = Words(mode.call, default, mode.deployed, framework.colour, place, mode.is_rung)
-            found[framework.name, mode.name] = words
-    return found
+            by_mode[framework.name, mode.name] = words
+    return by_mode

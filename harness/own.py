@@ -57,13 +57,13 @@ def on_the_command_line(words: Sequence[str]) -> None:
 
 def frameworks_for(names: Iterable[str]) -> list[str]:
     """The frameworks of users' models where all workloads are users' and none is named. Raises UsageError."""
-    found = [workloads.get(name) for name in names]
-    if not found or not all(isinstance(workload, Own) for workload in found):
+    models = [workloads.get(name) for name in names]
+    if not models or not all(isinstance(workload, Own) for workload in models):
         return []
-    for workload in found:
+    for workload in models:
         if not workload.frameworks:
             raise UsageError(f"{workload.name} imports no framework by its name: say which, such as FRAMEWORK=torch.")
-    return list(dict.fromkeys(name for workload in found for name in workload.frameworks))
+    return list(dict.fromkeys(name for workload in models for name in workload.frameworks))
 
 
 def is_for(workload, framework: str) -> bool:

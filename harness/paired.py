@@ -66,9 +66,9 @@ def compare(
     return Comparison(in_order(cells), both.in_both, tuple(cautions(a, b)), limit, method=METHOD)
 
 
-def _open(pair: Pair, found: tuple | None) -> str:
+def _open(pair: Pair, estimate: tuple | None) -> str:
     """Why launches beside each other decide nothing; empty where they may."""
-    count = found[2] if found else 0
+    count = estimate[2] if estimate else 0
     if count < ENOUGH_LAUNCHES:
         return f"A and B have {count} launches beside each other, of which three at least tell how processes differ"
     return ""

@@ -111,8 +111,8 @@ class Pair(NamedTuple):
         """Whether the host decides how long a call takes."""
         if (self.states[side].device or "cpu").partition(":")[0] == "cpu":
             return True
-        found = self.figures[side]
-        return flags.host_bound(None if found.host is None else found.host / found.latency)
+        figures = self.figures[side]
+        return flags.host_bound(None if figures.host is None else figures.host / figures.latency)
 
     @property
     def disturbance(self) -> str:

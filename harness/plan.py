@@ -132,7 +132,7 @@ def _takes_no(flag: str, sweep: Sweep) -> str:
 
     others, kind = takers(*passes), ""
     if not others:
-        others, kind = next((found, f", for PASS={other}") for other in workloads.PASSES if (found := takers(other)))
+        others, kind = next((names, f", for PASS={other}") for other in workloads.PASSES if (names := takers(other)))
     return (
         f"{flag.upper()} means nothing to the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
         f"it is a parameter of {', '.join(others)}{kind}."
@@ -140,8 +140,8 @@ def _takes_no(flag: str, sweep: Sweep) -> str:
 
 
 def _flags_of(workload: str, pass_name: str) -> set[str]:
-    found = workloads.get(workload, pass_name)
-    return {parameter.flag for parameter in found.parameters} if pass_name in found.passes else set()
+    definition = workloads.get(workload, pass_name)
+    return {parameter.flag for parameter in definition.parameters} if pass_name in definition.passes else set()
 
 
 def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:

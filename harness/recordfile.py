@@ -96,26 +96,26 @@ def json_object(line: bytes) -> dict | None:
 
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     """The records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
-    found = Loaded({name: [] for name in (*only, *_ALWAYS)})
+    loaded = Loaded({name: [] for name in (*only, *_ALWAYS)})
     fill = _from_csv if path.suffix == ".csv" else _from_jsonl
-    fill(found, path)
-    _check(found, path)
-    versions = found.columns["schema_version"]
+    fill(loaded, path)
+    _check(loaded, path)
+    versions = loaded.columns["schema_version"]
     for earlier, values in _BEFORE.items():
         if earlier in versions:
-            for name in values.keys() & found.columns.keys():
-                both = zip(versions, found.columns[name], strict=True)
-                found.columns[name] = [values[name] if version == earlier else value for version, value in both]
+            for name in values.keys() & loaded.columns.keys():
+                both = zip(versions, loaded.columns[name], strict=True)
+                loaded.columns[name] = [values[name] if version == earlier else value for version, value in both]
     if older := sum(version < schema.SCHEMA_VERSION for version in versions):
-        found.remarks.append(
+        loaded.remarks.append(
             f"{_name(path)}: {older} records are of an earlier schema; columns that came later are empty."
         )
-    return found
+    return loaded
 
 
-def _check(found: Loaded, path: Path) -> None:
+def _check(loaded: Loaded, path: Path) -> None:
     """Raise Unreadable where this suite cannot know what the records mean."""
-    for version in found.columns["schema_version"]:
+    for version in loaded.columns["schema_version"]:
         if type(version) is not int or version < 1:
             raise Unreadable(f"{path} holds a row without a schema_version: these are no records of this suite.")
         if version > schema.SCHEMA_VERSION:
@@ -123,13 +123,13 @@ def _check(found: Loaded, path: Path) -> None:
                 f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: "
                 "read it with the version of the suite that wrote it, or a newer one."
             )
-    for status in found.columns["status"]:
+    for status in loaded.columns["status"]:
         if status not in schema.STATUSES:
             raise Unreadable(f"{path} holds the status {status!r}, which no version of the suite writes.")
-    for name in schema.TIMES & found.columns.keys():
-        if wrong := [value for value in found.columns[name] if value is not None and not 0 < value < math.inf]:
+    for name in schema.TIMES & loaded.columns.keys():
+        if wrong := [value for value in loaded.columns[name] if value is not None and not 0 < value < math.inf]:
             raise Unreadable(f"{path} holds {wrong[0]!r} as {name}, which is no time; remove that line.")
-    if path.suffix != ".csv" and None in found.columns["cell"]:
+    if path.suffix != ".csv" and None in loaded.columns["cell"]:
         raise Unreadable(f"{path} holds a line without 'cell', which every record has; remove that line.")
 
 
@@ -138,10 +138,10 @@ def _name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def _check_kinds(found: Loaded, path: Path) -> None:
+def _check_kinds(loaded: Loaded, path: Path) -> None:
     """Raise Unreadable where a value of a JSONL file is not of its column's kind."""
     kinds = {column.name: column.kind for column in schema.COLUMNS}
-    for name, column in found.columns.items():
+    for name, column in loaded.columns.items():
         fitting = set(map(type, column)) <= _TYPES[kinds[name]] | {type(None)}
         if fitting and (kinds[name] != "float" or all(map(math.isfinite, filter(None, column)))):
             continue
@@ -150,23 +150,23 @@ def _check_kinds(found: Loaded, path: Path) -> None:
         raise Unreadable(f"{path} holds {wrong!r:.60} as {name}, which is no {kinds[name]}; remove that line.")
 
 
-def _from_jsonl(found: Loaded, path: Path) -> None:
+def _from_jsonl(loaded: Loaded, path: Path) -> None:
     torn: list[int] = []
     for row in json_lines(path, torn):
         missing = [name for name in _ESSENTIAL if row.get(name) is None]
         if missing:
             raise Unreadable(f"{path} holds a line without {missing[0]!r}: these are no records of this suite.")
-        for name, column in found.columns.items():
+        for name, column in loaded.columns.items():
             column.append(row.get(name))
-    _check_kinds(found, path)
+    _check_kinds(loaded, path)
     if torn:
         lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
-        found.remarks.append(
+        loaded.remarks.append(
             f"{_name(path)}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
         )
 
 
-def _from_csv(found: Loaded, path: Path) -> None:
+def _from_csv(loaded: Loaded, path: Path) -> None:
     """By the names in the header, whatever their order, the separator (comma, semicolon, tab) or byte-order mark."""
     with _opened(path) as (reader, separator):
         header = [name.strip() for name in next(reader, [])]
@@ -176,16 +176,16 @@ def _from_csv(found: Loaded, path: Path) -> None:
     kinds = {column.name: column.kind for column in schema.COLUMNS}
     if unknown := [name for name in header if name and name not in kinds]:
         left_out = f"columns that the suite does not know are left out: {', '.join(unknown)}"
-        found.remarks.append(f"{_name(path)}: {left_out}.")
-    places = {name: index for index, name in enumerate(header) if name in found.columns}
+        loaded.remarks.append(f"{_name(path)}: {left_out}.")
+    places = {name: index for index, name in enumerate(header) if name in loaded.columns}
     frame = _texts(path, separator, len(header), {*places.values(), *map(header.index, required)})
     try:
         for name, place in places.items():
-            found.columns[name] = _values(frame[place].tolist(), kinds[name], separator)
+            loaded.columns[name] = _values(frame[place].tolist(), kinds[name], separator)
     except (ValueError, KeyError):
         raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
-    for name in found.columns.keys() - places.keys():
-        found.columns[name] = [None] * len(frame)
+    for name in loaded.columns.keys() - places.keys():
+        loaded.columns[name] = [None] * len(frame)
 
 
 def _texts(path: Path, separator: str, width: int, places: Collection[int]):

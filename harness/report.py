@@ -154,8 +154,8 @@ def places(name: str) -> list[Path]:
     for path in (Path(name), runs.RUNS / name):
         if path.is_file() and path.suffix in (".csv", ".jsonl"):
             return [path.resolve()]
-        if path.is_dir() and (found := within(path.resolve())):
-            return found
+        if path.is_dir() and (folders := within(path.resolve())):
+            return folders
     raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
 
 

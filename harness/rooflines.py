@@ -23,7 +23,7 @@ RATES = {
 }
 # What of a record is looked at or made here.
 _TAKEN = (
-    *(name for column, (own, _) in RATES.items() for name in (column, own)),
+    *(name for column, (of_framework, _) in RATES.items() for name in (column, of_framework)),
     *("cell", "machine_id", "device", "device_name", "dtype", "threads", "framework", "mode", "workload", "status"),
     *("flops", "bytes", "moved_bytes", "transcendentals", "achieved_gb_per_s", "host_ms_median", "flags"),
     *("latency_ms_median", "latency_ms_min", "latency_ms_ci_low", "latency_ms_ci_high"),
@@ -84,8 +84,8 @@ def machine_peaks(records: Iterable[dict]) -> dict[str, tuple[float, str]]:
 
 
 def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
-    for column, (own, _) in RATES.items():
-        yield column, record.get(own), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
+    for column, (of_framework, _) in RATES.items():
+        yield column, record.get(of_framework), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
     if record["status"] in MEASURED and record["workload"] in _PROBES:
         seconds = record["latency_ms_min"] / 1e3
         for column, amount in _PROBES[record["workload"]].items():
@@ -128,7 +128,7 @@ def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None
     if machine:
         seconds = record["latency_ms_median"] / 1e3
         roof = _terms(record, machine)
-        own = _as_peaks({column: record.get(name) for column, (name, _) in RATES.items()})
+        reached = _as_peaks({column: record.get(name) for column, (name, _) in RATES.items()})
         host_s = record["host_ms_median"] / 1e3 if record.get("host_ms_median") is not None else None
         share = roof.larger_s / seconds
         flat = twice is not None and regime.is_flat(
@@ -138,7 +138,7 @@ def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None
         row["bandwidth_pct"] = _percent(record.get("achieved_gb_per_s"), row["peak_gb_per_s"])
         row["explained_share"] = share
         one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
-        row["regime"] = regime.classify(seconds, roof, own and _terms(record, own), host_s, flat, one_operator)
+        row["regime"] = regime.classify(seconds, roof, reached and _terms(record, reached), host_s, flat, one_operator)
     row["flags"] = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
     return row
 

@@ -48,7 +48,7 @@ def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
     known = run.read(VERSIONS)
     if not installed or known.get(name) == installed:
         return
-    before, now = (frameworks.deciding(cell.framework, found) for found in (known.get(name), installed))
+    before, now = (frameworks.deciding(cell.framework, packages) for packages in (known.get(name), installed))
     for package in sorted(before.keys() | now.keys()) if before else ():
         if before.get(package) != now.get(package):
             raise UsageError(

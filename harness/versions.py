@@ -38,8 +38,8 @@ def framework_of(word: str) -> str | None:
     """The framework whose own package is pinned; None where only others are."""
     for name in frameworks.NAMES:
         description = frameworks.describe(name)
-        own = {name, *(d for d in description.distributions if d.startswith(name))}  # others have it too
-        if not description.oracle and pins(word).keys() & own:
+        packages = {name, *(d for d in description.distributions if d.startswith(name))}  # others have it too
+        if not description.oracle and pins(word).keys() & packages:
             return name
     return None
 
@@ -89,8 +89,8 @@ def pinned(requirements: str, framework: str, word: str) -> str:
     for package, version in pins(word).items():
         if package == framework:  # called otherwise by its package index
             package = next((d for d in frameworks.describe(framework).distributions if _line(d, lines)), package)
-        own = _line(package, lines)
-        lines = [line for line in lines if line != own] + [f"{package}=={version}"]
+        replaced = _line(package, lines)
+        lines = [line for line in lines if line != replaced] + [f"{package}=={version}"]
     return "\n".join(lines) + "\n"
 
 

@@ -61,8 +61,8 @@ def files_of(recipe: Recipe, pip: Pip) -> list[Path]:
     hashed, unhashed = offline.split(recipe.requirements)
     files = pip.pinned(hashed)
     if unhashed:
-        own = recipe.directives.get("unhashed-index") if not pip.has_find_links() else None
-        files += pip.download([*(["--index-url", own] if own else []), "--no-deps", *unhashed])
+        index_url = recipe.directives.get("unhashed-index") if not pip.has_find_links() else None
+        files += pip.download([*(["--index-url", index_url] if index_url else []), "--no-deps", *unhashed])
     if recipe.from_index:
         index, requirement = recipe.from_index
         files += pip.download(["--extra-index-url", index, "--only-binary=:all:", requirement])

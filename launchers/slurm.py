@@ -182,10 +182,10 @@ class _Process:
                     raise KeyboardInterrupt
                 if ready:
                     try:
-                        found = self._read()
+                        messages = self._read()
                     except EOFError:
                         raise self._lost() from None
-                    for message in found:
+                    for message in messages:
                         yield message
                         if message["type"] == "done":
                             return
@@ -201,15 +201,15 @@ class _Process:
         if not data:
             raise EOFError
         try:
-            found = self._incoming.feed(data)
+            messages = self._incoming.feed(data)
         except TooLong as error:
             raise WorkerFailure("error", str(error)) from None
-        for message in found:
+        for message in messages:
             if message["type"] == WHERE:
                 self._began = f"{message.get('job')}.{message.get('step')}"
             elif message["type"] == ENDED:
                 self._ended = str(message.get("words")) or "killed"
-        return [message for message in found if message["type"] != ENDED]
+        return [message for message in messages if message["type"] != ENDED]
 
     def _ended_early(self) -> WorkerFailure:
         """Why a worker ended before it was done: by itself, or since Slurm ended the step."""
