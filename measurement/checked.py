@@ -128,8 +128,8 @@ def _any(value: Any, where: str, depth: int = DEPTH) -> Any:
 def data_of(value: Any) -> Any:
     """A dataclass as JSON-ready data, which `read` takes back; fields with a `to_json` of their own by that."""
     if dataclasses.is_dataclass(value):
-        own = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
-        return {name: entry.to_json() if hasattr(entry, "to_json") else data_of(entry) for name, entry in own}
+        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        return {name: entry.to_json() if hasattr(entry, "to_json") else data_of(entry) for name, entry in fields}
     if isinstance(value, (list, tuple)):
         return [entry.to_json() if hasattr(entry, "to_json") else data_of(entry) for entry in value]
     return value

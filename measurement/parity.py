@@ -71,9 +71,9 @@ def difference(outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.nda
     return _worst(by_output) if by_output else INCOMPARABLE
 
 
-def _worst(found: list[Difference]) -> Difference:
-    worst = found[0]
-    for one in found[1:]:
+def _worst(differences: list[Difference]) -> Difference:
+    worst = differences[0]
+    for one in differences[1:]:
         worst = worst.worst(one)
     return worst
 

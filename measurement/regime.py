@@ -69,14 +69,14 @@ def is_flat(growth_at_most: float | None, expected_growth: float | None) -> bool
 def classify(
     seconds: float,
     roof: Terms,
-    own: Terms | None,
+    reached: Terms | None,
     host_s: float | None = None,
     flat: bool = False,
     one_operator: bool = False,
 ) -> str:
     """`compute`, `bandwidth`, `latency` or `overhead`; the same rule for every framework and device.
 
-    `roof` has the terms at the machine's peaks, `own` those at the peaks that this framework's operators reach.
+    `roof` has the terms at the machine's peaks, `reached` those at the peaks that this framework's operators reach.
     `host_s` is how long a call takes to return where its work goes on afterwards (GPU). In this order:
 
     1. compute or bandwidth, by the larger term, if it explains at least 40 % of the time, and the cell is not flat;
@@ -94,5 +94,5 @@ def classify(
         return "overhead"
     if host_s is not None:
         return "overhead" if host_s >= HOST_SHARE * seconds else "latency"
-    slow_operators = one_operator or (own is not None and own.in_turn_s >= EXPLAINED_SHARE * seconds)
+    slow_operators = one_operator or (reached is not None and reached.in_turn_s >= EXPLAINED_SHARE * seconds)
     return "latency" if slow_operators and not flat else "overhead"

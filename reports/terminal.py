@@ -45,9 +45,9 @@ class PlainConsole(Console):
 
 def console() -> Console:
     """A console as wide as the terminal; as COLUMNS, or as the usual table, where the output goes to a file."""
-    found = PlainConsole()
-    if found.is_terminal:
-        return found
+    terminal = PlainConsole()
+    if terminal.is_terminal:
+        return terminal
     given = os.environ.get("COLUMNS", "")
     return PlainConsole(width=int(given) if given.isdigit() and int(given) else _FILE_WIDTH)
 

@@ -90,8 +90,8 @@ class Generate(Workload):
         for call, differs in self._differing(parameters, outputs, reference).items():
             later = np.cumsum(differs, 1) - differs > 0  # (B, N), beyond the first one that differs
             expected = np.asarray(theirs[f"{call}.largest"]).reshape(differs.shape)
-            found = np.asarray(mine[f"{call}.largest"]).reshape(differs.shape)
-            mine[f"{call}.largest"] = np.where(later, expected, found).reshape(-1)
+            actual = np.asarray(mine[f"{call}.largest"]).reshape(differs.shape)
+            mine[f"{call}.largest"] = np.where(later, expected, actual).reshape(-1)
             for arrays in (mine, theirs):
                 del arrays[f"{call}.tokens"]
             if dtype in EXACT:
@@ -100,8 +100,8 @@ class Generate(Workload):
         return mine, theirs
 
     def first_differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> int | None:
-        found = self._differing(parameters, outputs, reference).values()
-        steps = [int(differs.any(0).argmax()) + 1 for differs in found if differs.any()]
+        differing = self._differing(parameters, outputs, reference).values()
+        steps = [int(differs.any(0).argmax()) + 1 for differs in differing if differs.any()]
         return min(steps, default=None)
 
     def _differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> dict[str, np.ndarray]:
@@ -138,17 +138,17 @@ class Generate(Workload):
 
 def generate_of(model: Workload) -> Generate:
     """The generate pass of `model`."""
-    own = {parameter.name: parameter for parameter in model.parameters}
+    by_name = {parameter.name: parameter for parameter in model.parameters}
     tokens = Parameter(
         "tokens", "tokens", 128, "tokens that are generated after the prompt (generate)",
         minimum=2, maximum=model.positions // 2,
     )  # fmt: skip
-    prompt = replace(own["prompt"], maximum=model.positions // 2)
+    prompt = replace(by_name["prompt"], maximum=model.positions // 2)
     return Generate(
         name=model.name,
         family=model.family,
         implementations=model.implementations,
-        parameters=(own["batch_size"], prompt, tokens, replace(own["attention"], default="explicit")),
+        parameters=(by_name["batch_size"], prompt, tokens, replace(by_name["attention"], default="explicit")),
         tolerance=model.tolerance,
         passes=model.passes,
         input_sets=2,

@@ -147,15 +147,15 @@ def _frameworks(tree: ast.Module) -> tuple[str, ...]:
 
 def _bound(tree: ast.Module) -> set[str]:
     """The names that the file's own statements bind: functions, assignments, imports."""
-    found = set()
+    names = set()
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Assign):
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.ImportFrom):
-            found |= {alias.asname or alias.name for alias in node.names}
-    return found
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
 
 
 def _settings(tree: ast.Module, name: str) -> dict:
@@ -186,10 +186,12 @@ def _check(settings: dict, name: str) -> None:
 def variables(word: str) -> list[str]:
     """What make calls the parameters of a user's file or of a library's model; none of anything else."""
     try:
-        found = read(word).parameters if word.endswith(".py") else LIBRARIES.get(word.partition(":")[0], ("", ()))[1]
+        parameters = (
+            read(word).parameters if word.endswith(".py") else LIBRARIES.get(word.partition(":")[0], ("", ()))[1]
+        )
     except Unreadable:  # the runner says so
         return []
-    return [flag_of(parameter).replace("-", "_").upper() for parameter, _ in found]
+    return [flag_of(parameter).replace("-", "_").upper() for parameter, _ in parameters]
 
 
 if __name__ == "__main__":  # for make: the variables that the words for workloads have

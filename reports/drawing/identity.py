@@ -54,8 +54,8 @@ def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look
 
 def hue(framework: str, known: Mapping) -> str:
     """A framework's colour."""
-    own = next((words.colour for (name, _), words in known.items() if name == framework and words.colour), "")
-    return own or OTHERS[zlib.crc32(framework.encode()) % len(OTHERS)]
+    colour = next((words.colour for (name, _), words in known.items() if name == framework and words.colour), "")
+    return colour or OTHERS[zlib.crc32(framework.encode()) % len(OTHERS)]
 
 
 def symbols() -> str:

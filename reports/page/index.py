@@ -36,7 +36,7 @@ def _latest(runs: Sequence[Run]) -> str:
     """A row for each workload on a device, a column for each framework: the newest run's advice, linked."""
     cells: dict[tuple, dict[str, str]] = {}
     for run in runs:
-        own: dict[tuple, dict[str, list[str]]] = {}
+        by_row: dict[tuple, dict[str, list[str]]] = {}
         for verdict in run.material.verdicts:
             first = verdict.setting.points[0]
             device = machine_of(first.record)[1] or "an unnamed device"
@@ -46,16 +46,16 @@ def _latest(runs: Sequence[Run]) -> str:
             for advice in verdict.advice:
                 place = wording.where([judged.shape for judged in advice.judged])
                 told = f"<b>{escape(wording.short(advice))}</b> <small>{escape(place)}</small>"
-                own.setdefault(row, {}).setdefault(advice.framework, []).append(told)
-        for row, frameworks in own.items():
+                by_row.setdefault(row, {}).setdefault(advice.framework, []).append(told)
+        for row, frameworks in by_row.items():
             for framework, told in frameworks.items():
                 link = f'<a href="{escape(run.address)}">{escape(run.begun[:10])}</a>'
                 cells.setdefault(row, {}).setdefault(framework, "<br>".join([*told, link]))
     names = sorted({framework for row in cells.values() for framework in row})
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("what", *names))
     body = ""
-    for row, own in sorted(cells.items()):
-        figures = "".join(f'<td data-title="{escape(name, quote=True)}">{own.get(name, "")}</td>' for name in names)
+    for row, texts in sorted(cells.items()):
+        figures = "".join(f'<td data-title="{escape(name, quote=True)}">{texts.get(name, "")}</td>' for name in names)
         body += f"<tr><td>{escape(', '.join(filter(None, row)))}</td>{figures}</tr>"
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

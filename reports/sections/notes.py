@@ -84,8 +84,8 @@ def flags_section(material: Material) -> Section | None:
         return Section("flags", "Warnings", (sentence,)) if sentence else None
     rows = []
     for flag in FLAGS:
-        if found := cells.get(flag.name):
-            rows.append(Row((flag.name, number(len(found)), flag.meaning, flag.remedy, _some(found))))
+        if points := cells.get(flag.name):
+            rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
     noisy = sum(point["status"] == "noisy" for point in material.points.all)
     measured = material.points.measured
     flagged = sum(bool(point["flags"]) for point in measured)
@@ -116,7 +116,7 @@ def failures_section(material: Material) -> Section:
         groups: dict[tuple, list[Point]] = defaultdict(list)
         for point in failed:
             groups[point["framework"], point["mode"], point["status"], point["reason"]].append(point)
-        rows = [_failure(own[0], f"{times(len(own), 'cell')}: {_some(own)}", {}) for own in groups.values()]
+        rows = [_failure(group[0], f"{times(len(group), 'cell')}: {_some(group)}", {}) for group in groups.values()]
     sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. Nothing above compares them."
     return Section("failures", title, (sentence,), (Panel("Why", Table.of(columns, rows)),), 1)
 

@@ -82,7 +82,7 @@ def _varies(group: list[Point], column: str) -> bool:
     values: dict[str, set] = defaultdict(set)
     for point in group:
         values[point.series].add(point.record[column])
-    return any(len(own) >= FEWEST for own in values.values())
+    return any(len(distinct) >= FEWEST for distinct in values.values())
 
 
 def _panel(group: list[Point], axis: Along, material: Material) -> Panel:

@@ -131,9 +131,9 @@ def settings(points: Points, known: Known) -> list[Setting]:
     several = len(points.machines) > 1
     by_setting = []
     for key, machines in groups.items():
-        for own in machines.values():
-            others = [point for group in machines.values() if group is not own for point in group]
-            by_setting.append(_setting(dict(zip(_NAMES, key, strict=True)), own, others, said, points, several))
+        for here in machines.values():
+            others = [point for group in machines.values() if group is not here for point in group]
+            by_setting.append(_setting(dict(zip(_NAMES, key, strict=True)), here, others, said, points, several))
     return sorted(by_setting, key=lambda setting: (-len(setting.entrants), -len(setting.points)))
 
 
@@ -152,9 +152,9 @@ def _said(groups: Iterable[tuple]) -> set[str]:
 
 
 def _setting(
-    key: dict, own: list[Point], others: list[Point], said: set[str], points: Points, several: bool
+    key: dict, here: list[Point], others: list[Point], said: set[str], points: Points, several: bool
 ) -> Setting:
-    names = list(dict.fromkeys(points.machines[machine_of(point.record)] for point in own))
+    names = list(dict.fromkeys(points.machines[machine_of(point.record)] for point in here))
     machine = names[0] if len(names) == 1 else "several machines"
     device = "" if several or key["device"] not in ("cpu", "gpu:0") else key["device"].partition(":")[0] + ", "
     name = [f"{key['workload']} {key['implementation']}", f"{device}{machine}", str(key["dtype"])]
@@ -166,4 +166,4 @@ def _setting(
     name += [f"weights {key['weights']}"] if "weights" in said else []
     chips = [threads] if threads and threads not in name else []
     chips += [part for part in parameters if part not in name]
-    return Setting(", ".join(name), tuple(chips), own, others)
+    return Setting(", ".join(name), tuple(chips), here, others)

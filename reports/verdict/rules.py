@@ -147,11 +147,11 @@ def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advic
     baseline = deployed(framework, known)
     advice = []
     for kind in (USE, STAY, UNTOLD):
-        for mode, own in _parts([one for one in judged if one.kind == kind], split=kind == USE and baseline):
-            if default and all(default in [point["mode"] for point in one.choices] for one in own):
+        for mode, part in _parts([one for one in judged if one.kind == kind], split=kind == USE and baseline):
+            if default and all(default in [point["mode"] for point in one.choices] for one in part):
                 mode = default
             words = known.get((framework, mode), Words())
-            advice.append(Advice(kind, framework, mode, words, tuple(own), default, baseline))
+            advice.append(Advice(kind, framework, mode, words, tuple(part), default, baseline))
     return advice
 
 

@@ -99,16 +99,16 @@ class Verdict:
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
         """What to do, for each framework and the shapes that share it."""
-        return tuple(one for own in self.setting.entrants.values() for one in _advice(own, self.known))
+        return tuple(one for points in self.setting.entrants.values() for one in _advice(points, self.known))
 
     @cached_property
     def contradictions(self) -> tuple[str, ...]:
         """A sentence wherever this machine says to compile and another, of the same cell, not to, or the other way."""
         there = [
             advice
-            for (framework, _), own in entrants(self.setting.elsewhere).items()
+            for (framework, _), points in entrants(self.setting.elsewhere).items()
             if framework not in self.setting.strangers
-            for advice in _advice(own, self.known)
+            for advice in _advice(points, self.known)
         ]
         contradictions = []
         for (framework, shape), (kind, machine) in self._kinds(self.advice).items():
@@ -140,7 +140,7 @@ class Verdict:
     @cached_property
     def fastest(self) -> dict[Shape, Fastest]:
         """The ranking at every shape."""
-        return {shape: found for shape in self.setting.shapes if (found := self._fastest(shape))}
+        return {shape: ranking for shape in self.setting.shapes if (ranking := self._fastest(shape))}
 
     def _fastest(self, shape: Shape) -> Fastest | None:
         points = [point for point in self.setting.at[shape] if comparable(point)]

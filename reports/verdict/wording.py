@@ -37,8 +37,8 @@ def where(shapes: Sequence[Shape]) -> str:
         batches = tuple(shape.batch for shape in shapes if (shape.length or 0) == length)
         lengths.setdefault(batches, []).append(length)
     parts = []
-    for batches, own in lengths.items():
-        tokens = f", {_listed(own)} tokens" if own != [0] else ""
+    for batches, seq_lens in lengths.items():
+        tokens = f", {_listed(seq_lens)} tokens" if seq_lens != [0] else ""
         parts.append(f"batch {_listed(batches)}{tokens}")
     return "; ".join(parts)
 
