@@ -199,9 +199,9 @@ def test_a_version_that_is_nowhere_is_one_sentence(monkeypatch, tmp_path):
     with pytest.raises(SetupError) as error:
         versions.ensure("torch", "cpu", "torch==9.9", report=lambda text: None)
     assert str(error.value) == "there is no torch 9.9 for this Python and platform."
-    elsewhere = "hint: `torch` was found on https://a.example/simple, but not at the requested version (torch==9.9)."
+    elsewhere = "hint: `torch` was found on https://a.example/index, but not at the requested version (torch==9.9)."
     resolver(monkeypatch, tmp_path, SetupError(f"{told}\n{elsewhere}"))
-    with pytest.raises(SetupError, match=r"no torch 9\.9 in https://a\.example/simple, .*UV_INDEX_STRATEGY="):
+    with pytest.raises(SetupError, match=r"no torch 9\.9 in https://a\.example/index, .*UV_INDEX_STRATEGY="):
         versions.ensure("torch", "cpu", "torch==9.9", report=lambda text: None)
     assert not list(tmp_path.iterdir())
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import gc
-import importlib
 import os
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 import jax
@@ -18,7 +16,7 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import compiling, generation, graphs, memory, own, program, runtime
+from frameworks.jax import compiling, generation, graphs, memory, models, own, program, runtime
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays, Workload
@@ -99,11 +97,11 @@ class Adapter(boundary.Adapter):
             return self._prepare_own(workload, cell, weights, inputs)
         if cell.pass_name in generation.PASSES:
             return self._prepare_generating(workload, cell, weights, inputs)
-        models = _models(cell.implementation)
+        built = models.of(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
         model = workload.model if trains else workload
-        params, forward, detail = models.MODELS[workload.family](model, cell, weights, load, dtype)
+        params, forward, detail = built.MODELS[workload.family](model, cell, weights, load, dtype)
         device_inputs = [self.place(cell, arrays) for arrays in inputs]
         jax.block_until_ready((params, device_inputs))
         if trains:
@@ -193,12 +191,3 @@ class Adapter(boundary.Adapter):
 
     def meter(self, cell: Cell) -> memory.Meter | None:
         return memory.Meter(self._device) if cell.device_kind == "gpu" else None
-
-
-def _models(implementation: str) -> ModuleType:
-    if implementation == "plain":
-        return importlib.import_module("frameworks.jax.plain")
-    try:
-        return importlib.import_module("frameworks.jax.library")  # transformers takes seconds to import
-    except ImportError as error:
-        raise Unsupported(f"the library implementation needs transformers with Flax models: {error}.") from error

@@ -50,6 +50,7 @@ QUESTIONS = {
     "tensorflow-saved": Question("tensorflow", "tensorflow_saved.py"),
     "paddle-sot": Question("paddle", "paddle_sot.py"),
     "torch-aot": Question("torch", "torch_aot.py"),
+    "torch-aot-casts": Question("torch", "torch_aot_casts.py"),
     "torch-autocast": Question("torch", "torch_autocast.py"),
 }
 

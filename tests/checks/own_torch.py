@@ -180,7 +180,7 @@ def breaks(adapter: Adapter, source: str) -> dict:
     """What the compiled mode says of its breaks, and their price; its outputs beside eager mode's."""
     step, eager = prepared(adapter, source, "inductor"), prepared(adapter, source)
     differences = []
-    for _ in range(2):
+    for _ in range(4):  # every input set, since each may have guards of its own
         graph, plain = adapter.to_numpy(step()), adapter.to_numpy(eager())
         differences += [float(abs(graph[name] - plain[name]).max()) for name in plain]
     captured = step.capture()
