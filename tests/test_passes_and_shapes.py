@@ -35,7 +35,7 @@ budget = 0.1
 @pytest.fixture(scope="session", params=[name for name in REAL if frameworks.describe(name).trained])
 def trained(request, tmp_path_factory) -> tuple[Framework, list[dict]]:
     """A framework with the records of a few iterations of every model that is trained."""
-    return run_sweep(request.param, TRAINING, tmp_path_factory.mktemp(request.param), launches=2)
+    return run_sweep(request.param, TRAINING, tmp_path_factory.mktemp(request.param))
 
 
 def test_losses_of_three_iterations_agree_with_the_oracle_s(trained):
@@ -64,7 +64,7 @@ def unseen(request, tmp_path_factory) -> list[dict]:
     interpreter(request.param)
     words = ["--workload", "bert-tiny", "--impl", "plain", "--seq", "16", "--unseen-seq", "24", *QUICKLY]
     out = tmp_path_factory.mktemp("unseen") / "run"
-    done = bench(out, *words, "--shapes", "static,dynamic", "--framework", request.param, launches=2)
+    done = bench(out, *words, "--shapes", "static,dynamic", "--framework", request.param)
     assert done.code == 0, done.output
     return done.records
 
