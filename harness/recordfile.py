@@ -131,6 +131,9 @@ def _check(loaded: Loaded, path: Path) -> None:
             raise Unreadable(f"{path} holds {wrong[0]!r} as {name}, which is no time; remove that line.")
     if path.suffix != ".csv" and None in loaded.columns["cell"]:
         raise Unreadable(f"{path} holds a line without 'cell', which every record has; remove that line.")
+    ends = zip(loaded.columns["status"], loaded.columns.get("latency_ms_median", ()), strict=False)
+    if path.suffix != ".csv" and any(median is None and status in schema.MEASURED for status, median in ends):
+        raise Unreadable(f"{path} holds a measured cell without 'latency_ms_median'; remove that line.")
 
 
 def _name(path: Path) -> str:

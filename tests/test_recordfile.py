@@ -115,6 +115,14 @@ def test_a_latency_that_is_no_time_is_refused(table, tmp_path, column, value):
         load(tmp_path / "records.jsonl")
 
 
+def test_a_measured_cell_without_a_time_is_refused(tmp_path):
+    """What is left of a line out of whose middle a piece was cut may be an object all the same."""
+    first, *others = small_set()
+    lines(tmp_path / "records.jsonl", [{k: v for k, v in first.items() if k != "latency_ms_median"}, *others])
+    with pytest.raises(Unreadable, match="measured cell without 'latency_ms_median'; remove that line"):
+        load(tmp_path / "records.jsonl")
+
+
 def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
     path = tmp_path / "records.jsonl"
     lines(path, [{k: v for k, v in small_set()[0].items() if k not in ("shapes", "bytes")} | {"schema_version": 1}])
