@@ -29,6 +29,7 @@ _TAKEN = (
     *("latency_ms_median", "latency_ms_min", "latency_ms_ci_low", "latency_ms_ci_high"),
     *("peak_source", "batch_doubling_growth", "mfu_pct", "bandwidth_pct", "explained_share", "regime"),
 )
+_NEEDED = ("cell", "device", "framework", "mode", "workload", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 
 
@@ -59,8 +60,10 @@ def changes(records: Iterable[dict]) -> dict[str, dict]:
 
 
 def _is_judged(record: dict) -> bool:
-    """Earlier records, without the traffic of their mode, hold their framework's peaks as `peak_*`: they stay so."""
-    return record.get("moved_bytes") is not None and record.get("latency_ms_median") is not None
+    """Whether it has what a roofline takes. Earlier records, without the traffic of their mode, hold their framework's
+    peaks as `peak_*`: they stay so, and so does what is left of a damaged one.
+    """
+    return all(record.get(name) is not None for name in _NEEDED)
 
 
 def _kind(record: dict) -> tuple:
@@ -86,7 +89,7 @@ def machine_peaks(records: Iterable[dict]) -> dict[str, tuple[float, str]]:
 def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
     for column, (of_framework, _) in RATES.items():
         yield column, record.get(of_framework), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
-    if record["status"] in MEASURED and record["workload"] in _PROBES:
+    if record["status"] in MEASURED and record["workload"] in _PROBES and record.get("latency_ms_min"):
         seconds = record["latency_ms_min"] / 1e3
         for column, amount in _PROBES[record["workload"]].items():
             if column == "peak_gb_per_s" and _is_cached(record):
@@ -162,7 +165,7 @@ def _as_peaks(row: dict) -> Peaks | None:
 
 
 def _terms(record: dict, peaks: Peaks) -> regime.Terms:
-    work = regime.Work(record["flops"], record["transcendentals"] or 0, record["moved_bytes"])
+    work = regime.Work(record["flops"], record.get("transcendentals") or 0, record["moved_bytes"])
     return regime.terms(work, peaks, cached=_is_cached(record))
 
 

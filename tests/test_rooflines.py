@@ -109,6 +109,13 @@ def test_records_of_earlier_versions_and_failures_stay_as_they_are():
     assert completed([old, failed]) == [old, failed]
 
 
+@pytest.mark.parametrize("missing", ["device", "flops", "bytes", "moved_bytes", "workload"])
+def test_what_is_left_of_a_damaged_record_stays_as_it_is(missing):
+    damaged = {name: value for name, value in record().items() if name != missing}
+    assert completed([damaged, record("jax")])[0] == damaged
+    assert damaged["cell"] not in changes([damaged, record("jax")])
+
+
 def test_completing_twice_changes_nothing():
     once = completed([record(flags="drift"), record("jax", ms=5)])
     assert once[1]["flags"] == "roofline_exceeded"
