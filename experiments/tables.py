@@ -31,6 +31,15 @@ def latency(record: Record) -> str:
     return figure(record["latency_ms_median"]) + ("~" if record.noisy else "")
 
 
+def column(name: str) -> Callable[[Record], str]:
+    """What shows a column of measured records, to three digits; of others the status."""
+
+    def show(record: Record) -> str:
+        return figure(record[name]) if record.measured else str(record["status"])
+
+    return show
+
+
 def gain(record: Record) -> str:
     """The gain over eager in percent with its interval, or the status."""
     return percent(record.gain_pct) if record.measured else str(record["status"])

@@ -85,17 +85,17 @@ class Step:
         return Step(self.call, inputs, *told)
 
     def __call__(self) -> Any:
-        return self.call(*self._taken())
+        inputs = self._inputs[self._next]
+        self._next = (self._next + 1) % len(self._inputs)
+        return self.call(*inputs)
 
     def called_in_parts(self) -> Iterator[Any]:
         """A call that gives its outputs one after the other; one that has no `parts` gives its only one."""
-        inputs = self._taken()
-        return self.parts(*inputs) if self.parts else iter([self.call(*inputs)])
-
-    def _taken(self) -> tuple:
+        if self.parts is None:
+            return iter([self()])
         inputs = self._inputs[self._next]
         self._next = (self._next + 1) % len(self._inputs)
-        return inputs
+        return self.parts(*inputs)
 
     def rewind(self) -> None:
         """Make the next call what the first one was: on the first input set, from the first weights."""

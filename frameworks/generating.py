@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from frameworks.adapter import Capture, Step
@@ -61,6 +62,23 @@ class Generation:
         parts = [self._read.program(), self._proceed.program()]
         unknown = [part for part in parts if part is None or isinstance(part, str)]
         return unknown[0] if unknown else [*parts[0], *parts[1]]
+
+
+def telling_cache(call: Callable[..., dict], told: Callable[[Any], dict]) -> Callable[..., dict]:
+    """`call`, whose output has `told(its last input)` as well, what is in the cache: once it is asked for."""
+
+    def called(*inputs: Any) -> dict[str, Any]:
+        return {**call(*inputs), "cache": partial(told, inputs[-1])}
+
+    return called
+
+
+def tensors(output: Any) -> Any:
+    """The output with what the cache holds now, where the model has one; any other output as it is."""
+    cache = output.get("cache") if isinstance(output, dict) else None
+    if not callable(cache):
+        return output
+    return {name: tensor for name, tensor in output.items() if name != "cache"} | cache()
 
 
 def both(read: Capture, proceed: Capture) -> Capture:

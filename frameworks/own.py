@@ -12,7 +12,6 @@ import os
 import random
 import sys
 import traceback
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -39,23 +38,37 @@ class Counted:
     transcendentals: int = 0
 
 
-class Owned(ABC):
-    """What a step of a user's model tells besides. Nothing here is timed."""
+class Owned:
+    """What a step of a user's model tells besides; the model tells its own outputs. Nothing here is timed."""
 
-    @abstractmethod
+    def __init__(self, model: Any):
+        self._model = model
+
     def reference(self, calls: int) -> tuple[str, list[Any]]:
         """Outputs of the first calls in eager mode, in more precision where the model runs in it, and what ran.
 
         Raises `Unsupported` for a model whose outputs no two modes can have in common.
         """
+        return self._model.reference(calls)
 
-    @abstractmethod
     def cost(self) -> Counted | None:
         """What a call costs; None where the framework has no counter."""
+        return None
 
     def watch(self, around: Callable[[Callable, Sequence], Any] | None) -> None:
         """Have every graph within a call run as `around(graph, arguments)` from now on; None: by itself again."""
         return None
+
+
+class OwnedTraining(Owned):
+    """What a step of a user's model under training tells besides: `_losses` runs its first iterations."""
+
+    _losses: Callable[..., list[dict[str, np.ndarray]]]
+
+    def reference(self, calls: int) -> tuple[str, list[Any]]:
+        """Losses of the first iterations in eager mode, in more precision where the model runs in it, and what ran."""
+        self._model.refuse_what_changes()
+        return self._model.in_more_precision(self._losses, calls)
 
 
 class UserFile:
@@ -159,11 +172,21 @@ def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], tensors: dict
         _walk(entry, f"{name}.{key}" if name else key, is_tensor, tensors)
 
 
-def changes(outputs: Sequence[Mapping[str, np.ndarray]], tolerance: float) -> str | None:
+def problem(
+    call: Callable[[], Mapping[str, np.ndarray]],
+    seed: Callable[[int], None],
+    tolerance: float,
+    restore: Callable[[], None] = lambda: None,
+) -> str | None:
     """Why a model cannot be compared, in a sentence, by its outputs of one input: twice from one seed, then of another.
 
-    They may differ by rounding, as where additions are atomic.
+    They may differ by rounding, as where additions are atomic. `restore` puts the model back after each call.
     """
+    outputs = []
+    for number in (0, 0, 1):
+        seed(number)
+        outputs.append(call())
+        restore()
     first, again, seeded = outputs
     if _differ(first, again, tolerance):
         return (

@@ -7,15 +7,10 @@ runs of real models are repeated instead (`harness.repeatability`).
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -33,7 +28,7 @@ from harness.outcomes import Outcome
 from harness.plan import Bundle, Group
 from harness.progress import Bar
 from harness.recorder import Recorder
-from measurement import durable, machine
+from measurement import durable, load, machine
 from measurement.protocol import Control
 from reports import terminal
 
@@ -41,19 +36,6 @@ DELAYS = (0.02, 0.05, 0.10)
 TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
 WORKLOAD, SMALLEST_BATCH = "mlp", 8
 TIMEOUT_S = 600
-
-
-@contextlib.contextmanager
-def load_on(cores: int) -> Iterator[None]:
-    """Keep so many other processes busy: what a neighbour on the machine would do."""
-    code = f"import os\nwhile os.getppid() == {os.getpid()}: pass"  # ends with this process, however that ends
-    busy = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(cores)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
 
 
 def request_for(framework: str, arguments) -> Request:
@@ -144,7 +126,7 @@ def selfcheck(arguments) -> int:
     if arguments.repeats < 1 or arguments.load < 0:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
     if arguments.workload:
-        with load_on(arguments.load):
+        with load.busy(arguments.load):
             return repeatability.repeat(arguments)
     console = terminal.console()
     chosen = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
@@ -156,7 +138,7 @@ def selfcheck(arguments) -> int:
     estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
     with Bar(console, cells, estimates, lines=False) as bar:
         for campaign in campaigns:
-            with load_on(arguments.load):
+            with load.busy(arguments.load):
                 tried, answers = check_framework(campaign, bar)
             trials, checks = trials + tried, checks + answers
     checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []

@@ -9,6 +9,7 @@ import numpy as np
 
 from workloads.reference import cross_entropy, gelu, layer_norm, linear, softmax
 from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.transformer import ATTENTION, tolerance
 
 LAYER_NORM_EPSILON = 1e-12
 POSITIONS = 512
@@ -27,11 +28,7 @@ _PARAMETERS = (
         "mask", "mask", "none", "attention mask: none passed, ones (full), or sequences of different lengths (padded)",
         choices=MASKS,
     ),
-    Parameter(
-        "attention", "attention", "fused", "attention of the plain implementation: the framework's fused operator "
-        "(default where it has one), or written out",
-        choices=("fused", "explicit"), implementations=("plain",),
-    ),
+    ATTENTION,
 )  # fmt: skip
 
 
@@ -243,21 +240,14 @@ def _named_norm(x: np.ndarray, weights: Arrays, name: str) -> np.ndarray:
     return layer_norm(x, weights[f"{name}.weight"], weights[f"{name}.bias"], LAYER_NORM_EPSILON)
 
 
-def _tolerance(layers: int) -> dict[str, float]:
-    """Rounding adds up over layers as a random walk: docs/methodology.md, "Parity", has what was measured."""
-    return {name: layer * math.sqrt(layers) for name, layer in ROUNDING_OF_A_LAYER.items()}
-
-
-# Relative root mean square of the states' errors.
-ROUNDING_OF_A_LAYER = {"fp32": 1e-6, "tf32": 1e-3, "bf16": 1e-2, "fp16": 1.2e-3}
 _COMMON = dict(family="bert", implementations=("library", "plain"), parameters=_PARAMETERS)
 _COMMON |= dict(passes=("inference", "training"), padding="attention_mask")
 
 WORKLOADS = {
     "bert-base": Bert(
-        name="bert-base", tolerance=_tolerance(12), **_COMMON
+        name="bert-base", tolerance=tolerance(12), **_COMMON
     ),  # the bert-base-uncased configuration, 110M parameters
     "bert-tiny": Bert(  # google/bert_uncased_L-2_H-128_A-2
-        name="bert-tiny", layers=2, hidden=128, heads=2, intermediate=512, tolerance=_tolerance(2), **_COMMON
+        name="bert-tiny", layers=2, hidden=128, heads=2, intermediate=512, tolerance=tolerance(2), **_COMMON
     ),
 }

@@ -9,10 +9,10 @@ import numpy as np
 
 from workloads.reference import cross_entropy, gelu, layer_norm, softmax
 from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.transformer import ATTENTION, tolerance
 
 LAYER_NORM_EPSILON = 1e-5
 OUTPUTS = ("logits",)
-ROUNDING_OF_A_LAYER = {"fp32": 1e-6, "tf32": 1e-3, "bf16": 1e-2, "fp16": 1.2e-3}  # as BERT's
 _NORMS = ("ln_1.weight", "ln_2.weight", "ln_f.weight")
 
 
@@ -170,18 +170,14 @@ def _gpt(name: str, **sizes: int) -> Gpt:
     parameters = (
         Parameter("batch_size", "batch", 1, "sequences per call"),
         Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions),
-        Parameter(
-            "attention", "attention", "fused", "the framework's fused attention operator (default where it has one), "
-            "or attention written out",
-            choices=("fused", "explicit"), implementations=("plain",),
-        ),
+        ATTENTION,
     )  # fmt: skip
     return Gpt(
         name=name,
         family="gpt",
         implementations=("plain",),
         parameters=parameters,
-        tolerance={name: layer * math.sqrt(sizes["layers"]) for name, layer in ROUNDING_OF_A_LAYER.items()},
+        tolerance=tolerance(sizes["layers"]),
         passes=("inference", "training"),
         **sizes,
     )

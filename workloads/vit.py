@@ -25,11 +25,11 @@ from workloads.reference import (
     layer_norm,
     linear,
 )
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Workload, linear_cost
+from workloads.transformer import ATTENTION, tolerance
 
 LAYER_NORM_EPSILON = 1e-6
 OUTPUTS = ("logits",)
-ROUNDING_OF_A_LAYER = {"fp32": 1e-6, "tf32": 1e-3, "bf16": 1e-2, "fp16": 1.2e-3}  # as BERT's
 _NORMS = ("ln_1.weight", "ln_2.weight", "ln.weight")
 
 
@@ -176,17 +176,12 @@ def _norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
 
 
 def _vit(name: str, image: int, patch: int, **sizes: int) -> ViT:
-    attention_parameter = Parameter(
-        "attention", "attention", "fused", "the framework's fused attention operator (default where it has one), or "
-        "attention written out",
-        choices=("fused", "explicit"), implementations=("plain",),
-    )  # fmt: skip
     return ViT(
         name=name,
         family="vit",
         implementations=("plain", "library"),
-        parameters=(*image_parameters(image, smallest=patch), attention_parameter),
-        tolerance={dtype: layer * math.sqrt(sizes["layers"]) for dtype, layer in ROUNDING_OF_A_LAYER.items()},
+        parameters=(*image_parameters(image, smallest=patch), ATTENTION),
+        tolerance=tolerance(sizes["layers"]),
         passes=("inference", "training"),
         patch=patch,
         **sizes,

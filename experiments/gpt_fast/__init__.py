@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import above, between, number, untold
+from experiments.judge import above, between, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
 
@@ -78,13 +77,7 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     groups = {run: theirs.where(run_id=run) for run in dict.fromkeys(record["run_id"] for record in theirs)}
     groups = {f"{PUBLISHED} ({run})": records for run, records in groups.items()} | tables.by_framework(evidence)
     shown = {"Tokens a second": "tokens_per_s", "% of the data sheet's bandwidth": "datasheet_bandwidth_pct"}
-    return [tables.by_shape(title, AXES, groups, partial(_shown, name=name)) for title, name in shown.items()]
-
-
-def _shown(record: Record, name: str) -> str:
-    if not record.measured:
-        return str(record["status"])
-    return "" if record[name] is None else number(record[name])
+    return [tables.by_shape(title, AXES, groups, tables.column(name)) for title, name in shown.items()]
 
 
 EXPERIMENT = Experiment(

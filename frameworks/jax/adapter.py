@@ -14,7 +14,7 @@ import jaxlib
 import numpy as np
 
 import frameworks.adapter as boundary
-from frameworks import canary
+from frameworks import canary, generating
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.jax import compiling, generation, graphs, memory, models, own, program, runtime
 from measurement.cells import Cell
@@ -180,7 +180,7 @@ class Adapter(boundary.Adapter):
         jax.block_until_ready(output)  # every leaf; dispatch is asynchronous on the CPU too
 
     def to_numpy(self, output: Any) -> Arrays:
-        output = generation.arrays(output)
+        output = generating.tensors(output)
         held = getattr(output.get("state"), "held", None) if isinstance(output, dict) else None
         return own.named({**output, **held} if held else output)
 

@@ -134,11 +134,3 @@ class Written:
 @partial(jax.jit, donate_argnums=0)
 def _ending(part: jax.Array, last: jax.Array) -> jax.Array:
     return part.at[:, :, -STEPS:].set(last)
-
-
-def arrays(output: Any) -> Any:
-    """The output with what the cache holds now, where the model has one; any other output as it is."""
-    cache = output.get("cache") if isinstance(output, dict) else None
-    if not callable(cache):
-        return output
-    return {name: leaf for name, leaf in output.items() if name != "cache"} | cache()

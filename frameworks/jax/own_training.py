@@ -15,18 +15,14 @@ from frameworks.jax.own import Model, counted, named
 from frameworks.own import Counted, Fault
 
 
-class Owned(own.Owned):
+class Owned(own.OwnedTraining):
     """What a step tells of the user's model under training: `params` stay in float32, and `dtype` is computed in."""
 
     def __init__(self, model: Model, dtype: np.dtype):
-        self._model, self.objective = model, partial(self._objective, dtype)
+        super().__init__(model)
+        self.objective = partial(self._objective, dtype)
         self.params = {"own": model.params}
         self._loss = model.file.function("loss")
-
-    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
-        """Losses of the first iterations op by op, in float64 where the model runs in it."""
-        self._model.refuse_what_changes()
-        return self._model.in_more_precision(self._losses, calls)
 
     def cost(self) -> Counted | None:
         iterate = training.iteration(self.objective, 1, scanned=False)

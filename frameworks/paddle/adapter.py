@@ -14,7 +14,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, canary
+from frameworks import adapter, canary, generating
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.paddle import calls, eager_log, generation, graphs, models, own, own_training, plain, training
 from frameworks.paddle import device as gpu
@@ -124,7 +124,7 @@ class Adapter(adapter.Adapter):
             return generation.generating(model, partial(graphs.in_mode, workload, cell), tensors, places)
         outer, restore = (lambda call: call), (lambda: None)
         if workload.family == "llama":
-            outer, restore = partial(calls.telling_cache, model=model), model.restore
+            outer, restore = partial(generating.telling_cache, told=model.compared), model.restore
         return graphs.in_mode(workload, cell, model, tensors, names, outer, restore)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
@@ -156,7 +156,7 @@ class Adapter(adapter.Adapter):
             paddle.device.cuda.synchronize()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(calls.tensors(output))
+        return own.named(generating.tensors(output))
 
     def release(self) -> None:
         self._own.clear()

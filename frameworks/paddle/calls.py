@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,22 +19,6 @@ def named(model, names: tuple[str, ...]):
         return dict(zip(names, outputs if isinstance(outputs, (tuple, list)) else (outputs,)))  # noqa: B905 - timed
 
     return call
-
-
-def telling_cache(call, model: nn.Layer):
-    """`call`, whose output tells as well what is in the model's cache where that is compared: once it is asked for."""
-
-    def called(*inputs):
-        return {**call(*inputs), "cache": partial(model.compared, inputs[-1])}
-
-    return called
-
-
-def tensors(output: Any) -> Any:
-    """The output with what the cache holds now, where the model has one."""
-    if not isinstance(output, dict) or not callable(output.get("cache")):
-        return output
-    return {name: tensor for name, tensor in output.items() if name != "cache"} | output["cache"]()
 
 
 def without_gradients(model: nn.Layer):

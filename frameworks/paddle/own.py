@@ -14,7 +14,7 @@ from paddle import nn
 
 from frameworks import own
 from frameworks.adapter import Capture, Step, Unsupported
-from frameworks.own import Counted, Fault
+from frameworks.own import Fault
 from frameworks.paddle import calls, eager_log, graphs
 from measurement.cells import Cell
 from workloads.own import Own
@@ -99,12 +99,8 @@ class Model:
 
     def refuse_what_changes(self) -> None:
         """Raise `Unsupported` for a layer whose output two calls on one input do not have in common."""
-        outputs, call = [], calls.without_gradients(self.layer)
-        for seed in (0, 0, 1):
-            _seed(seed)
-            outputs.append(named(call(*self.sets[0])))
-            self.restore()
-        if reason := own.changes(outputs, self._tolerance):
+        call = calls.without_gradients(self.layer)
+        if reason := own.problem(lambda: named(call(*self.sets[0])), _seed, self._tolerance, self.restore):
             raise Unsupported(reason)
 
     def in_more_precision(self, run: Callable[..., list[dict]], count: int) -> tuple[str, list[dict[str, np.ndarray]]]:
@@ -136,22 +132,9 @@ class Model:
         return filled, {name: next(left) if _is_array(leaf) else leaf for name, leaf in kwargs.items()}
 
 
-class Owned(own.Owned):
-    """What a step tells of its user's layer. Paddle counts the FLOPs of known layers alone, so none is counted."""
-
-    def __init__(self, model: Model):
-        self._model = model
-
-    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
-        return self._model.reference(calls)
-
-    def cost(self) -> Counted | None:
-        return None
-
-
 def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     """The layer in the cell's mode; a predictor's outputs, which have no names, get those of eager mode's."""
-    told = {"restore": model.restore, "own": Owned(model)}
+    told = {"restore": model.restore, "own": own.Owned(model)}  # without a cost: Paddle counts known layers alone
     if cell.shapes == "dynamic" and cell.mode != "eager":
         raise Unsupported("which axes of a user's inputs may change is not known to Paddle: SHAPES=static.")
     eager = calls.without_gradients(model.layer)

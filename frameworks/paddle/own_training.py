@@ -12,7 +12,6 @@ from paddle import nn
 
 from frameworks import own
 from frameworks.adapter import Step
-from frameworks.own import Counted
 from frameworks.paddle import eager_log, graphs, training
 from frameworks.paddle.own import Called, Model, named, whole
 from measurement.cells import Cell
@@ -34,19 +33,8 @@ class Trainer(training.Trainer):
             paddle.assign(first, buffer)
 
 
-class Owned(own.Owned):
+class Owned(own.OwnedTraining):
     """What a step tells of the user's layer under training."""
-
-    def __init__(self, model: Model):
-        self._model = model
-
-    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
-        """Losses of the first iterations in eager mode, in float64 where the layer runs in it."""
-        self._model.refuse_what_changes()
-        return self._model.in_more_precision(self._losses, calls)
-
-    def cost(self) -> Counted | None:
-        return None
 
     def _losses(self, layer: nn.Layer, sets: Sequence) -> list[dict[str, np.ndarray]]:
         objective = _objective(self._model, layer)

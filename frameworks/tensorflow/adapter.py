@@ -15,6 +15,7 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
 from frameworks import canary as known
+from frameworks import generating
 from frameworks.tensorflow import generation, graphs, memory, own
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
@@ -127,7 +128,7 @@ class Adapter(boundary.Adapter):
                 tf.raw_ops.SyncDevice()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(generation.tensors(output))
+        return own.named(generating.tensors(output))
 
     def release(self) -> None:
         self._own.clear()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import tensorflow as tf
 
 from frameworks.adapter import Step
-from frameworks.generating import LARGEST, NEXT, Generation
+from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
 from frameworks.tensorflow import llama
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
@@ -27,7 +26,7 @@ def keeping(model: tf.Module, cell: Cell) -> tuple[dict[str, Callable], Callable
     """What a step of the cell needs besides its call, and what its call becomes where the model has a cache."""
     if cell.pass_name not in ("prefill", "decode"):
         return {}, lambda call: call
-    return {"restore": model.restore}, partial(telling_cache, model=model)
+    return {"restore": model.restore}, partial(telling_cache, told=model.compared)
 
 
 def generating(
@@ -52,19 +51,3 @@ def generating(
 def _chosen(output: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     logits = output["logits"]
     return {NEXT: tf.argmax(logits, axis=-1), LARGEST: tf.reduce_max(logits, axis=-1)}
-
-
-def telling_cache(call: Callable, model: tf.Module) -> Callable:
-    """`call`, whose output tells as well what is in the model's cache where that is compared: once it is asked for."""
-
-    def called(*inputs: tf.Tensor) -> dict[str, Any]:
-        return {**call(*inputs), "cache": partial(model.compared, inputs[-1])}
-
-    return called
-
-
-def tensors(output: Any) -> Any:
-    """The output with what the cache holds now, where the model has one."""
-    if not isinstance(output, dict) or not callable(output.get("cache")):
-        return output
-    return {name: tensor for name, tensor in output.items() if name != "cache"} | output["cache"]()

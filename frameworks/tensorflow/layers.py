@@ -76,7 +76,7 @@ class Convolution(tf.Module):
 def max_pool(x: tf.Tensor, size: int, stride: int, padding: int, layout: str) -> tf.Tensor:
     """The largest of each window of pixels, none of which is negative.
 
-    With zeros around, as in Keras' own networks: XLA has no pooling that pads by itself.
+    With zeros around, as in Keras' own networks, since with XLA TensorFlow refuses one that pads by itself.
     """
     return tf.nn.max_pool2d(tf.pad(x, _around(padding, layout)), size, stride, "VALID", layout.upper())
 

@@ -11,26 +11,15 @@ import tensorflow as tf
 
 from frameworks import own
 from frameworks.adapter import Step, Unsupported
-from frameworks.own import Counted, Fault
+from frameworks.own import Fault
 from frameworks.tensorflow import program
 from frameworks.tensorflow.own import Model, captured, named, raw
 from frameworks.tensorflow.training import Trainer
 from measurement.cells import Cell
 
 
-class Owned(own.Owned):
+class Owned(own.OwnedTraining):
     """What a step tells of the user's model under training."""
-
-    def __init__(self, model: Model):
-        self._model = model
-
-    def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
-        """Losses of the first iterations in eager mode, in float64 where the model can be made in it."""
-        self._model.refuse_what_changes()
-        return self._model.in_more_precision(self._losses, calls)
-
-    def cost(self) -> Counted | None:
-        return None
 
     def _losses(self, call: Callable, sets: Sequence) -> list[dict[str, np.ndarray]]:
         trainer = trainer_of(self._model, call)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from frameworks import adapter, canary
+from frameworks import adapter, canary, generating
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.torch import (
     FRAMEWORK,
@@ -100,7 +100,7 @@ class Adapter(adapter.Adapter):
             return generation.step(model, partial(modes.in_mode, self._device, cell), resident, places, overwrites)
         outer, restore = (lambda call: call), (lambda: None)
         if cell.pass_name in generation.PASSES:
-            outer = partial(generation.telling_cache, model=model, workload=workload, cell=cell)
+            outer = partial(generating.telling_cache, told=generation.compared(model, workload, cell))
             restore = generation.restoring(model)
         return modes.in_mode(self._device, cell, model, resident, outer, restore)
 
@@ -136,7 +136,7 @@ class Adapter(adapter.Adapter):
             torch.cuda.synchronize(self._device)
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(generation.tensors(output))
+        return own.named(generating.tensors(output))
 
     def release(self) -> None:
         self._models.clear()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -76,28 +75,9 @@ def restoring(model: torch.nn.Module) -> Callable[[], None]:
     return getattr(model, "restore", lambda: None)
 
 
-def telling_cache(call: Callable[..., Any], model: torch.nn.Module, workload: Workload, cell: Cell) -> Callable:
-    """`call`, whose output tells as well what is in the cache where that is compared: once it is asked for."""
+def compared(model: torch.nn.Module, workload: Workload, cell: Cell) -> Callable[[torch.Tensor], dict]:
+    """What tells the cache's content where it is compared, of a call whose last input is given."""
     if cell.pass_name == "decode":
-
-        def places(place: torch.Tensor) -> torch.Tensor:
-            return torch.cat((place - 1, place))
-    else:
-        compared = torch.as_tensor(workload.places_compared(dict(cell.parameters)), device=model.embedding.device)
-
-        def places(_: torch.Tensor) -> torch.Tensor:
-            return compared
-
-    def called(*inputs: torch.Tensor) -> dict[str, Any]:
-        output = call(*inputs)
-        return {**output, "cache": partial(lambda given: model.cached(places(given)), inputs[-1])}
-
-    return called
-
-
-def tensors(output: Any) -> Any:
-    """The output with what the cache holds now, where the model has one; any other output as it is."""
-    cache = output.get("cache") if isinstance(output, dict) else None
-    if not callable(cache):
-        return output
-    return {name: tensor for name, tensor in output.items() if name != "cache"} | cache()
+        return lambda place: model.cached(torch.cat((place - 1, place)))
+    places = torch.as_tensor(workload.places_compared(dict(cell.parameters)), device=model.embedding.device)
+    return lambda _: model.cached(places)

@@ -117,12 +117,8 @@ class Model:
     ) -> None:
         """Raise `Unsupported` for a model whose output two calls on one input do not have in common."""
         call = self.calling(module)
-        outputs = []
-        for seed in (0, 0, 1):
-            self._seed(seed)
-            outputs.append(named(call(*tensors)))
-            (restore or self.restore)()
-        if reason := own.changes(outputs, self._tolerance):
+        reason = own.problem(lambda: named(call(*tensors)), self._seed, self._tolerance, restore or self.restore)
+        if reason:
             raise Unsupported(reason)
 
     @contextlib.contextmanager
@@ -154,7 +150,8 @@ class Owned(own.Owned):
     """What a step tells of its user's model; `backend` is that of a compiled mode."""
 
     def __init__(self, model: Model, sets: Sequence[tuple], backend: segments.Backend | None = None):
-        self._model, self._sets, self._backend = model, sets, backend
+        super().__init__(model)
+        self._sets, self._backend = sets, backend
 
     def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
         return self._model.reference(self._sets[:calls])

@@ -25,7 +25,8 @@ class Owned(own.Owned):
     """What a step tells of the user's model under training."""
 
     def __init__(self, model: Model, sets: Sequence[tuple], objective: Callable[[torch.nn.Module], training.Objective]):
-        self._model, self._sets, self._objective = model, sets, objective
+        super().__init__(model)
+        self._sets, self._objective = sets, objective
 
     def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
         """Losses of the first iterations in eager mode, in float64 where the model runs in it, and buffers after."""

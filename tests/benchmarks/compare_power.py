@@ -29,7 +29,7 @@ from doubles.suite import Suite, copy_with_fake  # noqa: E402
 
 from harness import changes, paired, pairs, report  # noqa: E402
 from harness.runs import Run  # noqa: E402
-from harness.selfcheck import load_on  # noqa: E402
+from measurement import load  # noqa: E402
 from reports.compare import FASTER, SLOWER, UNTOLD, Comparison  # noqa: E402
 
 SLOWED = 1.05
@@ -193,7 +193,7 @@ def main() -> None:
             print(line, flush=True)
         return
     for profile in asked.profile.split(","):
-        with load_on(asked.load):
+        with load.busy(asked.load):
             counts = real(
                 profile, asked.trials or 20, asked.budget, lambda text: print(text, file=sys.stderr, flush=True)
             )

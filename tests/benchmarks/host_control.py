@@ -11,12 +11,10 @@ OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venvs/torch-cpu/bin/python tests/bench
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import math
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -30,13 +28,13 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE / "by_question")]
 import turns  # noqa: E402
 
 from frameworks.torch import plain  # noqa: E402
-from measurement import host  # noqa: E402
+from measurement import host, load  # noqa: E402
 
 SIDE, TIMES = 96, 12  # of the arithmetic's matrices, which lie in the first cache; about 1 ms
 CONTROLS, CALLS = ("Python loop", "arithmetic", "arithmetic on two threads"), ("bert-tiny", "product")
 NEIGHBOURS = {
-    "Python": "while True: pass",
-    "arithmetic": f"import numpy as np; a = np.ones(({SIDE}, {SIDE}), np.float32)\nwhile True: a @ a",
+    "Python": ("", "pass"),
+    "arithmetic": (f"import numpy as np; a = np.ones(({SIDE}, {SIDE}), np.float32)", "a @ a"),
 }
 
 
@@ -83,32 +81,20 @@ def ways(pool: ThreadPoolExecutor, threads: int) -> dict[str, Callable[[], objec
     return controls | dict(zip(CALLS, (call(model, ids), call(torch.mm, matrix, matrix)), strict=True))
 
 
-@contextlib.contextmanager
-def beside(code: str, processes: int) -> Iterator[None]:
-    """So many processes that run some code meanwhile."""
-    busy = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4.0, help="of samples for each way")
     parser.add_argument("--out", help="add what was taken to this file, a line of JSON a condition")
     asked = parser.parse_args()
-    conditions = {"alone": ("", 0)}
-    conditions |= {f"{n} of {kind}": (code, n) for kind, code in NEIGHBOURS.items() for n in (1, 2)}
-    conditions["alone again"] = ("", 0)
+    conditions: dict[str, tuple] = {"alone": (0,)}
+    conditions |= {f"{n} of {kind}": (n, *code) for kind, code in NEIGHBOURS.items() for n in (1, 2)}
+    conditions["alone again"] = (0,)
     medians: dict[str, dict[str, float]] = {}
     with ThreadPoolExecutor(2) as pool:
         timed = ways(pool, asked.threads)
         for name, neighbours in conditions.items():
-            with beside(*neighbours):
+            with load.busy(*neighbours):
                 taken = {way: values["us"] for way, values in turns.in_turn(timed, asked.seconds).items()}
             medians[name] = {way: median(series) for way, series in taken.items()}
             if asked.out:
