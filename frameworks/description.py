@@ -81,7 +81,7 @@ class Framework:
     models: dict[str, tuple[str, ...]]
     trained: tuple[str, ...] = ()
     other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
-    own: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
+    own_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
@@ -110,7 +110,7 @@ class Framework:
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
         """Whether there is such a model, and for this pass."""
         if implementation == "own":
-            return pass_name in self.own
+            return pass_name in self.own_passes
         return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
 
     def ladder(self, device_kind: str, pass_name: str) -> tuple[Rung, ...]:

@@ -37,10 +37,10 @@ class Generation:
 
     def parts(self, prompt: Any) -> Iterator[dict[str, Any]]:
         """What either step gives, token by token."""
-        output = self._own(self._read.call(prompt))
+        output = self._token(self._read.call(prompt))
         yield output
         for place in self._places:
-            output = self._own(self._proceed.call(output[NEXT], place))
+            output = self._token(self._proceed.call(output[NEXT], place))
             yield output
 
     def __call__(self, prompt: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Generation:
 
         return {**outputs[-1], "cache": told}
 
-    def _own(self, output: dict) -> dict:
+    def _token(self, output: dict) -> dict:
         return {name: self._kept(output[name]) for name in (NEXT, LARGEST)}
 
     def _captured(self) -> Capture:

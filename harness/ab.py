@@ -15,8 +15,7 @@ from harness import alternation, compare, heading, paired, pairs, report, runs, 
 from harness.begun import PAIR, in_order, is_ours
 from harness.begun import read as read_begun
 from harness.begun import write as write_begun
-from harness.campaign import Campaign, Request
-from harness.campaign import asked_for as flags_of
+from harness.campaign import Campaign, Request, options_of
 from harness.execute import Executor
 from harness.outcomes import Context
 from harness.progress import Bar, duration
@@ -47,7 +46,7 @@ def ab(arguments: argparse.Namespace) -> int:
     """Measure A and B in turn and compare them; exit code 1: B is too slow or broke, 3: nothing could be decided."""
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)
-    begun = opened(arguments) if arguments.resume is not None else asked_for(arguments)
+    begun = opened(arguments) if arguments.resume is not None else new_pair(arguments)
     with contextlib.ExitStack() as held:
         if begun.folder and not arguments.dry_run:
             held.enter_context(runs.Run(begun.folder).held())
@@ -131,8 +130,8 @@ def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run,
     return INTERRUPTED
 
 
-def asked_for(arguments: argparse.Namespace) -> Begun:
-    """What was asked for on the command line. Raises UsageError."""
+def new_pair(arguments: argparse.Namespace) -> Begun:
+    """The pair of runs that the command line names. Raises UsageError."""
     words: list[str | None] = [arguments.a, arguments.b]
     if arguments.versions:
         if any(words):
@@ -145,7 +144,7 @@ def asked_for(arguments: argparse.Namespace) -> Begun:
             "Say what to compare: make ab A=<python or version> B=<python or version>, or VERSIONS=torch==2.12,"
             "torch==2.13; without A (or B) that side is the suite's own environment."
         )
-    given = flags_of(arguments)
+    given = options_of(arguments)
     named = {versions.framework_of(word) for word in words if word and versions.is_version(word)} - {None}
     if named and "framework" not in given:
         given["framework"] = ",".join(sorted(named))
@@ -162,7 +161,7 @@ def opened(arguments: argparse.Namespace) -> Begun:
         if (folder / PAIR).exists():
             content = read_begun(folder.resolve() / PAIR)
             begun = Begun(folder.resolve(), tuple(content["sides"]), content["given"])
-            given = flags_of(arguments)
+            given = options_of(arguments)
             words = arguments.a or begun.words[0], arguments.b or begun.words[1]
             if words != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
                 raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")

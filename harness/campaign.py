@@ -58,7 +58,7 @@ class Request:
         """The request of a command line that has the flags of `bench` or `explain`."""
         names = ("out", "resume", "python", "requirements", "timeout", "dry_run", "nodes", "scratch", "container")
         job = {name: getattr(arguments, name, None) for name in (*submission.OPTIONS, "lines")}
-        return cls(asked_for(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
+        return cls(options_of(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
 
 
 @dataclass
@@ -207,7 +207,7 @@ class Campaign:
         """Write what is known beforehand into the run's folder; what every record repeats is returned."""
         if self.elsewhere:
             before = run.read("machine.json")
-            self.cluster = Cluster.found(before.get("kind"), before.get("nodes"))
+            self.cluster = Cluster.of_job(before.get("kind"), before.get("nodes"))
             needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
             if needed and not self.python and not self.cluster.facts["gpus"]:
                 raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
@@ -273,7 +273,7 @@ def check_cells(run: runs.Run, planned: Plan) -> None:
         )
 
 
-def asked_for(arguments: argparse.Namespace) -> dict:
+def options_of(arguments: argparse.Namespace) -> dict:
     """Flag -> what was given for it; flags win over the sweep file."""
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)

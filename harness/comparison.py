@@ -107,11 +107,11 @@ def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) ->
     """How far each launch's outputs of a user's model are from those of its own eager mode in that launch."""
     models = [report.own for report in outcome.reports]
     pairs = [
-        difference(values, dict(np.load(own.reference)) if own else {})
-        for values, own in zip(outputs, models, strict=True)
+        difference(values, dict(np.load(model.reference)) if model else {})
+        for values, model in zip(outputs, models, strict=True)
     ]
     worst = functools.reduce(Difference.worst, pairs)
-    name = next((own.reference_name for own in models if own), "its own eager mode")
+    name = next((model.reference_name for model in models if model), "its own eager mode")
     return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
 
 

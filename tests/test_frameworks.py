@@ -183,7 +183,7 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
     interpreter("torch")
     cells = ["--framework", "torch", "--workload", "mlp", "--width", "32", "--depth", "2", "--mode", "eager"]
     arguments = parser().parse_args(["bench", *cells, *QUICKLY, "--out", str(tmp_path / "run")])
-    (group,) = plan(resolve(campaign.asked_for(arguments))).bundles[0].groups
+    (group,) = plan(resolve(campaign.options_of(arguments))).bundles[0].groups
     store = Store(None, 0)
     store.prepare([group], lambda text: None)
     right = store(group)

@@ -180,13 +180,13 @@ def test_nodes_of_another_kind_do_not_serve(monkeypatch):
 
     monkeypatch.setattr(cluster.slurm, "allocation", lambda: slurm.Allocation("7", ("n1", "n2", "n3"), 4))
     monkeypatch.setattr(cluster, "probed", lambda job: {"n1": answer("x"), "n2": answer("y"), "n3": answer("x")})
-    found = cluster.Cluster.found()
+    found = cluster.Cluster.of_job()
     assert list(found.serving) == ["n1", "n3"]
     assert found.left_out == {"n2": "it is of another kind: A, 64 CPUs, 234 GiB"}
     assert found.described["machine_id"] == "x"
-    assert list(cluster.Cluster.found("y").serving) == ["n2"]
+    assert list(cluster.Cluster.of_job("y").serving) == ["n2"]
     with pytest.raises(UsageError, match=r"No node of job 7 can serve \(.*CONSTRAINT="):
-        cluster.Cluster.found("z")
+        cluster.Cluster.of_job("z")
 
 
 def job_of(monkeypatch, cpus: int = 8, gpus: str = "") -> None:

@@ -117,7 +117,7 @@ def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
 def test_a_node_that_does_not_answer_is_given_up_once_slurm_does(monkeypatch, states, why):
     told = iter(states)
     monkeypatch.setattr(slurm, "PAUSE", 0.0)
-    monkeypatch.setattr(slurm, "asked", lambda command, *words: next(told) if command == "sinfo" else "RUNNING")
+    monkeypatch.setattr(slurm, "output_of", lambda command, *words: next(told) if command == "sinfo" else "RUNNING")
     assert slurm.why_gone("7", "n2", last=False) == why
     assert list(told) == []
 

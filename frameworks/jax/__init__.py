@@ -97,7 +97,7 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    own=("inference", "training"),
+    own_passes=("inference", "training"),
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
     attention_kernel=lambda implementation, device_kind, dtype: (
