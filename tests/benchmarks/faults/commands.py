@@ -74,8 +74,8 @@ def kept(trial: Trial, what: str) -> None:
     file, how = what.split(": ")
     path = trial.out / "launches/reports.jsonl"
     process = trial.begin(*WORDS, "--budget", "0.5", "--out", str(trial.out))
-    wanted = trial.rng.randint(1, 7)
-    trial.until(lambda: path.exists() and path.read_bytes().count(b"\n") >= wanted, process)
+    lines = trial.rng.randint(1, 7)
+    trial.until(lambda: path.exists() and path.read_bytes().count(b"\n") >= lines, process)
     process.kill()
     trial.end(process, DONE | {-signal.SIGKILL})
     if file == "reports.jsonl" and path.exists():

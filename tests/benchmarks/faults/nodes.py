@@ -64,9 +64,9 @@ def check(trial: Trial, cluster: OneBox, variables: dict) -> None:
         nodes.setdefault(record["batch_size"], set()).add(record["node"])
         if not record["job_steps"] or record["node"] not in cluster.nodes:
             trial.saw("no place", f"{record['cell']}: node {record['node']}, steps {record['job_steps']}")
-    for batch, found in nodes.items():
-        if len(found) > 1:
-            trial.saw("group on several nodes", f"batch {batch}: {found}")
+    for batch, names in nodes.items():
+        if len(names) > 1:
+            trial.saw("group on several nodes", f"batch {batch}: {names}")
     cluster.ask("scancel", "--user=root")
 
 

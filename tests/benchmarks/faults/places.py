@@ -75,16 +75,16 @@ def linked(trial: Trial, what: str) -> None:
 
 def guards(trial: Trial) -> list[int]:
     """The guards of the workers: what the runner itself started."""
-    own = {number for number, words in trial.processes().items() if any(word == "runner.py" for word in words)}
-    found = []
+    runners = {number for number, words in trial.processes().items() if any(word == "runner.py" for word in words)}
+    numbers = []
     for number, words in trial.processes().items():
         try:
             parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if parent in own and any(word.endswith("guard.py") for word in words):
-            found.append(number)
-    return found
+        if parent in runners and any(word.endswith("guard.py") for word in words):
+            numbers.append(number)
+    return numbers
 
 
 def frozen(trial: Trial, what: str) -> None:
