@@ -95,6 +95,8 @@ class Framework:
     # conventions(device kind): formulas in which its operators differ from the others', by `Workload.conventions`.
     conventions: Callable[[str], dict[str, str]] = field(default=lambda device_kind: {})
     modules: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # what its users type for its name as well
+    switches: tuple[str, ...] = ()  # how variables begin by which users set it: those of a run are kept beside it
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
     ladders: Mapping[str, tuple[Rung, ...]] = field(default_factory=dict)

@@ -32,8 +32,8 @@ from harness.sweep import Sweep
 from measurement import machine
 from measurement.profiles import Profile
 
-# Switches of frameworks and compilers that a user may have set: kept, and noted beside the results.
-_NOTED = ("TF_", "XLA_", "JAX_", "FLAGS_", "TORCH", "PYTORCH_", "CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
+# How variables begin that a user may have set for more than one framework: kept, and noted beside the results.
+_NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,9 @@ class Campaign:
             if needed and not self.python and not self.cluster.facts["gpus"]:
                 raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
         facts = self.cluster.described if self.cluster else machine.facts()
-        variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
+        described = map(frameworks.describe, frameworks.NAMES)
+        noted = (*_NOTED, *(prefix for framework in described for prefix in framework.switches))
+        variables = {k: v for k, v in os.environ.items() if k.startswith(noted)}
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
             command = {"given": self.given, "python": self.python, "command": sys.argv}

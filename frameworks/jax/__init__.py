@@ -40,6 +40,7 @@ FRAMEWORK = Framework(
     title="JAX",
     colour="#2f74e0",
     distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
+    switches=("JAX_", "XLA_"),
     modes=(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),
         Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True, call="jax.jit(function)"),

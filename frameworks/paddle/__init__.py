@@ -32,6 +32,8 @@ FRAMEWORK = Framework(
     title="PaddlePaddle",
     colour="#9352d6",
     distributions=("paddlepaddle", "paddlepaddle-gpu", "paddlenlp"),
+    aliases=("paddlepaddle",),
+    switches=("FLAGS_",),
     modes=(
         Mode("eager", graph=False, summary="dynamic graph, operator by operator"),
         Mode(

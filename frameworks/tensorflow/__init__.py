@@ -29,6 +29,8 @@ FRAMEWORK = Framework(
     title="TensorFlow",
     colour="#a97b0a",
     distributions=("tensorflow", "tf-keras", "keras", "transformers", "numpy"),
+    aliases=("tf",),
+    switches=("TF_", "XLA_"),
     modes=(
         # What is exported or run by Keras' predict is a tf.function.
         Mode("eager", graph=False, summary="one kernel per operator", deployed=False),

@@ -38,6 +38,8 @@ FRAMEWORK = Framework(
     title="PyTorch",
     colour="#d9541e",
     distributions=("torch", "transformers", "numpy", "triton", "safetensors"),
+    aliases=("pytorch",),
+    switches=("TORCH", "PYTORCH_"),
     modes=(
         Mode("eager", graph=False, summary="operator by operator"),
         Mode("inductor", graph=True, summary='torch.compile(mode="default")', fuses=True, call="torch.compile(model)"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import workloads
 from frameworks.torch import graphs
 from frameworks.torch.adapter import Adapter
-from harness.skeletons import SKELETONS
+from harness import skeletons
 from measurement.cells import Cell
 from measurement.sampling import Clocks
 from worker import own as pricing
@@ -210,7 +210,7 @@ def trained(adapter: Adapter, source: str, mode: str) -> dict:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    MODELS["skeleton"] = SKELETONS["torch"]
+    MODELS["skeleton"] = skeletons.text("torch", "skeleton.py")
     for name, text in MODELS.items():
         (folder / f"{name}.py").write_text(text)
     for mode in ("inductor", "inductor-whole-iteration"):  # what is captured does not depend on what compiles it
