@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cache, cached_property
 
 from reports.content import times
 
@@ -26,7 +26,7 @@ class Names:
         groups: dict[str, list[list[str]]] = defaultdict(list)
         for of_cell in parts.values():
             groups[of_cell[2]].append(of_cell)
-        alike = {name: set.intersection(*map(set, group)) for name, group in groups.items()}
+        alike = {name: set(group[0]).intersection(*group[1:]) for name, group in groups.items()}
         if whole:
             alike = {name: {part for part in same if not part.startswith(_SIZES)} for name, same in alike.items()}
         several = whole or len(groups) > 1
@@ -74,21 +74,30 @@ def _parts(cell: str) -> list[str]:
 
 def _shape(parts: list[str], alike: set[str], with_workload: bool) -> str:
     telling = [part for part in parts[3:] if part not in alike]
-    sizes = [part for part in telling if part.startswith(_SIZES)]
-    size = "×".join(part.partition("=")[2] for part in sizes) if len(sizes) > 1 else "".join(map(_text, sizes))
-    others = [_short(part) for part in telling if part not in sizes]
+    sizes = [part for part in telling if _size(part)]
+    size = "×".join(map(_size, sizes)) if len(sizes) > 1 else "".join(map(_text, sizes))
+    others = [_short(part) for part in telling if not _size(part)]
     return " ".join(filter(None, [parts[2] if with_workload else "", size, *others]))
+
+
+@cache  # a few parts, over and over; so below
+def _size(part: str) -> str:
+    """`4` of `batch_size=4`; empty for a part that is no size."""
+    return part.partition("=")[2] if part.startswith(_SIZES) else ""
 
 
 def _texts(parts: list[str], among: set[str]) -> str:
     return ", ".join(filter(None, (_text(part) for part in parts if part in among)))
 
 
+@cache
 def _short(part: str) -> str:
+    """`padded` of `mask=padded`; of other parts the words."""
     value = part.partition("=")[2]
     return value if value in _TELLING else _text(part)
 
 
+@cache
 def _text(part: str) -> str:
     """`batch_size=4` as `batch 4`; what goes without saying is left out."""
     name, equals, value = part.partition("=")
