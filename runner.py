@@ -1,4 +1,4 @@
-"""The command line: `runner.py bench | report | compare | …`. Imports no framework, nothing heavy before its time."""
+"""The command line: `runner.py bench | report | compare | …`. Imports little before it is needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STOPPED = threading.Event()
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Measure a sweep, or go on with one."""
+    """Measure a sweep, or resume one."""
     from harness.bench import bench as run
     from harness.campaign import Request
 

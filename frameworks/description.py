@@ -11,7 +11,7 @@ class Mode:
     """A way to execute a model: a graph, or the baseline that graphs are compared with, of which there is one.
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
-    for it. A mode that is not `deployed` is one that nobody deploys: a rung of a ladder, or an arm of an experiment that
+    for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an experiment that
     tells what one thing costs. It is measured only where it is named, and is in no verdict.
     """
 

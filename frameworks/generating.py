@@ -17,8 +17,8 @@ class Generation:
     """Calls of both steps, one after the other, as a user's loop in Python makes them.
 
     `read` takes a prompt and gives the first token, `proceed` takes a token and its place and gives the one after it;
-    each gives `NEXT` and `LARGEST`, (B,). `kept` makes what the next call leaves as it is; `stacked` makes (B, N) of N
-    tensors (B,).
+    each gives `NEXT` and `LARGEST`, (B,). `kept` makes a copy that the next call does not write over; `stacked` makes
+    (B, N) of N tensors (B,).
     """
 
     def __init__(

@@ -31,14 +31,14 @@ OWN = "the suite's own environment"
 
 @dataclass(frozen=True)
 class Begun:
-    """What a pair of runs is of: a word for each side's environment (None: the suite's own), and the sweep's flags."""
+    """What a pair of runs compares: a word for each side's environment (None: the suite's own); the sweep's flags."""
 
     folder: Path | None  # None until it is made
     words: tuple[str | None, str | None]
     given: dict
 
     def run_folder(self, letter: str) -> Path:
-        """Where one side's run lies; its name tells which pair it is of."""
+        """Where one side's run lies; its name tells which pair it belongs to."""
         return self.folder / f"{self.folder.name}-{letter}"
 
 
@@ -120,7 +120,7 @@ def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], co
 
 
 def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
-    """Say what is kept, and how to go on with it; the exit code."""
+    """Say what is kept and how to resume; returns the exit code."""
     for run, _ in sides:
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
@@ -152,7 +152,7 @@ def new_pair(arguments: argparse.Namespace) -> Begun:
 
 
 def opened(arguments: argparse.Namespace) -> Begun:
-    """The pair of runs to go on with. Raises UsageError."""
+    """The pair of runs to resume. Raises UsageError."""
     name = arguments.resume
     if name == "newest":
         folders = in_order(path.parent for path in runs.RUNS.glob(f"*/{PAIR}"))
@@ -183,7 +183,7 @@ def trust(begun: Begun, arguments: argparse.Namespace) -> None:
 
 
 def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:
-    """The same with its folder, which is made, and `held` from then on. Raises UsageError."""
+    """The pair with its folder, which is made here and `held` from then on. Raises UsageError."""
     refuse_a_pair(out)
     run = runs.Run.create(out)
     held.enter_context(run.held())
@@ -201,7 +201,7 @@ def refuse_a_pair(out: str | None) -> None:
 
 
 def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:
-    """Print and write what came out; returns the exit code."""
+    """Print and write the comparison; returns the exit code."""
     columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides]
     samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
     comparison = paired.compare(*columns, samples, limit)
@@ -214,7 +214,7 @@ def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) ->
 
 
 def label(word: str | None) -> str:
-    """What a side is called: its versions, or the name of its environment, whose place is nobody else's business."""
+    """What a side is called: its versions, or the name of its environment, whose path is private."""
     if word is None or versions.is_version(word):
         return word or OWN
     path = Path(word)

@@ -45,7 +45,7 @@ def record(
     peaks: Peaks | None,
     context: Context,
 ) -> dict:
-    """The record of a finished cell, but for what `rooflines.completed` adds.
+    """The record of a finished cell, without what `rooflines.completed` adds later.
 
     `baseline` is the group's eager outcome where it was measured, `peaks` those that the cell's framework reaches.
     """
@@ -251,7 +251,7 @@ def _rates(outcome: Outcome, workload, row: dict) -> dict:
 
 
 def bandwidth(row: dict) -> dict:
-    """How fast what must move was moved, in GB/s and in percent of the vendor's peak; empty if caches may help."""
+    """How fast the compulsory bytes moved, in GB/s and in percent of the vendor's peak; empty if caches may help."""
     if may_be_cached(row["bytes"], row["device"]):
         return {}
     achieved, sheet = row["bytes"] / (row["latency_ms_median"] / 1e3) / 1e9, datasheet(row["device_name"])

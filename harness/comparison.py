@@ -96,7 +96,7 @@ class References:
         return (entry["name"], dict(np.load(path))) if path.exists() else None
 
     def keep(self, place: str, cell: Cell, outputs: str) -> None:
-        """Let this cell stand in, unless another one does whose file is gone: nothing then takes its place."""
+        """Let this cell stand in. If another one did and its file is gone, nothing takes its place."""
         if self.standing_in.get(place, {"cell": cell.id})["cell"] == cell.id:  # or measured again, its record lost
             path = Path(outputs).absolute().relative_to(self.run.folder.absolute())
             self.standing_in[place] = {"cell": cell.id, "name": f"{cell.framework} {cell.mode}", "outputs": str(path)}

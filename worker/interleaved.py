@@ -114,7 +114,7 @@ class InterleavedComparison(GroupWork):
         return replace(origin, contender=contender)
 
     def check_synchronization(self, member: Member) -> None:
-        """Raise `Untrustworthy` if `synchronize` returns early; once per mode, which is what it could depend on."""
+        """Raise `Untrustworthy` if `synchronize` returns early; once per mode, since it depends on nothing else."""
         if member.cell.mode in self.station.synchronizing:
             return
         self.station.synchronizing.add(member.cell.mode)
