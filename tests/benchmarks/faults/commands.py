@@ -113,7 +113,7 @@ SIDES = ("--a", sys.executable, "--b", sys.executable)
 
 
 def pair(trial: Trial, what: str) -> None:
-    """Two runs in turn, stopped, gone on with, damaged, or several at once: both sides are completed exactly."""
+    """Two runs in turn, stopped, resumed, damaged, or several at once: both sides are completed exactly."""
     words = (*PAIR, *SIDES, "--out", str(trial.out))
     again = ("--resume", str(trial.out), *SIDES, "--timeout", f"{TIMEOUT:g}")
     count = 2 if what == "two at once" else 1
