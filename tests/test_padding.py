@@ -71,8 +71,8 @@ def test_whoever_forgets_the_mask_is_a_mismatch_in_every_dtype():
         counts = inputs.pop("attention_mask")
         masked = bert.reference(PADDED, weights, {**inputs, "attention_mask": counts})
         forgotten = bert.reference(PADDED, weights, inputs)
-        for found, outputs in ((right, masked), (wrong, forgotten)):
-            found |= {f"{call}.{name}": value for name, value in without_padding(outputs, counts).items()}
+        for outputs_by_name, outputs in ((right, masked), (wrong, forgotten)):
+            outputs_by_name |= {f"{call}.{name}": value for name, value in without_padding(outputs, counts).items()}
     assert difference(right, right).within(bert.tolerance["fp32"])
     for dtype, tolerance in bert.tolerance.items():
         assert not difference(wrong, right).within(tolerance), dtype
@@ -90,8 +90,8 @@ def test_what_stands_at_padding_is_not_compared_and_all_else_is(small_bert):
 
 def test_the_padding_of_an_input_file_is_known_by_set(tmp_path):
     np.savez(tmp_path / "a.npz", **{"0.input_ids": [[1]], "0.attention_mask": [[1]], "1.attention_mask": [[0]]})
-    found = padding_of(str(tmp_path / "a.npz"), "attention_mask")
-    assert {index: value.tolist() for index, value in found.items()} == {0: [[1]], 1: [[0]]}
+    masks = padding_of(str(tmp_path / "a.npz"), "attention_mask")
+    assert {index: value.tolist() for index, value in masks.items()} == {0: [[1]], 1: [[0]]}
     assert padding_of(str(tmp_path / "a.npz"), None) == {}
 
 
