@@ -210,7 +210,7 @@ def parser() -> argparse.ArgumentParser:
     for name in ("isolate", "force"):
         command.add_argument(f"--{name}", action="store_true", default=None, help="as in bench")
     command.add_argument("--out", metavar="FOLDER", help="where its files go (default: a new folder in results/runs)")
-    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
+    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="resume a run (default: newest)")
     command.add_argument(
         "--from", dest="from_run", metavar="RUN", help="measure nothing: tables and claims from that folder"
     )
