@@ -56,17 +56,17 @@ Then:  make report                             the page; `make bench` alone meas
 Measure
   make bench [FRAMEWORK=paddle] [DEVICE=gpu]   eager against graph modes; DRY_RUN=1 prints the plan
   make bench WORKLOAD=path/to/model.py         your own model: docs/own-models.md
-  make new-workload NAME=x [FRAMEWORK=torch]   the file of one to begin with
+  make new-workload NAME=x [FRAMEWORK=torch]   write a file to begin with
   make bench PRESET=service-bert               a question asked often; `make list` has them
   make ladder [FRAMEWORK=torch]                eager to the last graph in steps: what each brings
   make explain [MODE=eager,graph]              profile a call in each mode: where the time goes
-  make reproduce [TABLE=paddle-bert]           a published table again; alone: what there is
+  make reproduce [TABLE=paddle-bert]           a published table again; alone: lists them
   make selfcheck [FRAMEWORK=jax]               is this machine fit? REPEATS=n, LOAD=n
 Read
   make report [RUN=newest] [FRAMEWORK=jax]     table, report.md, report.html; ACROSS=1: all machines
   make compare A=<run> B=<run>                 faster, slower or the same; MAX_SLOWDOWN=5%
   make ab A=<python> B=<python>                two environments; VERSIONS=jax==0.10,jax==0.11
-  make history RUN=<run>,<run>,<run>            a line per cell over many runs, and where it stepped
+  make history RUN=<run>,<run>,<run>           a line per cell over many runs, and where it stepped
   make watch [RUN=newest]                      how far a run is, from any machine
   make gather RUN=<run>,<run> [OUT=all.csv]    runs of several machines in one CSV
   make site [OUT=site]                         the published runs as pages for a static host

@@ -1,4 +1,4 @@
-"""The command line: `runner.py bench | report | compare | …`. Imports no framework, nothing heavy before its time."""
+"""The command line: `runner.py bench | report | compare | …`. Imports little before it is needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STOPPED = threading.Event()
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Measure a sweep, or go on with one."""
+    """Measure a sweep, or resume one."""
     from harness.bench import bench as run
     from harness.campaign import Request
 
@@ -210,7 +210,7 @@ def parser() -> argparse.ArgumentParser:
     for name in ("isolate", "force"):
         command.add_argument(f"--{name}", action="store_true", default=None, help="as in bench")
     command.add_argument("--out", metavar="FOLDER", help="where its files go (default: a new folder in results/runs)")
-    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
+    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="resume a run (default: newest)")
     command.add_argument(
         "--from", dest="from_run", metavar="RUN", help="measure nothing: tables and claims from that folder"
     )

@@ -77,12 +77,12 @@ def installed() -> dict[str, str]:
 
 
 def versions(name: str) -> dict[str, str]:
-    """Those of them that decide what is measured: Python's, the framework's own ones, and what they compute with."""
+    """Versions of what decides what is measured: Python, the framework's own packages, and what they compute with."""
     return deciding(name, installed())
 
 
 def deciding(name: str, packages: object) -> dict[str, str]:
-    """Those of an environment's packages, as `installed` gives them; nothing of what is none."""
+    """The same out of an environment's packages, as `installed` gives them; empty for anything else."""
     distributions = ("python", *describe(name).distributions)
     by_package = packages if isinstance(packages, dict) else {}
     return {key: version for key, version in by_package.items() if key in distributions or DECIDING.fullmatch(key)}

@@ -19,7 +19,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Effective:
-    """What took effect, read back from the framework after it was set. None where the framework does not tell."""
+    """What took effect, read back from the framework after it was set. None if the framework does not report it."""
 
     threads: int | None
     device_name: str | None = None
@@ -189,5 +189,5 @@ class Adapter(ABC):
         return None
 
     def meter(self, cell: Cell) -> Meter | None:
-        """What measures the cell's memory and time on its device; None on a CPU, or where the framework tells none."""
+        """What measures the cell's memory and time on its device; None on a CPU, or if the framework has none."""
         return None

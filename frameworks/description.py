@@ -11,8 +11,8 @@ class Mode:
     """A way to execute a model: a graph, or the baseline that graphs are compared with, of which there is one.
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
-    for it. Nobody deploys a mode that is not `deployed`, so a multiple of its time says nothing; a graph like that is a
-    rung of a ladder, or an arm that tells what one thing costs. It is measured where it is named, and is in no verdict.
+    for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an experiment that
+    tells what one thing costs. It is measured only where it is named, and is in no verdict.
     """
 
     name: str
@@ -33,9 +33,9 @@ class Mode:
 
 @dataclass(frozen=True)
 class Rung:
-    """A mode on the way from eager mode to a framework's last graph, and what the rung before it lacks.
+    """A mode on the way from eager mode to a framework's last graph, and what it adds to the rung before it.
 
-    What is `kept`, the rungs after it have as well, also where this one could not be measured.
+    What a rung adds is also in the rungs after it if it is `kept`, even where this one could not be measured.
     """
 
     mode: str
@@ -63,14 +63,15 @@ class Crossing:
 class Framework:
     """A framework as the command line, the planner and the reports see it.
 
-    `distributions` are the framework's packages, its own first; with what else decides, their versions are recorded.
-    `modules` are those that its folder imports and that are called otherwise than a distribution.
-    `default_graph` are the graph modes that users of the framework start with, the plainest first.
-    `models` maps an implementation to the model families it has, and `trained` are those of the families that the plain
-    one trains as well. `environment(threads, device_kind)` gives the
-    variables that must be set before the worker process starts; `cache_variables` name the directories in which the
-    framework keeps compiled code, which the launcher points at a private, empty one. `ladders` and `crossings` have,
-    by kind of device, the rungs from eager mode on, and what two of them bring in either order.
+    `distributions` are the framework's packages, its own first: their versions are recorded. `modules` are those that
+    its folder imports and that are not called as a distribution. `default_graph` are the graph modes that users of the
+    framework start with, the plainest first.
+
+    `models` maps an implementation to the model families that it has, and `trained` are those that the plain one also
+    trains. `environment(threads, device_kind)` gives the variables that must be set before the worker process starts.
+    `cache_variables` name the directories in which the framework keeps compiled code; the launcher points them at a
+    private, empty one. `ladders` and `crossings` have, by kind of device, the rungs from eager mode on, and what two of
+    them bring in either order.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Framework:
     models: dict[str, tuple[str, ...]]
     trained: tuple[str, ...] = ()
     other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
-    own: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
+    own_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
@@ -95,6 +96,8 @@ class Framework:
     # conventions(device kind): formulas in which its operators differ from the others', by `Workload.conventions`.
     conventions: Callable[[str], dict[str, str]] = field(default=lambda device_kind: {})
     modules: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # what its users type for its name as well
+    switches: tuple[str, ...] = ()  # how variables begin by which users set it: those of a run are kept beside it
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
     ladders: Mapping[str, tuple[Rung, ...]] = field(default_factory=dict)
@@ -110,7 +113,7 @@ class Framework:
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
         """Whether there is such a model, and for this pass."""
         if implementation == "own":
-            return pass_name in self.own
+            return pass_name in self.own_passes
         return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
 
     def ladder(self, device_kind: str, pass_name: str) -> tuple[Rung, ...]:

@@ -17,8 +17,8 @@ class Generation:
     """Calls of both steps, one after the other, as a user's loop in Python makes them.
 
     `read` takes a prompt and gives the first token, `proceed` takes a token and its place and gives the one after it;
-    each gives `NEXT` and `LARGEST`, (B,). `kept` makes what the next call leaves as it is; `stacked` makes (B, N) of N
-    tensors (B,).
+    each gives `NEXT` and `LARGEST`, (B,). `kept` makes a copy that the next call does not write over; `stacked` makes
+    (B, N) of N tensors (B,).
     """
 
     def __init__(
@@ -37,10 +37,10 @@ class Generation:
 
     def parts(self, prompt: Any) -> Iterator[dict[str, Any]]:
         """What either step gives, token by token."""
-        output = self._own(self._read.call(prompt))
+        output = self._token(self._read.call(prompt))
         yield output
         for place in self._places:
-            output = self._own(self._proceed.call(output[NEXT], place))
+            output = self._token(self._proceed.call(output[NEXT], place))
             yield output
 
     def __call__(self, prompt: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Generation:
 
         return {**outputs[-1], "cache": told}
 
-    def _own(self, output: dict) -> dict:
+    def _token(self, output: dict) -> dict:
         return {name: self._kept(output[name]) for name in (NEXT, LARGEST)}
 
     def _captured(self) -> Capture:

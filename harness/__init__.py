@@ -1,1 +1,1 @@
-"""What the benchmark stands on: the virtual environments that workers run in."""
+"""What the commands do: environments, plans, runs and records, and what is read out of records again."""

@@ -15,8 +15,7 @@ from harness import alternation, compare, heading, paired, pairs, report, runs, 
 from harness.begun import PAIR, in_order, is_ours
 from harness.begun import read as read_begun
 from harness.begun import write as write_begun
-from harness.campaign import Campaign, Request
-from harness.campaign import asked_for as flags_of
+from harness.campaign import Campaign, Request, options_of
 from harness.execute import Executor
 from harness.outcomes import Context
 from harness.progress import Bar, duration
@@ -32,14 +31,14 @@ OWN = "the suite's own environment"
 
 @dataclass(frozen=True)
 class Begun:
-    """What a pair of runs is of: a word for each side's environment (None: the suite's own), and the sweep's flags."""
+    """What a pair of runs compares: a word for each side's environment (None: the suite's own); the sweep's flags."""
 
     folder: Path | None  # None until it is made
     words: tuple[str | None, str | None]
     given: dict
 
     def run_folder(self, letter: str) -> Path:
-        """Where one side's run lies; its name tells which pair it is of."""
+        """Where one side's run lies; its name tells which pair it belongs to."""
         return self.folder / f"{self.folder.name}-{letter}"
 
 
@@ -47,7 +46,7 @@ def ab(arguments: argparse.Namespace) -> int:
     """Measure A and B in turn and compare them; exit code 1: B is too slow or broke, 3: nothing could be decided."""
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)
-    begun = opened(arguments) if arguments.resume is not None else asked_for(arguments)
+    begun = opened(arguments) if arguments.resume is not None else new_pair(arguments)
     with contextlib.ExitStack() as held:
         if begun.folder and not arguments.dry_run:
             held.enter_context(runs.Run(begun.folder).held())
@@ -121,7 +120,7 @@ def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], co
 
 
 def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
-    """Say what is kept, and how to go on with it; the exit code."""
+    """Say what is kept and how to resume; returns the exit code."""
     for run, _ in sides:
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
@@ -131,8 +130,8 @@ def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run,
     return INTERRUPTED
 
 
-def asked_for(arguments: argparse.Namespace) -> Begun:
-    """What was asked for on the command line. Raises UsageError."""
+def new_pair(arguments: argparse.Namespace) -> Begun:
+    """The pair of runs that the command line names. Raises UsageError."""
     words: list[str | None] = [arguments.a, arguments.b]
     if arguments.versions:
         if any(words):
@@ -145,7 +144,7 @@ def asked_for(arguments: argparse.Namespace) -> Begun:
             "Say what to compare: make ab A=<python or version> B=<python or version>, or VERSIONS=torch==2.12,"
             "torch==2.13; without A (or B) that side is the suite's own environment."
         )
-    given = flags_of(arguments)
+    given = options_of(arguments)
     named = {versions.framework_of(word) for word in words if word and versions.is_version(word)} - {None}
     if named and "framework" not in given:
         given["framework"] = ",".join(sorted(named))
@@ -153,7 +152,7 @@ def asked_for(arguments: argparse.Namespace) -> Begun:
 
 
 def opened(arguments: argparse.Namespace) -> Begun:
-    """The pair of runs to go on with. Raises UsageError."""
+    """The pair of runs to resume. Raises UsageError."""
     name = arguments.resume
     if name == "newest":
         folders = in_order(path.parent for path in runs.RUNS.glob(f"*/{PAIR}"))
@@ -162,7 +161,7 @@ def opened(arguments: argparse.Namespace) -> Begun:
         if (folder / PAIR).exists():
             content = read_begun(folder.resolve() / PAIR)
             begun = Begun(folder.resolve(), tuple(content["sides"]), content["given"])
-            given = flags_of(arguments)
+            given = options_of(arguments)
             words = arguments.a or begun.words[0], arguments.b or begun.words[1]
             if words != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
                 raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")
@@ -184,7 +183,7 @@ def trust(begun: Begun, arguments: argparse.Namespace) -> None:
 
 
 def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:
-    """The same with its folder, which is made, and `held` from then on. Raises UsageError."""
+    """The pair with its folder, which is made here and `held` from then on. Raises UsageError."""
     refuse_a_pair(out)
     run = runs.Run.create(out)
     held.enter_context(run.held())
@@ -202,7 +201,7 @@ def refuse_a_pair(out: str | None) -> None:
 
 
 def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:
-    """Print and write what came out; returns the exit code."""
+    """Print and write the comparison; returns the exit code."""
     columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides]
     samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
     comparison = paired.compare(*columns, samples, limit)
@@ -215,7 +214,7 @@ def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) ->
 
 
 def label(word: str | None) -> str:
-    """What a side is called: its versions, or the name of its environment, whose place is nobody else's business."""
+    """What a side is called: its versions, or the name of its environment, whose path is private."""
     if word is None or versions.is_version(word):
         return word or OWN
     path = Path(word)

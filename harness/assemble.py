@@ -10,7 +10,7 @@ import frameworks
 import workloads
 from frameworks import policies
 from harness import breaks, judgement, tokens
-from harness.costs import cost_found, moved_bytes, tokens_of
+from harness.costs import known_cost, moved_bytes, tokens_of
 from harness.intervals import over_launches
 from harness.outcomes import Context, Outcome, counted
 from measurement.peaks import Peaks, datasheet, may_be_cached
@@ -45,7 +45,7 @@ def record(
     peaks: Peaks | None,
     context: Context,
 ) -> dict:
-    """The record of a finished cell, but for what `rooflines.completed` adds.
+    """The record of a finished cell, without what `rooflines.completed` adds later.
 
     `baseline` is the group's eager outcome where it was measured, `peaks` those that the cell's framework reaches.
     """
@@ -118,8 +118,8 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
 
 def _cost(outcome: Outcome) -> dict:
     """What a call costs; empty where a user's model was not counted."""
-    cell, own = outcome.cell, outcome.reports[0].own if outcome.reports else None
-    cost = cost_found(cell, own)
+    cell, own_model = outcome.cell, outcome.reports[0].own if outcome.reports else None
+    cost = known_cost(cell, own_model)
     if cost is None:
         return {}
     moved = moved_bytes(cell, cost)
@@ -132,7 +132,7 @@ def _cost(outcome: Outcome) -> dict:
         "moved_bytes": moved,
         "transcendentals": cost.transcendentals,
         "intensity": cost.flops / moved if moved else None,
-        "counted_by": (own and own.counted_by) or None,
+        "counted_by": (own_model and own_model.counted_by) or None,
     }
 
 
@@ -251,7 +251,7 @@ def _rates(outcome: Outcome, workload, row: dict) -> dict:
 
 
 def bandwidth(row: dict) -> dict:
-    """How fast what must move was moved, in GB/s and in percent of the vendor's peak; empty if caches may help."""
+    """How fast the compulsory bytes moved, in GB/s and in percent of the vendor's peak; empty if caches may help."""
     if may_be_cached(row["bytes"], row["device"]):
         return {}
     achieved, sheet = row["bytes"] / (row["latency_ms_median"] / 1e3) / 1e9, datasheet(row["device_name"])

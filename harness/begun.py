@@ -1,7 +1,7 @@
-"""What a run, a reproduction or a set of profiles was begun with: written first and at once, believed only if it fits.
+"""What a run, a reproduction or a set of profiles was begun with: written first, believed only if its digest fits.
 
 `digest` tells whether a file is what was written, `seal` whether this checkout wrote it: a key that never leaves the
-checkout's cache made it. A folder from elsewhere may be read and gone on with, but names no program to be run.
+checkout's cache made it. A folder from elsewhere may be read and resumed, but names no program to be run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def write(path: Path, content: dict) -> None:
 def read(path: Path) -> dict:
     """What is in the file. Raises UsageError where it is torn, or not as it was written.
 
-    Files of before this was told have no digest and are taken as they are, but for the interpreter.
+    Older files have no digest and are taken as they are, but for the interpreter.
     """
     content = _parsed(path)
     for name, kind in _KINDS.items():
@@ -66,7 +66,7 @@ def is_ours(content: dict) -> bool:
 
 
 def number_of(folder: Path) -> int:
-    """The place of a folder in the order in which runs were begun, which no clock has to be right for; 0 if unknown."""
+    """A folder's place in the order in which runs were begun, by no clock, which may be wrong; 0 if unknown."""
     for name in FILES:
         with contextlib.suppress(UsageError):
             number = _parsed(folder / name).get("number", 0)

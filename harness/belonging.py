@@ -11,7 +11,7 @@ from reports.content import times
 
 
 def of_run(loaded: Loaded, folder: Path) -> Loaded:
-    """Of what a run's folder holds what belongs to the run: each cell once, and none that it did not plan."""
+    """The records of a run's folder that belong to the run: each cell once, and none that it did not plan."""
     kept, remarks = places_of(folder, loaded.columns["cell"])
     if len(kept) < len(loaded):
         loaded.columns = {name: [column[index] for index in kept] for name, column in loaded.columns.items()}

@@ -21,7 +21,7 @@ from reports.points import Points
 
 
 def bench(request: Request) -> int:
-    """Measure a sweep, or go on with one; returns the exit code. Raises UsageError before anything is started."""
+    """Measure a sweep, or resume one; returns the exit code. Raises UsageError before anything is started."""
     console = terminal.console()
     with contextlib.ExitStack() as held:
         campaign = Campaign.of(request, console, held)
@@ -59,7 +59,7 @@ def submit(campaign: Campaign) -> int:
 
 
 def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
-    """Why a run in a folder that is committed should not be, as far as the suite's revision tells; None if it may."""
+    """Why a run should not be committed, judging by the suite's revision; None if it may be, or lies elsewhere."""
     if not recordfile.is_published(folder) or (revision and not revision.endswith("+")):
         return None
     what = "tracked files are changed" if revision else "there is no revision"
@@ -110,12 +110,12 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
 
 
 def going_on(run: runs.Run, campaign: Campaign) -> str:
-    """The command that goes on with a run, as it can be pasted."""
+    """The command that resumes a run, ready to be pasted."""
     return campaign.request.again or f"make bench RESUME={name_of(run)}"
 
 
 def exit_code(statuses: list[str]) -> int:
-    """Whether all that can be measured was: what a framework does not support keeps nothing else from having been."""
+    """The exit code: DONE if all that can be measured was; what a framework does not support does not count."""
     measured = [status for status in statuses if status in MEASURED]
     return DONE if measured and set(statuses) <= {*MEASURED, "unsupported"} else INCOMPLETE
 

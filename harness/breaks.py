@@ -18,9 +18,9 @@ def places(outcome: Outcome, kind: str) -> dict[str, str]:
 def outside_share(outcome: Outcome) -> float | None:
     """The share of a call's time outside of graphs, median over launches; None where nothing was broken."""
     shares = [
-        max(0.0, 1 - own.inside_s / own.whole_s)
+        max(0.0, 1 - model.inside_s / model.whole_s)
         for report in outcome.reports
-        if (own := report.own) and own.inside_s is not None and own.whole_s
+        if (model := report.own) and model.inside_s is not None and model.whole_s
     ]
     return median(shares) if shares else None
 

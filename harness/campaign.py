@@ -32,8 +32,8 @@ from harness.sweep import Sweep
 from measurement import machine
 from measurement.profiles import Profile
 
-# Switches of frameworks and compilers that a user may have set: kept, and noted beside the results.
-_NOTED = ("TF_", "XLA_", "JAX_", "FLAGS_", "TORCH", "PYTORCH_", "CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
+# How variables begin that a user may have set for more than one framework: kept, and noted beside the results.
+_NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Request:
     requirements: str | None = None
     timeout: float = 900
     dry_run: bool = False
-    again: str | None = None  # the command that goes on with it, where that is not bench's own
+    again: str | None = None  # the command that resumes it, where that is not bench's own
     nodes: int | None = None  # of a Slurm job that is still to be submitted
     scratch: str | None = None
     container: str | None = None
@@ -58,7 +58,7 @@ class Request:
         """The request of a command line that has the flags of `bench` or `explain`."""
         names = ("out", "resume", "python", "requirements", "timeout", "dry_run", "nodes", "scratch", "container")
         job = {name: getattr(arguments, name, None) for name in (*submission.OPTIONS, "lines")}
-        return cls(asked_for(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
+        return cls(options_of(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
 
 
 @dataclass
@@ -88,9 +88,9 @@ class Campaign:
         resolved = sweep.resolve(given, request.nodes)
         if request.requirements is not None and not request.dry_run:
             python = with_requirements(request, resolved, console)
-        if resolved.places.lanes:  # what a cell is called must not depend on where a resumed run finds itself
+        if resolved.places.lanes:  # cells keep their names wherever the run is resumed
             given = given | {"threads": resolved.axes["threads"]}
-        if resolved.own_models:  # found again from whatever folder the run is gone on with
+        if resolved.own_models:  # they are found again whatever folder the run is resumed from
             given = given | {"workload": [resolved.own_models.get(name, name) for name in resolved.axes["workload"]]}
         for remark in resumed.judged() if resumed else ():
             console.print(remark, style="yellow", highlight=False, soft_wrap=True)
@@ -204,15 +204,17 @@ class Campaign:
         )
 
     def begin(self, run: runs.Run) -> Context:
-        """Write what is known beforehand into the run's folder; what every record repeats is returned."""
+        """Write what is known beforehand into the run's folder, and return what every record repeats."""
         if self.elsewhere:
             before = run.read("machine.json")
-            self.cluster = Cluster.found(before.get("kind"), before.get("nodes"))
+            self.cluster = Cluster.of_job(before.get("kind"), before.get("nodes"))
             needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
             if needed and not self.python and not self.cluster.facts["gpus"]:
                 raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
         facts = self.cluster.described if self.cluster else machine.facts()
-        variables = {k: v for k, v in os.environ.items() if k.startswith(_NOTED)}
+        described = map(frameworks.describe, frameworks.NAMES)
+        noted = (*_NOTED, *(prefix for framework in described for prefix in framework.switches))
+        variables = {k: v for k, v in os.environ.items() if k.startswith(noted)}
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
             command = {"given": self.given, "python": self.python, "command": sys.argv}
@@ -241,15 +243,15 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
     own.hold_to(run.plan.get("own", {}), begun.is_ours(run.plan), "workload" in request.flags)
     begun_as = sweep.resolve(given)
     changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
-    # Runs of before have the interpreter in machine.json.
+    # Older runs have the interpreter in machine.json.
     content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
     return given, hold_to(content, changed, run.id, request.python)
 
 
 def hold_to(content: dict, changed: list[str], name: str, python: str | None) -> str | None:
-    """The interpreter of what was begun. Raises UsageError where flags, or PYTHON, ask for something else.
+    """The interpreter that a run was begun with. Raises UsageError where flags, or PYTHON, ask for something else.
 
-    A folder from elsewhere names no program to run: its interpreter has to be given again.
+    A folder that another checkout wrote names no program to run: its interpreter has to be given again.
     """
     before = content.get("python", python)
     if python not in (None, before):
@@ -273,7 +275,7 @@ def check_cells(run: runs.Run, planned: Plan) -> None:
         )
 
 
-def asked_for(arguments: argparse.Namespace) -> dict:
+def options_of(arguments: argparse.Namespace) -> dict:
     """Flag -> what was given for it; flags win over the sweep file."""
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)

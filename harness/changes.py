@@ -154,9 +154,9 @@ class Moves:
         return {device: np.array(members) for device, members in devices.items()}
 
     def _beyond_company(self, n: int) -> tuple[Estimates | None, str]:
-        """What a cell moved beyond the mode beside it that moved least, or beyond the other shapes where it is alone.
+        """By how much a cell moved more than the least moved mode beside it, or than other shapes where it is alone.
 
-        None where it moved least itself or nothing is beside it; and what to say where this tells it not apart.
+        None where it moved least itself, or nothing is beside it. Second comes why it may be the machine that moved.
         """
         sign, mean = np.sign(self.change.mean[n]), self.change.mean
         company = [other for other in self._groups[self.pairs[n].group] if other != n]
@@ -169,7 +169,7 @@ class Moves:
         return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), why
 
     def _beyond_others(self, n: int) -> tuple[Estimates | None, str]:
-        """The same of a mode that has none beside it: beyond the median of all others on the device."""
+        """The same for a mode that is alone: by how much more than the median of all others on the device."""
         on_device = self._devices[self.pairs[n].states[0].device]
         others = on_device[on_device != n]
         if not len(others):

@@ -41,7 +41,7 @@ class Cluster:
     before: dict[str, str] = field(default_factory=dict)  # nodes that served this run in other jobs
 
     @classmethod
-    def found(cls, begun_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
+    def of_job(cls, begun_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
         """Ask every node of this job what it is. Nodes of another kind than most, or than `begun_on`, do not serve.
 
         Raises UsageError where none is left.

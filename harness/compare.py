@@ -87,12 +87,12 @@ def show(comparison: comparing.Comparison, console: Console) -> None:
     console.print(comparing.title(comparison), style="bold", highlight=False, markup=False)
     for caution in comparison.cautions:
         console.print(caution, style="yellow", highlight=False)
-    names, shared = comparison.names
+    names = comparison.names
     for letter, side in zip("AB", comparison.sides, strict=True):
         console.print(f"{letter}: {' · '.join((side.name, *side.facts))}", highlight=False, markup=False)
     cells = comparison.cells[:MOST_CELLS_PRINTED]
     content = comparing.table(cells, names, beside_eager=console.width >= _WIDE)
-    grid = Grid(title=shared or None, title_justify="left")
+    grid = Grid(title=names.shared or None, title_justify="left")
     for index, title in enumerate(content.columns):
         last = index + 1 == len(content.columns)
         grid.add_column(title, justify="left" if last or not index else "right", overflow="fold", no_wrap=index > 0)

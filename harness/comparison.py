@@ -96,7 +96,7 @@ class References:
         return (entry["name"], dict(np.load(path))) if path.exists() else None
 
     def keep(self, place: str, cell: Cell, outputs: str) -> None:
-        """Let this cell stand in, unless another one does whose file is gone: nothing then takes its place."""
+        """Let this cell stand in. If another one did and its file is gone, nothing takes its place."""
         if self.standing_in.get(place, {"cell": cell.id})["cell"] == cell.id:  # or measured again, its record lost
             path = Path(outputs).absolute().relative_to(self.run.folder.absolute())
             self.standing_in[place] = {"cell": cell.id, "name": f"{cell.framework} {cell.mode}", "outputs": str(path)}
@@ -107,11 +107,11 @@ def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) ->
     """How far each launch's outputs of a user's model are from those of its own eager mode in that launch."""
     models = [report.own for report in outcome.reports]
     pairs = [
-        difference(values, dict(np.load(own.reference)) if own else {})
-        for values, own in zip(outputs, models, strict=True)
+        difference(values, dict(np.load(model.reference)) if model else {})
+        for values, model in zip(outputs, models, strict=True)
     ]
     worst = functools.reduce(Difference.worst, pairs)
-    name = next((own.reference_name for own in models if own), "its own eager mode")
+    name = next((model.reference_name for model in models if model), "its own eager mode")
     return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
 
 

@@ -14,14 +14,14 @@ def cost_of(cell: Cell) -> Cost:
     return workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), cell.dtype, fuses_attention(cell))
 
 
-def cost_found(cell: Cell, own: OwnModel | None) -> Cost | None:
+def known_cost(cell: Cell, own_model: OwnModel | None) -> Cost | None:
     """The cost of one call: analytic, or what the worker counted of a user's model; None where nobody did."""
     if workloads.get(cell.workload, cell.pass_name).has_oracle:
         return cost_of(cell)
-    if own is None or own.flops is None:
+    if own_model is None or own_model.flops is None:
         return None
-    everything = OperatorCost("counted", own.flops, own.unfused_bytes or 0, own.transcendentals or 0)
-    return Cost((everything,), own.bytes or 0)
+    everything = OperatorCost("counted", own_model.flops, own_model.unfused_bytes or 0, own_model.transcendentals or 0)
+    return Cost((everything,), own_model.bytes or 0)
 
 
 def tokens_of(cell: Cell) -> dict[str, int | None]:

@@ -79,7 +79,7 @@ class Executor:
                 self.kept.setdefault(kept.cell, []).append(kept)
 
     def end(self) -> None:
-        """Every cell has its record: nothing is left to be gone on with."""
+        """Every cell has its record: nothing is left to be resumed."""
         self.run.write_csv()
         self.run.drop_reports()
 
@@ -216,7 +216,7 @@ class Executor:
             groups = [rest for group in left if (rest := group.without(culprits))]
 
     def run_worker(self, attempt: Attempt, job: Job, settled: Bundle | None) -> Failure:
-        """Run one worker to its end; how it failed the cells it left out. Writes groups of `settled` as they finish."""
+        """Run one worker to its end; how it failed cells it left out. Writes groups of `settled` as they finish."""
         start = self.launcher.start_of(job.cells[0], attempt.folder, self.launcher.cache)
         try:
             self.ledger.enter("start")

@@ -53,7 +53,7 @@ def add_profile(command: argparse.ArgumentParser) -> None:
     command.add_argument("--compile-cache", help="cold (default): private and empty per run; warm: a second start")
     command.add_argument("--unseen-seq", metavar="N", help="also time the first call at sequence length N once warm")
     command.add_argument("--isolate", action="store_true", default=None, help="every shape in processes of its own")
-    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="go on with one (default: newest)")
+    command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="resume a run (default: newest)")
 
 
 def add_cluster(command: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ class Ledger:
         self._since, self._phase = now, phase
 
     def absorb(self, others: Iterable[Ledger]) -> None:
-        """Add what others booked meanwhile, side by side; the time spent waiting for them is nobody's."""
+        """Add what lanes booked side by side; the time spent waiting for them is left out."""
         for other in others:
             other.enter("records")
             self.seconds.update(other.seconds)

@@ -1,4 +1,4 @@
-"""Locks that the kernel holds for a process and lets go of when it ends, however it ends. Standard library only.
+"""Locks that the kernel releases when the process that holds them ends, however it ends. Standard library only.
 
 `flock` on a file: a lock is of an open file, so workers, which inherit none of these, hold none.
 """
@@ -112,7 +112,7 @@ def share(path: Path, waiting=lambda: None) -> None:
 
 
 def release(path: Path) -> None:
-    """Use it no longer."""
+    """Give up what `share` holds."""
     if (descriptor := _shared.pop(path, None)) is not None:
         os.close(descriptor)
 

@@ -27,7 +27,7 @@ SIZES = {
         ("fused-cos", {"elements": 1 << 22, "repeat": 1}),
     ),
 }
-# Of an addition's time: what a cosine must take longer to be told from it.
+# Of an addition's time: the extra time from which on a cosine's rate is visible.
 VISIBLE_SHARE = 0.2
 
 
@@ -60,8 +60,8 @@ def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
         seconds.append(min(outcome.reports[0].samples))  # a ceiling: what slowed the others is not the hardware
         names.append(f"{cell.workload} {cell.parameters[0][1]}")
     product, memory, caches, cosines = costs
-    # A cosine moves its bytes as an addition does: what it takes longer is the cosine. Where it takes no longer, its
-    # rate is not to be seen, and no bound.
+    # A cosine moves as many bytes as an addition: the extra time is the cosine's own. Without extra time its rate
+    # cannot be seen, and bounds nothing.
     longer = seconds[3] - seconds[2]
     visible = longer > VISIBLE_SHARE * seconds[2]
     return Peaks(

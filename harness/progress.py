@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 import frameworks
-from harness.labels import Labels, shortened
 from harness.plan import Bundle
-from measurement.cells import Cell
+from measurement.cells import PEAK_PREFIX, Cell
 from measurement.text import plain
 from reports import marks
+from reports.names import Names
 
 # A redraw costs a few milliseconds of a core that a worker may be measured on.
 REDRAWS_PER_SECOND = 1
@@ -44,7 +44,8 @@ class Bar:
         lines: bool = True,
         finished: Collection[str] = (),
     ):
-        self._console, self._labels, self._clock = console, Labels(cells), clock
+        self._console, self._clock = console, clock
+        self._names = Names((cell.id for cell in cells), whole=True)
         self._cells = sum(cell.id not in finished for cell in cells)
         self._lines = lines
         self._modes = {cell.id: cell.mode for cell in cells}
@@ -60,7 +61,7 @@ class Bar:
         )
 
     def __enter__(self) -> Bar:
-        if shared := self._labels.shared:
+        if shared := self._names.shared:
             self._console.print(Text(f"All cells: {shared}", style="dim"), soft_wrap=True)
         if self._console.is_terminal:
             self._live.start()
@@ -124,20 +125,26 @@ class Bar:
             doing = "first call" if eager else "compiling"
         else:
             doing = STEPS.get(phase, phase)
-        self._begin(self._labels.names(cell_id) if cell_id else self._framework, doing)
+        self._begin(self._named(cell_id) if cell_id else self._framework, doing)
+
+    def _named(self, cell: str) -> str:
+        """`torch inductor · bert-base 1×128`; of a peak benchmark whose it is."""
+        if cell.startswith(PEAK_PREFIX):
+            return f"{cell.removeprefix(PEAK_PREFIX).partition('/')[0]} · peaks of the machine"
+        return " · ".join(filter(None, (self._names.mode(cell), self._names.shape(cell))))
 
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         """Rounds taken so far, with the last sample of each mode."""
         first = next(iter(seconds), "")
         figures = ", ".join(f"{name.rpartition('/')[2]} {value * 1e3:.3g}" for name, value in seconds.items())
-        names = " · ".join(filter(None, (self._framework, self._labels.shape(first))))
+        names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
     def record(self, record: dict) -> None:
         """A cell is finished."""
         self._done += 1
         if self._lines:
-            self._console.print(line(record, self._labels), soft_wrap=True)
+            self._console.print(line(record, self._names), soft_wrap=True)
 
     def bundle_done(self, bundle: Bundle) -> None:
         """What is left is one bundle less, and the pace of those so far is known."""
@@ -154,14 +161,23 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def line(record: dict, labels: Labels) -> Text:
+def line(record: dict, names: Names) -> Text:
     """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
     cell, measured = record["cell"], record.get("latency_ms_median") is not None
     figures = marks.in_a_line(record) if measured else Text(f"{record['status']}: {record['reason']}", style="yellow")
-    mode, shape = labels.widths()
+    mode, shape = names.widths
     room = LINE - 4 - max(marks.WIDTH, cell_len(figures.plain) if measured else 0)
     shape = min(shape, max(room - mode, room // 2))
     mode = min(mode, room - shape)
-    text = Text(f"{shortened(labels.mode(cell), mode)}  {shortened(labels.shape(cell), shape)}  ") + figures
+    text = Text(f"{fitted(names.mode(cell), mode)}  {fitted(names.shape(cell), shape)}  ") + figures
     text.truncate(LINE, overflow="ellipsis")
     return text
+
+
+def fitted(text: str, width: int) -> str:
+    """The text in so many columns, padded, or cut in its middle: names are told apart by both their ends."""
+    if len(text) <= width:
+        return text.ljust(width)
+    head = max(width * 3 // 5, 0)
+    tail = max(width - head - 1, 0)
+    return f"{text[:head]}…{text[len(text) - tail :]}"[: max(width, 0)]

@@ -47,7 +47,7 @@ class Recorder:
         self.peaks |= _kept_peaks(self.run)
 
     def in_lane(self, lane: Lane) -> Recorder:
-        """This one for the cells of a lane; what several lanes know, they share."""
+        """A recorder for the cells of a lane; it shares with the others what all lanes know."""
         its = copy.copy(self)
         its.context = replace(self.context, side_by_side=lane.of, served_by=lane.served_by(), node=lane.node)
         return its

@@ -24,7 +24,7 @@ PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
 # Without these a row says nothing of what was measured.
 _ESSENTIAL = ("framework", "mode", "workload", "status")
 _ALWAYS = ("schema_version", "status", "cell")
-# What columns of a later version mean for the records of an earlier one: there was nothing else then.
+# What records of an earlier version have in columns of a later one: there was nothing else then.
 _BEFORE = {1: {"shapes": "static"}}
 # What a spreadsheet would take for a formula (OWASP, "CSV Injection"): an apostrophe before it says that it is text. A
 # text that begins with apostrophes and then one of these gets one as well, so that reading takes the same away again.
@@ -137,7 +137,7 @@ def _check(loaded: Loaded, path: Path) -> None:
 
 
 def _name(path: Path) -> str:
-    """The file and its folder: remarks go into pages that are shared, where a whole path belongs to nobody else."""
+    """The file and its folder: remarks go into pages that are shared, and a whole path is private."""
     return f"{path.parent.name}/{path.name}"
 
 

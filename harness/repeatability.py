@@ -84,7 +84,7 @@ def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) ->
 def measure_again(given: dict, repeats: int, python: str | None, folder: Path, console: Console) -> list[list[dict]]:
     """The records of so many whole runs of one sweep, each in processes and in a folder of its own.
 
-    Runs that lie in `folder` already count, and one that was stopped is gone on with. Raises UsageError where they are
+    Runs that lie in `folder` already count, and one that was stopped is resumed. Raises UsageError where they are
     of other cells, and KeyboardInterrupt where one is stopped.
     """
     by_run = []

@@ -73,7 +73,7 @@ def report(arguments: argparse.Namespace) -> int:
     """Print the summary of one or several runs, and write `report.md` and `report.html`."""
     console = terminal.console()
     source = read(arguments.runs, COLUMNS_READ)
-    chosen, text = asked_for(arguments, source)
+    chosen, text = selection(arguments, source)
     records = select.chosen(source.records, chosen, arguments.filter)
     profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
     if not records and not profiles:
@@ -217,7 +217,7 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
     return recordfile.load(source, only)
 
 
-def asked_for(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
+def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
     """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
     chosen, texts = {}, []
     for flag, column in select.FLAGS.items():

@@ -1,4 +1,4 @@
-"""`make new-workload`: the file of an own model to begin with, ready to be measured. Standard library only."""
+"""`make new-workload`: the file of an own model to begin with, ready to be measured."""
 
 from __future__ import annotations
 
@@ -6,68 +6,31 @@ import argparse
 import re
 from pathlib import Path
 
+import frameworks
 from harness.refusals import UsageError, naming
 
-_HEAD = '"""Measured by `make bench WORKLOAD={file}`; docs/own-models.md says what may stand here."""\n\n'
-SKELETONS = {
-    "torch": """import torch
-from torch import nn
+_FILE = "model.py"  # what a skeleton takes itself to be called
 
 
-def model():
-    return nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
-
-
-def inputs(batch_size):
-    return torch.randn(batch_size, 256)
-""",
-    "jax": """import jax
-import numpy as np
-
-
-def model():
-    weights = {"up": np.random.randn(256, 512) / 16, "down": np.random.randn(512, 256) / 23}
-    return lambda params, x: jax.nn.gelu(x @ params["up"]) @ params["down"], weights
-
-
-def inputs(batch_size):
-    return np.random.randn(batch_size, 256)
-""",
-    "tensorflow": """import keras
-import numpy as np
-
-
-def model():
-    return keras.Sequential([keras.Input((256,)), keras.layers.Dense(512, "gelu"), keras.layers.Dense(256)])
-
-
-def inputs(batch_size):
-    return np.random.randn(batch_size, 256).astype("float32")
-""",
-    "paddle": """import paddle
-from paddle import nn
-
-
-def model():
-    return nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
-
-
-def inputs(batch_size):
-    return paddle.randn([batch_size, 256])
-""",
-}
+def having() -> list[str]:
+    """The frameworks whose folder has a skeleton."""
+    return [name for name in frameworks.NAMES if _path(name).is_file()]
 
 
 def text(framework: str, file: str) -> str:
-    """The file's text."""
-    return _HEAD.format(file=file) + SKELETONS[framework]
+    """The skeleton as the text of a file of that name."""
+    return _path(framework).read_text().replace(f"WORKLOAD={_FILE}", f"WORKLOAD={file}")
+
+
+def _path(framework: str) -> Path:
+    return Path(frameworks.__file__).parent / framework / "skeleton.py"
 
 
 def add_command(commands) -> None:
     """The command that writes a file to begin with."""
     command = commands.add_parser("new-workload", help="an own model's file", description=new_workload.__doc__)
     command.add_argument("--name", help="what the file is called, without .py")
-    command.add_argument("--framework", help="torch (default), jax, tensorflow or paddle")
+    command.add_argument("--framework", help=f"one of {', '.join(having())}; torch unless named")
     command.set_defaults(run=new_workload)
 
 
@@ -76,8 +39,8 @@ def new_workload(arguments: argparse.Namespace) -> int:
     name, framework = arguments.name or "", arguments.framework or "torch"
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise UsageError(f"NAME is letters, digits and underscores, such as NAME=my_model, not {name!r}.")
-    if framework not in SKELETONS:
-        raise UsageError(f"There is a skeleton for {', '.join(SKELETONS)}, none for {framework!r}.")
+    if framework not in having():
+        raise UsageError(f"There is a skeleton for {', '.join(having())}, none for {framework!r}.")
     path = Path(f"{name}.py")
     try:
         with naming(path), open(path, "x") as file:

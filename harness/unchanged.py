@@ -1,6 +1,6 @@
 """What must be the same in all launches of a run: users' files, the packages that decide what is measured, the machine.
 
-A record is made of several launches, before and after an interruption, and says one version and one machine of them.
+A record is made of several launches, before and after an interruption, and names one version and one machine for all.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Sight:
         number = next(filter(str.isdigit, numbers), None)
         if number is None:
             return "in no job"
-        state = slurm.asked("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
+        state = slurm.output_of("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
         return f"job {number}: {state.lower() if state else 'not in the queue'}"
 
     def _pace(self, started: str, planned: int) -> list[str]:

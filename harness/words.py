@@ -6,12 +6,13 @@ import difflib
 import re
 from collections.abc import Iterable
 
+import frameworks
 from harness.refusals import UsageError
 
 MOST_VALUES = 256  # of one range: more is a slip of the hand
 # By flag: what others call a value, and what it is called here. `compile` is what torch's users say for the graph mode.
 ALIASES = {
-    "framework": {"tf": "tensorflow", "pytorch": "torch", "paddlepaddle": "paddle"},
+    "framework": {alias: name for name in frameworks.NAMES for alias in frameworks.describe(name).aliases},
     "workload": {"bert": "bert-base", "gpt2": "gpt2-124m"},
     "impl": {"hf": "library", "huggingface": "library"},
     "mode": {"compile": "graph", "compiled": "graph"},

@@ -1,1 +1,1 @@
-"""Where a worker runs: a process on this machine."""
+"""Where a worker runs: a process on this machine, or a step on a cluster's node."""

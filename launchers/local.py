@@ -203,7 +203,7 @@ def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[d
 
 
 def note(log: Path, count: Iterator[int], line: bytes) -> None:
-    """Tell in the worker's log what was no message, as long as it is not many."""
+    """Write what was no message into the worker's log, up to a limit."""
     if next(count) < NOTES:
         with open(log, "ab") as file:
             file.write(f"--- no message on the results pipe: {line[:80]!r}\n".encode())

@@ -75,14 +75,14 @@ def allocation() -> Allocation | None:
     job, nodes = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_JOB_NODELIST")
     if not job or not nodes:
         return None
-    names = asked("scontrol", "show", "hostnames", nodes)
+    names = output_of("scontrol", "show", "hostnames", nodes)
     if not names:
         raise OSError(0, "scontrol does not name the nodes of this Slurm job", "SLURM_JOB_NODELIST")
     counts = re.findall(r"(\d+)(?:\(x\d+\))?", os.environ.get("SLURM_JOB_CPUS_PER_NODE", "")) or ["1"]
     return Allocation(job, tuple(names.split()), min(map(int, counts)))
 
 
-def asked(*command: str, seconds: float = ASKING) -> str | None:
+def output_of(*command: str, seconds: float = ASKING) -> str | None:
     """What one of Slurm's commands prints; None where it fails or does not answer."""
     try:
         how = dict(text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL)
@@ -105,7 +105,7 @@ def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | 
             return None
     if not state:
         return "since Slurm's controller does not answer"
-    of_job = asked("squeue", "--noheader", f"--jobs={job}", "--format=%T")
+    of_job = output_of("squeue", "--noheader", f"--jobs={job}", "--format=%T")
     if of_job != "RUNNING":  # None for one that is forgotten
         raise OSError(0, f"it is over ({(of_job or 'unknown to Slurm').lower()})", f"Slurm job {job}")
     gone = GONE.search(state) or (DRAINED.search(state) and not last)
@@ -114,7 +114,7 @@ def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | 
 
 def _state_of(node: str) -> str:
     """A node's state in sinfo's word; empty where the controller does not answer."""
-    return (asked("sinfo", "--noheader", f"--nodes={node}", "--format=%T") or "").partition("\n")[0]
+    return (output_of("sinfo", "--noheader", f"--nodes={node}", "--format=%T") or "").partition("\n")[0]
 
 
 def run(step: Step, launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
@@ -222,7 +222,7 @@ class _Process:
         """Why a step was ended, or ended without saying how: from what srun said."""
         said = self._srun_said()
         if self._began:  # a node that came back at once knows nothing of it, and Slurm would keep its CPUs for it
-            asked("scancel", self._began)
+            output_of("scancel", self._began)
         if OUT_OF_MEMORY.search(said):
             return WorkerFailure("oom", "Slurm killed the step: it ran out of the memory that the job has of its node.")
         lines = [re.sub(r"^srun: (error: )?", "", line) for line in said.splitlines() if "cpu binding" not in line]
@@ -269,7 +269,7 @@ class _Process:
             self._srun.wait(KILL_SECONDS)
         if self._srun.returncode is None:
             if self._began:
-                asked("scancel", "--signal=KILL", self._began)
+                output_of("scancel", "--signal=KILL", self._began)
             self._srun.kill()
             self._srun.wait()
         self._srun.stdout.close()

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 ParameterValue = int | str
-PEAK_PREFIX = "peak:"  # before the name of a cell that is measured as one: the sweep may hold it as well
+PEAK_PREFIX = "peak:"  # before a peak benchmark's id: the sweep may hold the same cell
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ def outstanding_share(
 
     `fetch` brings the output to the host, which no framework can do before it is there. It is timed right after
     `synchronize`, and again on another call after a sleep as long as a whole call, when nothing can be outstanding.
-    What the first takes longer was outstanding. The quickest of each counts: a fetch may be slow for other reasons,
-    such as fresh pages for what it copies to.
+    The extra time of the first fetch is work that was still outstanding. The quickest of each counts: a fetch may be
+    slow for other reasons, such as fresh pages for what it copies to.
     """
 
     def fetch_after(pause: float) -> tuple[float, float]:

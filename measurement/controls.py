@@ -1,4 +1,4 @@
-"""What a self-check sets beside a mode: the same step made slower, and somebody else's timer on it."""
+"""What a self-check sets beside a mode: the same step made slower, and an independent timer on it."""
 
 from __future__ import annotations
 

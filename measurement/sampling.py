@@ -57,7 +57,7 @@ class Contender:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     compilations_before: int | None = None
-    timer: Callable[[int], float] | None = None  # seconds per call over so many calls, by somebody else's clock
+    timer: Callable[[int], float] | None = None  # seconds per call over so many calls, by an independent timer
 
     @property
     def cpu_per_wall(self) -> float | None:

@@ -10,7 +10,7 @@ from functools import cached_property
 from measurement.statistics import Interval
 from reports import markdown
 from reports.content import Figure, Row, Table, listed, text_of, times
-from reports.names import shortened
+from reports.names import Names
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
 UNTOLD = "cannot be told"
@@ -85,9 +85,9 @@ class Comparison:
         return any(map(self.of, DECIDED))
 
     @cached_property
-    def names(self) -> tuple[dict[str, str], str]:
-        """Short names of the cells, and what all of them share."""
-        return shortened(cell.cell for cell in self.cells)
+    def names(self) -> Names:
+        """Short names of the cells."""
+        return Names(cell.cell for cell in self.cells)
 
 
 def summary(comparison: Comparison) -> str:
@@ -109,7 +109,7 @@ def answer(comparison: Comparison) -> str:
     return f"nothing is shown to be slower by more than {limit}"
 
 
-def reasons(cells: Iterable[Compared], names: dict[str, str]) -> list[str]:
+def reasons(cells: Iterable[Compared], names: Names) -> list[str]:
     """Why cells have no verdict, the commonest reason first, with the cells it holds for."""
     by_reason = defaultdict(list)
     for cell in cells:
@@ -120,7 +120,7 @@ def reasons(cells: Iterable[Compared], names: dict[str, str]) -> list[str]:
     return lines + ([f"And {len(ordered) - MOST_REASONS:,} more reasons."] if len(ordered) > MOST_REASONS else [])
 
 
-def table(cells: Sequence[Compared], names: dict[str, str], beside_eager: bool = False) -> Table:
+def table(cells: Sequence[Compared], names: Names, beside_eager: bool = False) -> Table:
     """Cells with their figures; with `beside_eager` also those less what eager mode moved, where there are any."""
     beside_eager = beside_eager and any(cell.beside_eager for cell in cells)
     columns = (*COLUMNS[:4], BESIDE_EAGER, COLUMNS[4]) if beside_eager else COLUMNS
@@ -139,10 +139,10 @@ def _ratio(ratio: Interval | None) -> Figure | str:
 
 def page(comparison: Comparison) -> str:
     """The comparison as Markdown for a pull request: cautions first, then what changed; what did not is folded."""
-    names, shared = comparison.names
+    names = comparison.names
     parts = [f"### {title(comparison)}", "\n".join(_sides(comparison)), "\n".join(map(_caution, comparison.cautions))]
     parts.append(f"**{summary(comparison)}.** B over A is time over time: above 1 B is slower.")
-    parts.append(f"All cells: {shared}." if shared else "")
+    parts.append(f"All cells: {names.shared}." if names.shared else "")
     for verdict in (SLOWER, FASTER):
         if cells := comparison.of(verdict):
             parts += [f"#### {verdict.capitalize()}", _shown(cells, names), "\n".join(_bullets(cells, names))]
@@ -174,11 +174,11 @@ def _caution(text: str) -> str:
     return f"- **{head}**{colon}{rest}" if colon else f"- {text}"
 
 
-def _bullets(cells: Sequence[Compared], names: dict[str, str]) -> list[str]:
+def _bullets(cells: Sequence[Compared], names: Names) -> list[str]:
     return [f"- {line}" for line in reasons(cells, names)]
 
 
-def _shown(cells: list[Compared], names: dict[str, str]) -> str:
+def _shown(cells: list[Compared], names: Names) -> str:
     content = table(cells, names, beside_eager=True)
     more = [f"And {content.left_out:,} more."] if content.left_out else []
     return "\n\n".join([markdown.table(content), *more])

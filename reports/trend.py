@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 from measurement.statistics import Interval
 from reports import markdown
 from reports.content import Figure, Row, Table, text_of, times
-from reports.names import shortened
+from reports.names import Names
 
 TITLE = "How it went"
 METHOD = (
@@ -85,12 +85,12 @@ class History:
         return [f"{label} {moment.began[11:16]}" for label, moment in zip(labels, self.moments, strict=True)]
 
     @cached_property
-    def names(self) -> tuple[dict[str, str], str]:
-        """Short names of the cells, and what all share."""
-        return shortened(dict.fromkeys(line.cell for line in self.lines))
+    def names(self) -> Names:
+        """Short names of the cells."""
+        return Names(dict.fromkeys(line.cell for line in self.lines))
 
     def name(self, line: Line) -> str:
-        return self.names[0][line.cell] + (f" ({line.machine})" if line.machine else "")
+        return self.names[line.cell] + (f" ({line.machine})" if line.machine else "")
 
 
 def answer(history: History) -> str:
@@ -117,7 +117,7 @@ def show(history: History, console: Console) -> None:
         console.print(caution, style="yellow", highlight=False)
     for number, (label, moment) in enumerate(zip(history.labels, history.moments, strict=True), 1):
         console.print(f"{number}: {label}: {moment.name}", highlight=False, markup=False, soft_wrap=True)
-    grid = Grid(title=history.names[1] or None, title_justify="left")
+    grid = Grid(title=history.names.shared or None, title_justify="left")
     for title, justify in (("cell", "left"), ("ms", "right"), ("over the runs", "left"), ("steps", "left")):
         grid.add_column(title, justify=justify, overflow="fold", no_wrap=title in ("ms", "over the runs"))
     for line in history.lines:
@@ -148,7 +148,7 @@ def page(history: History) -> str:
     names = [(history.name(line), mark) for line in history.lines for mark in line.steps]
     parts = [f"### {TITLE}: {answer(history)}", "\n".join(f"- {caution}" for caution in history.cautions)]
     parts += ["\n".join(f"- **{name}**: {sentence(history, mark)}" for name, mark in names) or "No steps."]
-    parts += [f"All cells: {history.names[1]}." if history.names[1] else ""]
+    parts += [f"All cells: {history.names.shared}." if history.names.shared else ""]
     parts += [markdown.table(table(history)), METHOD]
     return "\n\n".join(filter(None, parts)) + "\n"
 

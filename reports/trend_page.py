@@ -28,7 +28,7 @@ def section(history: History, known: Known, title: str = TITLE, key: str = "hist
     return "".join(
         (
             f'<section id="{key}"><h2>{escape(title)}: {escape(answer(history))}</h2>',
-            *(f"<p>{escape(text)}</p>" for text in (*history.cautions, history.names[1]) if text),
+            *(f"<p>{escape(text)}</p>" for text in (*history.cautions, history.names.shared) if text),
             f'<div class="table" role="region" tabindex="0" aria-label="{escape(title, quote=True)}">',
             f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{more}",
             "<details><summary>Runs</summary><ol>",

@@ -140,9 +140,12 @@ def test_what_cannot_be_asked_is_one_sentence(capsys, tmp_path, words, sentence)
 
 
 def test_versions_take_the_place_of_a_framework_s_own_pins():
-    own = "# a comment\ntorch==2.13.0\ntransformers==5.23.0\nnumpy\n"
-    assert versions.pinned(own, "torch", "torch==2.12.1") == "transformers==5.23.0\nnumpy\ntorch==2.12.1\n"
-    assert versions.pinned(own, "torch", "numpy==2.1 jinja2==3").splitlines()[-2:] == ["numpy==2.1", "jinja2==3"]
+    requirements = "# a comment\ntorch==2.13.0\ntransformers==5.23.0\nnumpy\n"
+    assert versions.pinned(requirements, "torch", "torch==2.12.1") == "transformers==5.23.0\nnumpy\ntorch==2.12.1\n"
+    assert versions.pinned(requirements, "torch", "numpy==2.1 jinja2==3").splitlines()[-2:] == [
+        "numpy==2.1",
+        "jinja2==3",
+    ]
     assert versions.pinned("paddlepaddle==3.3.1\n", "paddle", "paddle==3.2") == "paddlepaddle==3.2\n"
     assert versions.framework_of("paddlepaddle==3.2 numpy==2") == "paddle"
     assert versions.framework_of("numpy==2") is None
@@ -152,10 +155,10 @@ def test_versions_take_the_place_of_a_framework_s_own_pins():
 
 def resolver(monkeypatch, tmp_path, answer) -> list[list[str]]:
     """Let uv answer so; what it was asked. Environments are not made."""
-    asked = []
+    calls = []
 
     def uv(arguments, env, failed, *, stdin, report):
-        asked.append([*arguments, stdin])
+        calls.append([*arguments, stdin])
         if isinstance(answer, Exception):
             raise answer
         Path(arguments[-1]).write_text(answer)
@@ -163,13 +166,13 @@ def resolver(monkeypatch, tmp_path, answer) -> list[list[str]]:
     monkeypatch.setattr(versions, "VENVS", tmp_path)
     monkeypatch.setattr(versions, "uv", uv)
     monkeypatch.setattr(versions.environments, "made", lambda recipe, report: recipe)
-    return asked
+    return calls
 
 
 def test_an_environment_of_another_version_is_resolved_once_and_made_like_the_locked_one(monkeypatch, tmp_path):
-    asked = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
+    calls = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
     made = [versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None) for _ in range(2)]
-    (words,) = asked
+    (words,) = calls
     assert words[-1] == "transformers==5.23.0\nnumpy\nsafetensors\ntorch==2.12.0\n"
     assert [recipe.home for recipe in made] == [tmp_path / "torch-cpu-torch-2.12.0"] * 2
     assert made[0].requirements == "torch==2.12.0\nnumpy==2.1\n" and "check" in made[0].directives
@@ -178,7 +181,7 @@ def test_an_environment_of_another_version_is_resolved_once_and_made_like_the_lo
 
 def test_a_resolution_that_the_disk_has_no_room_for_is_made_anew(monkeypatch, tmp_path):
     """Half of it would be taken for the versions, from then on."""
-    asked = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
+    calls = resolver(monkeypatch, tmp_path, "torch==2.12.0\nnumpy==2.1\n")
 
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -188,7 +191,7 @@ def test_a_resolution_that_the_disk_has_no_room_for_is_made_anew(monkeypatch, tm
         versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None)
     assert not list(tmp_path.iterdir())
     versions.ensure("torch", "cpu", "torch==2.12.0", report=lambda text: None)
-    assert len(asked) == 2
+    assert len(calls) == 2
 
 
 def test_a_version_that_is_nowhere_is_one_sentence(monkeypatch, tmp_path):
@@ -222,9 +225,9 @@ def pair(suite, tmp_path):
     words = (*TINY, "--framework", "fake", "--width", "64", "--timeout", SILENCE, "--out", str(tmp_path / "a pair"))
 
     def command(*more: str, resume: bool = False) -> dict:
-        asked = ["--resume", str(tmp_path / "a pair")] if resume else [*words, *sides]
+        flags = ["--resume", str(tmp_path / "a pair")] if resume else [*words, *sides]
         return dict(
-            args=[sys.executable, "runner.py", "ab", *asked, *more], cwd=suite.folder, stdout=subprocess.PIPE,
+            args=[sys.executable, "runner.py", "ab", *flags, *more], cwd=suite.folder, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 

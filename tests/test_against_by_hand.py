@@ -46,11 +46,11 @@ def test_a_record_without_figures_is_no_agreement(capsys):
 
 def test_a_users_script_has_nothing_of_the_suites(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    asked = argparse.Namespace(environment="users", threads=1, device="cpu")
-    variables, cpus = comparison.surroundings(asked, "paddle")
+    options = argparse.Namespace(environment="users", threads=1, device="cpu")
+    variables, cpus = comparison.surroundings(options, "paddle")
     assert variables == dict(os.environ)
     assert len(cpus) == 1
-    asked.environment = "worker"
-    variables, cpus = comparison.surroundings(asked, "paddle")
+    options.environment = "worker"
+    variables, cpus = comparison.surroundings(options, "paddle")
     assert variables["OMP_NUM_THREADS"] == "1"
     assert frameworks.describe("paddle").environment(1, "cpu").items() <= variables.items()

@@ -95,16 +95,16 @@ def test_a_good_cell(outcome):
 )
 def test_bandwidth_is_told_where_the_caches_cannot_hold_what_moves(size, device, expected):
     row = {"bytes": size, "device": "gpu:0", "device_name": device, "latency_ms_median": 2.0}
-    wanted = dict(zip(("achieved_gb_per_s", "datasheet_bandwidth_pct"), expected or (), strict=False))
-    assert assemble.bandwidth(row) == pytest.approx(wanted)
+    rates = dict(zip(("achieved_gb_per_s", "datasheet_bandwidth_pct"), expected or (), strict=False))
+    assert assemble.bandwidth(row) == pytest.approx(rates)
 
 
 def test_the_speedup_is_of_pairs_not_of_medians(outcome):
     """Both modes drift by a factor of four; in every round the graph is twice as fast."""
     drifting = [0.002 * 4 ** (i / 11) for i in range(12)]
     eager, graph = outcome(samples=drifting), outcome("inductor", samples=[s / 2 for s in drifting])
-    found = speedup(graph, eager)
-    assert (found.low, found.value, found.high) == pytest.approx((2, 2, 2))
+    ratio = speedup(graph, eager)
+    assert (ratio.low, ratio.value, ratio.high) == pytest.approx((2, 2, 2))
     row = made(graph, eager)
     assert row["speedup_vs_eager"] == pytest.approx(2)
     assert (row["status"], row["latency_status"], row["ratio_status"]) == ("disturbed", "noisy", "ok")

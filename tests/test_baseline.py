@@ -81,15 +81,15 @@ ASKING = ("startswith", "endswith", "removeprefix", "removesuffix", "partition",
 
 def told_by_name(source: str) -> list[int]:
     """Lines that compare something with the usual name of a baseline mode, or give it a name to be compared with."""
-    found = []
+    lines = []
     for node in ast.walk(ast.parse(source)):
         sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         sides += [node.value] if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) else []
         asks = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING
         sides += node.args if asks else []
         texts = [side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)]
-        found += [node.lineno for text in texts if text.rpartition("/")[2] == "eager"]
-    return found
+        lines += [node.lineno for text in texts if text.rpartition("/")[2] == "eager"]
+    return lines
 
 
 def test_no_code_but_a_framework_s_own_goes_by_its_name():

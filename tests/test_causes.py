@@ -166,6 +166,6 @@ def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monke
     out = tmp_path / "run"
     assert explain.explain(campaign.Request(flags, out=str(out))) == 0
     entries = explain.entries_in(out)
-    assert [found.get("control", False) for found in entries] == [False, False] + [True] * 4 * controls
+    assert [entry.get("control", False) for entry in entries] == [False, False] + [True] * 4 * controls
     page = (out / "explanation.md").read_text()
     assert ("no control separates it" in page) is controls

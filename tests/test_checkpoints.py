@@ -41,9 +41,9 @@ def load(folder, workload=MLP, parameters=SMALL):
 
 def test_fp32_comes_back_exactly(tmp_path, weights):
     save_file({**weights, "classifier.weight": np.ones((2, 4), np.float32)}, tmp_path / "model.safetensors")
-    found = load(tmp_path)
-    assert list(found) == list(weights)
-    assert all(np.array_equal(found[name], weights[name]) for name in weights)
+    tensors = load(tmp_path)
+    assert list(tensors) == list(weights)
+    assert all(np.array_equal(tensors[name], weights[name]) for name in weights)
     assert open_checkpoint(str(tmp_path)).name == open_checkpoint(str(tmp_path)).name
     before = open_checkpoint(str(tmp_path)).name
     save_file({name: value + 1 for name, value in weights.items()}, tmp_path / "model.safetensors")
@@ -86,8 +86,8 @@ def test_historical_names_of_bert(tmp_path, small_bert):
         for n, v in weights.items()
     }
     save_file({**old, "cls.predictions.bias": np.ones(3, np.float32)}, tmp_path / "model.safetensors")
-    found = load(tmp_path, small_bert, {})
-    assert all(np.array_equal(found[name], weights[name]) for name in weights)
+    tensors = load(tmp_path, small_bert, {})
+    assert all(np.array_equal(tensors[name], weights[name]) for name in weights)
 
 
 def refusal(source, workload=MLP) -> str:

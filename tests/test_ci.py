@@ -47,9 +47,9 @@ def test_a_recipe_is_a_workflow(recipe):
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: yaml.safe_load(recipe)["name"])
 def test_its_commands_are_the_suite_s(recipe):
-    found = commands(scripts(recipe), "runner.py ")
-    assert found
-    for words in found:
+    command_lines = commands(scripts(recipe), "runner.py ")
+    assert command_lines
+    for words in command_lines:
         assert runner.parser().parse_args(words).run in (runner.ab, runner.compare)
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     variables = (ROOT / "Makefile").read_text()

@@ -10,7 +10,7 @@ from test_compare import EAGER, A, compared, moved
 
 import runner
 from reports import compare, terminal
-from reports.names import shortened
+from reports.names import Names
 
 
 def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path, capsys):
@@ -48,6 +48,6 @@ def test_the_answer_names_what_is_slower_and_what_broke():
 def test_short_names_say_what_differs():
     cells = [f"a/{model}/plain/inference/cpu/fp32/threads=2/batch_size={batch},depth={depth}/eager"
              for model, batch, depth in (("mlp", 1, 8), ("mlp", 4, 8), ("bert", 1, 2))]  # fmt: skip
-    names, shared = shortened(cells)
-    assert list(names.values()) == ["a eager mlp 1", "a eager mlp 4", "a eager bert"]
-    assert shared == "plain, cpu, fp32, 2 threads; mlp, depth=8; bert, batch 1, depth=2"
+    names = Names(cells)
+    assert [names[cell] for cell in cells] == ["a eager mlp batch 1", "a eager mlp batch 4", "a eager bert"]
+    assert names.shared == "plain, cpu, fp32, 2 threads; mlp, depth=8; bert, batch 1, depth=2"

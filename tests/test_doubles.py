@@ -135,11 +135,11 @@ def processors_given(seconds: float = 0.2) -> float:
 
 def most_processors_given(wanted: float, seconds: float = 20) -> float:
     """Wait for so many; the most that there were."""
-    found, end = [processors_given()], time.monotonic() + seconds
-    while found[-1] < wanted and time.monotonic() < end:
+    processors, end = [processors_given()], time.monotonic() + seconds
+    while processors[-1] < wanted and time.monotonic() < end:
         time.sleep(1)
-        found.append(processors_given())
-    return max(found)
+        processors.append(processors_given())
+    return max(processors)
 
 
 def test_a_second_thread_is_flagged(everything, run):

@@ -142,20 +142,20 @@ def test_every_framework_is_explained(name, tmp_path):
     description = frameworks.describe(name)
     modes = {description.baseline.name, *description.default_graph}
     assert {e["mode"] for e in explanation.explained(entries)} >= modes
-    for found in explanation.explained(entries):
-        assert tuple(found["classes"]) == CLASSES
-        assert found["classes"]["matmul"] > 0, found["mode"]
-        assert found["classes"]["normalisation"] > 0, found["mode"]
-        counts = {kind: sum(row[2] for row in explanation.of_class(found, kind)) for kind in CLASSES}
-        assert counts["other"] < 0.1 * sum(counts.values()), found["kernels"]
-        assert 0 < found["busy_s"] <= found["profiled_s"]
+    for entry in explanation.explained(entries):
+        assert tuple(entry["classes"]) == CLASSES
+        assert entry["classes"]["matmul"] > 0, entry["mode"]
+        assert entry["classes"]["normalisation"] > 0, entry["mode"]
+        counts = {kind: sum(row[2] for row in explanation.of_class(entry, kind)) for kind in CLASSES}
+        assert counts["other"] < 0.1 * sum(counts.values()), entry["kernels"]
+        assert 0 < entry["busy_s"] <= entry["profiled_s"]
         # Kernels that run side by side may share more than the time in which any of them runs, and never less.
-        shared = sum(found["classes"].values()) - found["classes"]["idle"]
-        assert shared == pytest.approx(sum(row[1] for row in found["kernels"]))
-        assert shared >= found["busy_s"] * (1 - 1e-6)
-        assert found["classes"]["idle"] == pytest.approx(found["profiled_s"] - found["busy_s"])
-        assert Path(found["trace"]).stat().st_size > 0
-        assert len(found["samples_s"]) > 1
+        shared = sum(entry["classes"].values()) - entry["classes"]["idle"]
+        assert shared == pytest.approx(sum(row[1] for row in entry["kernels"]))
+        assert shared >= entry["busy_s"] * (1 - 1e-6)
+        assert entry["classes"]["idle"] == pytest.approx(entry["profiled_s"] - entry["busy_s"])
+        assert Path(entry["trace"]).stat().st_size > 0
+        assert len(entry["samples_s"]) > 1
     page = (tmp_path / "run/explanation.md").read_text()
     assert "| ms per call | FLOPs | eager |" in page
     assert not list((tmp_path / "run/launches").glob("*/dumps"))
@@ -171,24 +171,24 @@ def test_attention_is_found_however_it_is_computed(name, tmp_path):
     done = explain(tmp_path / "run", *words, "--attention", "explicit")
     assert done.returncode == 0, done.stdout
     entries = explanation.explained(entries_in(tmp_path / "run"))
-    entries = [found for found in entries if not found.get("control")]  # on a busy machine a graph may lose
+    entries = [entry for entry in entries if not entry.get("control")]  # on a busy machine a graph may lose
     assert len(entries) == 1 + len(frameworks.describe(name).default_graph), done.stdout
-    for found in entries:
-        parts = explanation.of_class(found, "attention")
+    for entry in entries:
+        parts = explanation.of_class(entry, "attention")
         innermost = [row for row in parts if classify(row[0]) == "matmul" and not row[0].endswith("::matmul")]
         products = sum(count for _, _, count, _ in innermost)
-        if explanation.attention_form(found) == "fused":  # as Inductor makes it of what a model spells out
+        if explanation.attention_form(entry) == "fused":  # as Inductor makes it of what a model spells out
             assert products == 0
         else:
-            assert products == pytest.approx(2 * LAYERS), found["kernels"]
-            assert any(is_softmax(row[0]) for row in parts), found["kernels"]
+            assert products == pytest.approx(2 * LAYERS), entry["kernels"]
+            assert any(is_softmax(row[0]) for row in parts), entry["kernels"]
 
 
 def test_what_has_no_profiler_says_so(tmp_path):
     done = explain(tmp_path / "run", "--framework", "numpy", "--workload", "mlp", "--width", "8", "--depth", "1")
     assert done.returncode == 3, done.stdout  # nothing was profiled
-    (found,) = entries_in(tmp_path / "run")
-    assert (found["status"], found["reason"]) == ("unsupported", "NumPy has no profiler here.")
+    (entry,) = entries_in(tmp_path / "run")
+    assert (entry["status"], entry["reason"]) == ("unsupported", "NumPy has no profiler here.")
 
 
 def test_a_run_is_not_overwritten(tmp_path, capsys):

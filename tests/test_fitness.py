@@ -25,8 +25,8 @@ from harness.fitness import (
 from measurement.statistics import Interval
 
 
-def trials(question: str, truth: float, *found: tuple[float, float, float]) -> list[Trial]:
-    return [Trial("alpha", question, truth, Interval(*values)) for values in found]
+def trials(question: str, truth: float, *ratios: tuple[float, float, float]) -> list[Trial]:
+    return [Trial("alpha", question, truth, Interval(*values)) for values in ratios]
 
 
 def held(checks: list[Check]) -> list[bool]:
@@ -44,7 +44,7 @@ def test_a_trial_knows_its_error_coverage_and_finding():
 
 
 @pytest.mark.parametrize(
-    ("found", "near", "covers"),
+    ("ratio", "near", "covers"),
     [
         ((1.019, 0.98, 1.04), True, True),
         ((1.021, 0.98, 1.06), False, True),
@@ -52,8 +52,8 @@ def test_a_trial_knows_its_error_coverage_and_finding():
         ((0.979, 0.95, 0.99), False, False),
     ],
 )
-def test_one_pair_of_the_same_step_must_be_near_one_and_cover_it(found, near, covers):
-    assert held(trial_checks(trials("again", 1.0, found))) == [near, covers]
+def test_one_pair_of_the_same_step_must_be_near_one_and_cover_it(ratio, near, covers):
+    assert held(trial_checks(trials("again", 1.0, ratio))) == [near, covers]
 
 
 def test_over_many_trials_shares_decide():

@@ -50,9 +50,9 @@ budget = 0.1
 
 def interpreter(framework: str) -> Path:
     """The framework's locked environment, which `make test` makes."""
-    found = environments.path(framework, "cpu") / "bin" / "python"
-    assert found.exists(), f"the environment of {framework} is missing: make setup FRAMEWORK={framework}"
-    return found
+    python = environments.path(framework, "cpu") / "bin" / "python"
+    assert python.exists(), f"the environment of {framework} is missing: make setup FRAMEWORK={framework}"
+    return python
 
 
 def bench(out: Path, *words: str, launches: int = 1) -> Finished:
@@ -183,7 +183,7 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
     interpreter("torch")
     cells = ["--framework", "torch", "--workload", "mlp", "--width", "32", "--depth", "2", "--mode", "eager"]
     arguments = parser().parse_args(["bench", *cells, *QUICKLY, "--out", str(tmp_path / "run")])
-    (group,) = plan(resolve(campaign.asked_for(arguments))).bundles[0].groups
+    (group,) = plan(resolve(campaign.options_of(arguments))).bundles[0].groups
     store = Store(None, 0)
     store.prepare([group], lambda text: None)
     right = store(group)
@@ -195,10 +195,10 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
 
     class Tampered(Store):
         def __call__(self, group):
-            found = super().__call__(group)
+            materials = super().__call__(group)
             if group.cells[0].workload != "mlp":
-                return found
-            return Materials(wrong, found.inputs, found.reference, found.weights_name)
+                return materials
+            return Materials(wrong, materials.inputs, materials.reference, materials.weights_name)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(campaign, "Store", Tampered)

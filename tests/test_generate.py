@@ -59,10 +59,10 @@ def test_another_token_is_a_mismatch_in_fp32_and_told_in_bf16(small):
     other, elsewhere = tokens.copy(), largest.copy()
     other[1, 3:] += 1
     elsewhere[1, 4:] += 3
-    found = outputs(other, elsewhere)
-    assert generate.first_differing(PARAMETERS, found, reference) == 4
-    assert not difference(*generate.comparable(PARAMETERS, found, reference, "fp32")).within(1e-6)
-    assert difference(*generate.comparable(PARAMETERS, found, reference, "bf16")).within(1e-6)
+    generated = outputs(other, elsewhere)
+    assert generate.first_differing(PARAMETERS, generated, reference) == 4
+    assert not difference(*generate.comparable(PARAMETERS, generated, reference, "fp32")).within(1e-6)
+    assert difference(*generate.comparable(PARAMETERS, generated, reference, "bf16")).within(1e-6)
     assert generate.first_differing(PARAMETERS, reference, reference) is None
     assert difference(*generate.comparable(PARAMETERS, reference, reference, "fp32")).within(0)
 

@@ -114,9 +114,9 @@ def test_calls_beside_the_samples(cell, seconds, calls):
     device = Device()
     ticks = iter(range(1000))
     clocks = Clocks(wall=lambda: next(ticks))
-    found = gpu_figures.figures(device, cell(), device.step, seconds, clocks)
+    figures = gpu_figures.figures(device, cell(), device.step, seconds, clocks)
     assert device.waits == calls
-    assert found == {"latency_sync_s": 2, "host_s": 1, "device_s": 0.5 * (1 if seconds > 1 else min(calls, 10))}
+    assert figures == {"latency_sync_s": 2, "host_s": 1, "device_s": 0.5 * (1 if seconds > 1 else min(calls, 10))}
 
 
 def image(kind, architecture, payload):

@@ -32,14 +32,14 @@ def test_a_step_is_found_where_it_is_and_with_its_size():
 
 
 def test_several_steps_are_found_in_their_order():
-    found = steps(series([1.0, 1.001, 1.2, 1.201, 1.199, 0.9, 0.901, 0.9]))
-    assert [(step.at, round(step.ratio.value, 2)) for step in found] == [(2, 1.2), (5, 0.75)]
+    stepped = steps(series([1.0, 1.001, 1.2, 1.201, 1.199, 0.9, 0.901, 0.9]))
+    assert [(step.at, round(step.ratio.value, 2)) for step in stepped] == [(2, 1.2), (5, 0.75)]
 
 
 @pytest.mark.parametrize("levels", [[1.0, 1.01, 1.0, 1.0, 1.0, 1.4, 1.4], [1.0, 1.0, 1.3, 1.3, 1.31, 1.8, 1.8]])
 def test_a_split_beside_the_step_is_none_of_its_own(levels):
-    found = [(step.at, step.ratio.value) for step in steps(series(levels), 2, 0.02)]
-    assert found == [
+    stepped = [(step.at, step.ratio.value) for step in steps(series(levels), 2, 0.02)]
+    assert stepped == [
         (n, pytest.approx(b / a, rel=0.02)) for n, (a, b) in enumerate(itertools.pairwise(levels), 1) if b > 1.1 * a
     ]
 

@@ -211,12 +211,12 @@ def mentions(source: str, names: list[str]) -> list[str]:
     tree = ast.parse(source)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     docstrings = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, documented) and ast.get_docstring(n)}
-    found = []
+    texts = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
-            found.append(node.value)
-        found += [str(getattr(node, field)) for field in ("id", "attr", "name", "arg") if hasattr(node, field)]
-    return [text for text in found if any(name in text.lower() for name in names)]
+            texts.append(node.value)
+        texts += [str(getattr(node, field)) for field in ("id", "attr", "name", "arg") if hasattr(node, field)]
+    return [text for text in texts if any(name in text.lower() for name in names)]
 
 
 @pytest.mark.parametrize("path", [p for p in PYTHON if p.parts[0] in ("measurement", "reports")], ids=str)

@@ -106,6 +106,6 @@ def test_an_unknown_name_is_other(name):
 
 def test_classes_share_all_the_time():
     kernels = [("aten::addmm", 3.0, 2), ("aten::bmm", 1.0, 1), ("aten::gelu", 0.5, 1), ("spectre_7", 0.25, 1)]
-    found = by_class(kernels, idle_s=0.125)
-    assert tuple(found) == CLASSES
-    assert found == dict.fromkeys(CLASSES, 0.0) | {"matmul": 4.0, "pointwise": 0.5, "other": 0.25, "idle": 0.125}
+    seconds = by_class(kernels, idle_s=0.125)
+    assert tuple(seconds) == CLASSES
+    assert seconds == dict.fromkeys(CLASSES, 0.0) | {"matmul": 4.0, "pointwise": 0.5, "other": 0.25, "idle": 0.125}

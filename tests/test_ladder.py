@@ -65,75 +65,75 @@ def measured(times=TIMES, without=(), description=DESCRIPTION, **how):
 
 
 def test_steps_multiply_to_the_whole():
-    found = measured()
-    assert [step.ratio.value for step in found.steps] == pytest.approx([2, 4 / 5, 5 / 6, 3])
-    assert [since.value for since in found.since] == pytest.approx([1, 2, 8 / 5, 8 / 6, 4])
-    assert found.product == pytest.approx(4) and found.whole.value == pytest.approx(4)
-    assert found.products == pytest.approx([since.value for since in found.since])
-    assert [rung.adds for rung in found.rungs] == list(ADDS)
+    ladder = measured()
+    assert [step.ratio.value for step in ladder.steps] == pytest.approx([2, 4 / 5, 5 / 6, 3])
+    assert [since.value for since in ladder.since] == pytest.approx([1, 2, 8 / 5, 8 / 6, 4])
+    assert ladder.product == pytest.approx(4) and ladder.whole.value == pytest.approx(4)
+    assert ladder.products == pytest.approx([since.value for since in ladder.since])
+    assert [rung.adds for rung in ladder.rungs] == list(ADDS)
 
 
 def test_with_noise_the_product_lies_in_the_interval_of_the_whole_and_intervals_hold_the_truth():
-    found = measured(noise=0.03)
-    assert found.whole.low < found.product < found.whole.high
-    for step, truth in zip(found.steps, (2, 4 / 5, 5 / 6, 3), strict=True):
+    ladder = measured(noise=0.03)
+    assert ladder.whole.low < ladder.product < ladder.whole.high
+    for step, truth in zip(ladder.steps, (2, 4 / 5, 5 / 6, 3), strict=True):
         assert step.ratio.low < truth < step.ratio.high
         assert 0 < step.ratio.relative_half_width < 0.1
-    assert "within that interval" in " ".join(found.sentences)
+    assert "within that interval" in " ".join(ladder.sentences)
 
 
 def test_a_product_beside_the_interval_is_told():
-    found = measured(noise=0.001)
-    odd = replace(found, steps=(replace(found.steps[0], ratio=found.steps[-1].ratio), *found.steps[1:]))
+    ladder = measured(noise=0.001)
+    odd = replace(ladder, steps=(replace(ladder.steps[0], ratio=ladder.steps[-1].ratio), *ladder.steps[1:]))
     assert "outside that interval, 50" in " ".join(odd.sentences)
 
 
 def test_what_slows_a_whole_round_moves_no_step():
     """Neighbours are taken round by round: medians of each rung's own samples would be off by the scatter."""
-    found = measured(shared=0.5)
-    assert all(step.ratio.relative_half_width < 1e-9 for step in found.steps)
+    ladder = measured(shared=0.5)
+    assert all(step.ratio.relative_half_width < 1e-9 for step in ladder.steps)
 
 
 def test_the_largest_step_is_named_with_its_share():
-    found = measured(noise=0.01)
-    assert found.largest.after.mode == "replayed" and found.rivals == ()
-    told = " ".join(found.sentences)
+    ladder = measured(noise=0.01)
+    assert ladder.largest.after.mode == "replayed" and ladder.rivals == ()
+    told = " ".join(ladder.sentences)
     assert "The largest step is replayed (one launch), 3.0" in told and "it saves 4 ms, 79% of the way" in told
     assert "split (smaller operators) makes it slower: 0.80" in told
 
 
 def test_steps_that_the_intervals_cannot_tell_apart_are_both_named():
-    found = measured({"eager": 8.0, "captured": 4.0, "split": 4.0, "fused": 2.0, "replayed": 2.0}, noise=0.05)
-    names = {found.largest.after.mode, *(step.after.mode for step in found.rivals)}
+    ladder = measured({"eager": 8.0, "captured": 4.0, "split": 4.0, "fused": 2.0, "replayed": 2.0}, noise=0.05)
+    names = {ladder.largest.after.mode, *(step.after.mode for step in ladder.rivals)}
     assert names == {"captured", "fused"}
-    assert "Which step is the largest the intervals cannot tell" in " ".join(found.sentences)
+    assert "Which step is the largest the intervals cannot tell" in " ".join(ladder.sentences)
 
 
 def test_where_nothing_is_shown_nothing_is_largest():
-    found = measured(dict.fromkeys(NAMES, 3.0), noise=0.05)
-    assert found.largest is None
-    assert "No step is shown to make it faster." in found.sentences
+    ladder = measured(dict.fromkeys(NAMES, 3.0), noise=0.05)
+    assert ladder.largest is None
+    assert "No step is shown to make it faster." in ladder.sentences
 
 
 def test_a_rung_that_failed_is_passed_over_with_what_it_adds():
-    found = measured(without=("split",))
-    assert [rung.mode for rung in found.rungs] == ["eager", "captured", "fused", "replayed"]
-    assert found.rungs[2].adds == "smaller operators; fusion"
-    assert found.steps[1].ratio.value == pytest.approx(4 / 6)
-    assert found.product == pytest.approx(4)
-    assert "split is missing: split died." in found.sentences
+    ladder = measured(without=("split",))
+    assert [rung.mode for rung in ladder.rungs] == ["eager", "captured", "fused", "replayed"]
+    assert ladder.rungs[2].adds == "smaller operators; fusion"
+    assert ladder.steps[1].ratio.value == pytest.approx(4 / 6)
+    assert ladder.product == pytest.approx(4)
+    assert "split is missing: split died." in ladder.sentences
 
 
 def test_a_rung_that_later_ones_do_not_have_is_not_added_to_them():
     rungs = tuple(Rung(name, text, kept=name != "split") for name, text in zip(NAMES, ADDS, strict=True))
-    found = measured(without=("split",), description=replace(DESCRIPTION, ladders={"cpu": rungs}))
-    assert found.rungs[2].adds == "fusion"
+    ladder = measured(without=("split",), description=replace(DESCRIPTION, ladders={"cpu": rungs}))
+    assert ladder.rungs[2].adds == "fusion"
 
 
 def test_the_first_rung_may_be_missing_and_all_may():
-    found = measured(without=("eager",))
-    assert [rung.mode for rung in found.rungs] == list(NAMES[1:]) and found.rungs[0].adds == "a graph"
-    assert found.whole.value == pytest.approx(2) and found.crossed is None
+    ladder = measured(without=("eager",))
+    assert [rung.mode for rung in ladder.rungs] == list(NAMES[1:]) and ladder.rungs[0].adds == "a graph"
+    assert ladder.whole.value == pytest.approx(2) and ladder.crossed is None
     nothing = measured(without=NAMES)
     assert (nothing.rungs, nothing.steps, nothing.product, nothing.whole) == ((), (), None, None)
     assert len(nothing.sentences) == len(NAMES)
@@ -141,18 +141,18 @@ def test_the_first_rung_may_be_missing_and_all_may():
 
 def test_rungs_of_another_process_are_not_paired():
     """A launch that was begun again has modes that no process timed beside the others."""
-    found = measured(worker=lambda mode, launch: "again" if mode == "fused" else "w")
-    assert [step.ratio is None for step in found.steps] == [False, False, True, True]
-    assert found.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
-    assert found.product is None and found.whole.value == pytest.approx(4)
-    assert "multiply" not in " ".join(found.sentences)
-    assert found.largest is None and "Which step is the largest is not known: one has no interval." in found.sentences
+    ladder = measured(worker=lambda mode, launch: "again" if mode == "fused" else "w")
+    assert [step.ratio is None for step in ladder.steps] == [False, False, True, True]
+    assert ladder.products == [1, pytest.approx(2), pytest.approx(8 / 5), None, None]
+    assert ladder.product is None and ladder.whole.value == pytest.approx(4)
+    assert "multiply" not in " ".join(ladder.sentences)
+    assert ladder.largest is None and "Which step is the largest is not known: one has no interval." in ladder.sentences
 
 
 def test_few_rounds_have_no_interval():
-    found = measured(launches=1, rounds=4)
-    assert [step.ratio for step in found.steps] == [None] * 4
-    assert found.largest is None
+    ladder = measured(launches=1, rounds=4)
+    assert [step.ratio for step in ladder.steps] == [None] * 4
+    assert ladder.largest is None
 
 
 def test_of_a_launch_that_was_measured_again_the_later_counts():
@@ -178,9 +178,9 @@ def test_every_declared_ladder_can_be_climbed():
     for name in frameworks.NAMES:
         description = frameworks.describe(name)
         for kind, rungs in description.ladders.items():
-            own = [description.mode(rung.mode) for rung in rungs]
-            assert own[0] is description.baseline and own[-1].deployed
-            assert all(kind in mode.devices for mode in own) and all(rung.adds for rung in rungs)
+            modes = [description.mode(rung.mode) for rung in rungs]
+            assert modes[0] is description.baseline and modes[-1].deployed
+            assert all(kind in mode.devices for mode in modes) and all(rung.adds for rung in rungs)
             assert {description.mode(mode).name for mode in description.ladder_modes(kind, "training")}
             climbed += 1
     assert climbed == 8
@@ -208,10 +208,10 @@ def test_the_command_measures_the_rungs(capsys, tmp_path):
 def jax_run(folder):
     """A run of JAX's rungs, of which one that nobody deploys is the fastest."""
     times = {"eager": 8.0, "jit-blocks": 4.0, "jit-unfused": 0.5, "jit": 2.0}
-    own = {"framework": "jax", "run_id": "a-run"}
+    of_jax = {"framework": "jax", "run_id": "a-run"}
 
     def renamed(row: dict) -> dict:
-        return row | own | {"cell": row["cell"].replace("alpha/", "jax/")}
+        return row | of_jax | {"cell": row["cell"].replace("alpha/", "jax/")}
 
     rows = [renamed(record("alpha", mode, latency=ms, baseline=mode == "eager")) for mode, ms in times.items()]
     write_run(folder, rows)

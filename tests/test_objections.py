@@ -62,6 +62,6 @@ def test_an_addition_to_the_environment_is_a_trial_of_its_own_and_all_is_kept(mo
 
 def test_a_script_that_fails_ends_it_all(monkeypatch):
     monkeypatch.setattr(objections.subprocess, "run", lambda *_, **__: argparse.Namespace(returncode=1, stdout=""))
-    asked = argparse.Namespace(threads=1, seconds=0.1, device="cpu")
+    options = argparse.Namespace(threads=1, seconds=0.1, device="cpu")
     with pytest.raises(SystemExit, match="ended with exit code 1"):
-        objections.ask(objections.QUESTIONS["jax-leaves"], "", asked)
+        objections.ask(objections.QUESTIONS["jax-leaves"], "", options)

@@ -64,9 +64,9 @@ MESSAGES = [
 @pytest.mark.parametrize(("words", "sentence"), MESSAGES, ids=[words[:40] for words, _ in MESSAGES])
 def test_a_message_becomes_one_sentence_with_the_way_out(monkeypatch, words, sentence):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    found = obstacles.from_words(words)
-    assert sentence in found
-    assert ": " in found and found.endswith(".") and "\n" not in found
+    obstacle = obstacles.from_words(words)
+    assert sentence in obstacle
+    assert ": " in obstacle and obstacle.endswith(".") and "\n" not in obstacle
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,10 @@ def net(tmp_path) -> Path:
 
 
 def test_a_file_is_read_and_not_run(net):
-    found = signature.read(net)
-    assert found.parameters == (("batch_size", 1), ("seq_len", 128), ("width", 64), ("kind", "causal"))
-    assert found.frameworks == ("torch",)
-    assert found.settings == {"tolerance": {"bf16": 0.1}}
+    net_signature = signature.read(net)
+    assert net_signature.parameters == (("batch_size", 1), ("seq_len", 128), ("width", 64), ("kind", "causal"))
+    assert net_signature.frameworks == ("torch",)
+    assert net_signature.settings == {"tolerance": {"bf16": 0.1}}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_the_price_of_breaks_is_a_bound(cell, report):
     assert breaks.sentence(Outcome(cell(), reports=[report()])) is None
 
 
-def found_in(framework: str, check: str, *words: str) -> dict:
+def answers_of(framework: str, check: str, *words: str) -> dict:
     """What a file of `checks` finds in the framework's environment."""
     python = environments.path(framework, "cpu") / "bin" / "python"
     if not python.exists():
@@ -156,58 +156,59 @@ def found_in(framework: str, check: str, *words: str) -> dict:
 
 
 @pytest.fixture(scope="module")
-def torch_found(tmp_path_factory) -> dict:
-    return found_in("torch", "own_torch.py", str(tmp_path_factory.mktemp("own")))
+def torch_answers(tmp_path_factory) -> dict:
+    return answers_of("torch", "own_torch.py", str(tmp_path_factory.mktemp("own")))
 
 
 @pytest.fixture(scope="module")
-def found(request, tmp_path_factory) -> dict:
-    return found_in(request.param, "own_models.py", request.param, str(tmp_path_factory.mktemp("own")))
+def answers(request, tmp_path_factory) -> dict:
+    return answers_of(request.param, "own_models.py", request.param, str(tmp_path_factory.mktemp("own")))
 
 
-def test_every_planted_break_of_torch_is_found_at_its_line(torch_found):
-    found = torch_found["broken"]
-    assert [place for place, _ in found["breaks"]] == [f"broken.py:{line}" for line in (14, 16, 18, 19, 21)]
+def test_every_planted_break_of_torch_is_found_at_its_line(torch_answers):
+    told = torch_answers["broken"]
+    assert [place for place, _ in told["breaks"]] == [f"broken.py:{line}" for line in (14, 16, 18, 19, 21)]
     words = ("`print`", "branching", "item()", "nonzero", "putenv")
-    assert all(word in reason for word, (_, reason) in zip(words, found["breaks"], strict=True))
-    assert (found["count"], found["graphs"], found["whole"]) == (5, 6, False)
-    assert found["inside"] and found["settled"] and found["difference"] < 1e-6
-    assert found["outputs"] == ["both.0", "both.1", "x"]
+    assert all(word in reason for word, (_, reason) in zip(words, told["breaks"], strict=True))
+    assert (told["count"], told["graphs"], told["whole"]) == (5, 6, False)
+    assert told["inside"] and told["settled"] and told["difference"] < 1e-6
+    assert told["outputs"] == ["both.0", "both.1", "x"]
     # The last stops in Python's library, where the first file's did as well.
-    assert torch_found["again"] == [f"again.py:{line}" for line in (14, 16, 18, 19, 21)]
+    assert torch_answers["again"] == [f"again.py:{line}" for line in (14, 16, 18, 19, 21)]
 
 
-def test_torch_is_compared_with_its_own_eager_mode_from_the_same_state(torch_found):
-    found = torch_found["norm"]
-    assert found["again"] and found["reference"] == "its own eager mode in float64" and found["dtype"] == "float64"
+def test_torch_is_compared_with_its_own_eager_mode_from_the_same_state(torch_answers):
+    told = torch_answers["norm"]
+    assert told["again"] and told["reference"] == "its own eager mode in float64" and told["dtype"] == "float64"
     # The buffer, x, y and the output; each of four operators reads and writes as much as it says.
-    assert found["bytes"] == 4 + 4 * (6 + 3 + 6) and found["unfused"] > found["bytes"]
-    assert torch_found["bf16"] == "its own eager mode in float64"
+    assert told["bytes"] == 4 + 4 * (6 + 3 + 6) and told["unfused"] > told["bytes"]
+    assert torch_answers["bf16"] == "its own eager mode in float64"
 
 
-def test_torch_trains_a_users_model_as_its_own_eager_mode_does(torch_found):
-    for mode, found in torch_found["trained"].items():
-        assert found["worst"] < 1e-5 and found["moves"] > 0 and found["reference"].endswith("float64"), mode
-        assert found["outputs"] == ["1.running_mean", "1.running_var", "loss"]
+def test_torch_trains_a_users_model_as_its_own_eager_mode_does(torch_answers):
+    for mode, figures in torch_answers["trained"].items():
+        assert figures["worst"] < 1e-5 and figures["moves"] > 0 and figures["reference"].endswith("float64"), mode
+        assert figures["outputs"] == ["1.running_mean", "1.running_var", "loss"]
         # Forward and backward: two products of each layer again, but none for the gradient of the input.
-        assert found["flops"] == 2 * 8 * (16 * 8 * 2 + 8 * 4 * 3)
-    assert [found["breaks"] for found in torch_found["trained"].values()] == [[], ["trained.py:17"], ["trained.py:17"]]
-    assert torch_found["dropped"][0] == "unsupported" and "dropout" in torch_found["dropped"][1]
+        assert figures["flops"] == 2 * 8 * (16 * 8 * 2 + 8 * 4 * 3)
+    breaks = [one["breaks"] for one in torch_answers["trained"].values()]
+    assert breaks == [[], ["trained.py:17"], ["trained.py:17"]]
+    assert torch_answers["dropped"][0] == "unsupported" and "dropout" in torch_answers["dropped"][1]
 
 
 def test_only_a_file_with_a_loss_is_trained(tmp_path, net):
-    asked = {"workload": str(net), "pass": "training", "mode": "eager"}
+    flags = {"workload": str(net), "pass": "training", "mode": "eager"}
     with pytest.raises(UsageError, match=r"Give net\.py a function loss\(output\)"):
-        plan.cells_of(sweep.resolve(asked))
+        plan.cells_of(sweep.resolve(flags))
     net.write_text(NET + "settings = {'tolerance': {'bf16': 0.1}}\nfrom torch.nn.functional import relu as loss\n")
     workloads._OWN.clear()
-    (cell,) = plan.cells_of(sweep.resolve(asked))
+    (cell,) = plan.cells_of(sweep.resolve(flags))
     trained = workloads.get(cell.workload, "training")
     assert (trained.tolerance["bf16"], trained.tolerance["fp32"], trained.parity_calls) == (0.1, 1e-3, 3)
 
 
-def test_a_transformers_configuration_becomes_a_model(torch_found):
-    names, reference, flops = torch_found["transformers"]
+def test_a_transformers_configuration_becomes_a_model(torch_answers):
+    names, reference, flops = torch_answers["transformers"]
     assert (names, reference) == (["logits"], "its own eager mode in float64")
     assert flops > 2 * 128 * 32 * 100  # the last product alone
 
@@ -221,13 +222,13 @@ def test_a_transformers_configuration_becomes_a_model(torch_found):
         ("skeleton", "ok", ""), ("raises", "error", "KeyError"), ("empty", "error", "no tensor"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_a_sentence(torch_found, name, status, words):
-    found, reason = torch_found["ended"][name]
-    assert found == status and words in reason and "\n" not in reason
+def test_a_bad_file_is_a_sentence(torch_answers, name, status, words):
+    outcome, reason = torch_answers["ended"][name]
+    assert outcome == status and words in reason and "\n" not in reason
 
 
-def test_a_library_that_is_not_there_is_a_sentence(torch_found):
-    status, reason = torch_found["library"]
+def test_a_library_that_is_not_there_is_a_sentence(torch_answers):
+    status, reason = torch_answers["library"]
     assert status in ("ok", "unsupported") and (status == "ok" or "REQUIREMENTS=" in reason)
 
 
@@ -248,33 +249,33 @@ MEASURED = {
 
 
 @pytest.mark.xdist_group("own")
-@pytest.mark.parametrize("found", MEASURED, indirect=True)
-def test_other_frameworks_run_what_their_users_write(found, request):
-    framework = request.node.callspec.params["found"]
+@pytest.mark.parametrize("answers", MEASURED, indirect=True)
+def test_other_frameworks_run_what_their_users_write(answers, request):
+    framework = request.node.callspec.params["answers"]
     for name, outputs in MEASURED[framework].items():
-        assert "ended" not in found[name], found[name]
+        assert "ended" not in answers[name], answers[name]
         # A tf.Module makes its variables in the dtype that it names.
-        assert found[name]["reference"].endswith("float32" if name == "module" else "float64")
-        for mode, told in found[name]["modes"].items():
+        assert answers[name]["reference"].endswith("float32" if name == "module" else "float64")
+        for mode, told in answers[name]["modes"].items():
             assert told["outputs"] == outputs
             assert told["worst"] < (1e-3 if name == "trained" else 1e-5), (name, mode)  # as the passes' tolerances
             assert told["whole"] == (mode != "eager"), told
-    assert found["draws"]["ended"][0] == "unsupported" and "random numbers" in found["draws"]["ended"][1]
-    assert found["wrong"]["ended"][0] == "error" and "returned int" in found["wrong"]["ended"][1]
+    assert answers["draws"]["ended"][0] == "unsupported" and "random numbers" in answers["draws"]["ended"][1]
+    assert answers["wrong"]["ended"][0] == "error" and "returned int" in answers["wrong"]["ended"][1]
     if framework == "tensorflow":
         products = 2 * 2 * (256 * 512 + 512 * 256)  # and a few operations for each of the 2,560 values
-        assert products < found["skeleton"]["flops"] < products + 20 * 2560
-        assert found["module"]["bytes"] == 4 * (8 * 4 + 2 * 8 + 2 * 4 + 1)
+        assert products < answers["skeleton"]["flops"] < products + 20 * 2560
+        assert answers["module"]["bytes"] == 4 * (8 * 4 + 2 * 8 + 2 * 4 + 1)
     if framework == "jax":
-        assert found["bare"]["flops"] and found["bare"]["bytes"] == 4 * (16 + 16 + 1)
-        assert not found["calls_back"]["modes"]["jit"]["whole"]
+        assert answers["bare"]["flops"] and answers["bare"]["bytes"] == 4 * (16 + 16 + 1)
+        assert not answers["calls_back"]["modes"]["jit"]["whole"]
 
 
 def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkeypatch, net):
-    asked = {}
+    variables = {}
 
     def resolved(base, text, name, word, report):
-        asked[name] = text
+        variables[name] = text
         return "locked"
 
     monkeypatch.setattr(versions, "VENVS", tmp_path)
@@ -283,7 +284,7 @@ def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkey
     more = tmp_path / "more.txt"
     more.write_text("timm\n")
     pythons = {requirements.interpreter(str(more), ["torch"], ["cpu"], print) for _ in range(2)}
-    ((name, text),) = asked.items()
+    ((name, text),) = variables.items()
     assert pythons == {str(tmp_path / name / "bin" / "python")} and name.startswith("torch-cpu-with-")
     assert "torch==" in text and text.endswith("timm\n")
     with pytest.raises(UsageError, match="one framework"):

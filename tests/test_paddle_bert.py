@@ -83,8 +83,8 @@ def test_the_published_figures_themselves_grow_with_length_but_not_with_the_batc
     answers = {claim.sentence: EXPERIMENT.answers(claim, Evidence(Records(()))) for claim in EXPERIMENT.claims}
 
     def published(text):
-        (found,) = [answer[PUBLISHED] for sentence, answer in answers.items() if text in sentence]
-        return found.verdict
+        (published,) = [answer[PUBLISHED] for sentence, answer in answers.items() if text in sentence]
+        return published.verdict
 
     assert published("faster at every shape") == HOLDS
     assert published("On the CPU the gain grows with the sequence length") == HOLDS

@@ -27,17 +27,17 @@ def test_errors_are_relative_to_the_reference_s_scale():
     """Half of a thousandth is little beside a thousand, and much beside a hundredth."""
     for scale in (1e-2, 1e3):
         expected = {"0.a": np.full(4, scale)}
-        found = difference({"0.a": expected["0.a"] * 1.001}, expected)
-        assert found.relative == pytest.approx(1e-3)
-        assert found.relative_largest == pytest.approx(1e-3)
-        assert found.within(2e-3) and not found.within(0.9e-3)
+        errors = difference({"0.a": expected["0.a"] * 1.001}, expected)
+        assert errors.relative == pytest.approx(1e-3)
+        assert errors.relative_largest == pytest.approx(1e-3)
+        assert errors.within(2e-3) and not errors.within(0.9e-3)
 
 
 def test_the_scale_is_that_of_an_output_over_its_calls():
     """A call whose values happen to be small is no reason for a mismatch; another output's scale is none to pass."""
     expected = {"0.a": np.array([1.0]), "1.a": np.array([1e-6]), "0.b": np.array([1e6]), "1.b": np.array([1e6])}
-    found = difference({**expected, "1.a": np.array([2e-6])}, expected)
-    assert found.relative == pytest.approx(1e-6, rel=0.01)
+    errors = difference({**expected, "1.a": np.array([2e-6])}, expected)
+    assert errors.relative == pytest.approx(1e-6, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_differences_are_taken_in_double_precision():
 
 def test_one_wrong_value_among_many_is_seen():
     expected = {"0.a": np.ones(1 << 16)}
-    found = difference({"0.a": np.r_[np.ones((1 << 16) - 1), 2.0]}, expected)
-    assert found.relative < 1e-2
-    assert not found.within(1e-2)
+    errors = difference({"0.a": np.r_[np.ones((1 << 16) - 1), 2.0]}, expected)
+    assert errors.relative < 1e-2
+    assert not errors.within(1e-2)
 
 
 def test_what_repeats_from_call_to_call_is_told_from_rounding():
@@ -143,17 +143,17 @@ def computed(data, monkeypatch):
             for name in ("layer_norm", "gelu", "softmax", "linear"):
                 own = planted.get(name, getattr(reference, name))
                 patch.setattr(bert, name, lambda *given, own=own: stored(own(*given), dtype))
-            found = [TINY.reference(PARAMETERS, held, arrays) for arrays in inputs]
-        return difference(_by_call(found), _by_call(expected))
+            outputs = [TINY.reference(PARAMETERS, held, arrays) for arrays in inputs]
+        return difference(_by_call(outputs), _by_call(expected))
 
     return outputs
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 def test_rounding_alone_passes(computed, dtype):
-    found = computed(dtype)
-    assert found.within(TINY.tolerance[dtype])
-    assert found.relative > TINY.tolerance[dtype] / 50  # and it was rounded
+    errors = computed(dtype)
+    assert errors.within(TINY.tolerance[dtype])
+    assert errors.relative > TINY.tolerance[dtype] / 50  # and it was rounded
 
 
 BIASES = (

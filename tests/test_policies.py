@@ -53,11 +53,11 @@ def test_the_documentation_has_no_policy_that_is_gone():
     ],
 )
 def test_what_is_asked_for_reaches_the_workers_variables(words, variables, pinned):
-    asked = policies.parse(words)
-    given = policies.variables("paddle", "cpu", asked)
+    choices = policies.parse(words)
+    given = policies.variables("paddle", "cpu", choices)
     assert variables.items() <= given.items()
     assert bool(given) == bool(variables)
-    assert policies.pinned("paddle", "cpu", asked) == pinned
+    assert policies.pinned("paddle", "cpu", choices) == pinned
 
 
 def test_a_gpus_workers_keep_what_concerns_cpus_alone():

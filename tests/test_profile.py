@@ -121,8 +121,8 @@ def test_kernels_of_a_gpu_are_taken_from_its_streams_alone():
         Row("/device:GPU:0", "XLA Ops", "ynn_fusion.3", 10, 20),  # the same again, derived
         Row(HOST, "python", "hlo on the host", 0, 50, {"hlo_op": "call"}),
     ]
-    found = xplane.events(rows, {"m": {"ynn_fusion.3": "dot"}})
-    assert [event.name for event in found] == ["ynn_fusion{dot}", "MemcpyD2D"]
+    events = xplane.events(rows, {"m": {"ynn_fusion.3": "dot"}})
+    assert [event.name for event in events] == ["ynn_fusion{dot}", "MemcpyD2D"]
     assert xplane.wall_s(rows) == pytest.approx(100e-9)
 
 
@@ -138,8 +138,8 @@ def test_operators_of_tensorflow_on_the_host():
         Row(HOST, "tf_Compute", "MatMul.2", 310, 40, {"hlo_op": "MatMul.2", "hlo_module": "a_inference_f_276"}),
         Row(HOST, "tf_Compute", "end: MatMul.2", 350, 1),
     ]
-    found = xplane.events(rows, {"a_inference_f_276": {"MatMul.2": "dot"}})
-    assert sorted((event.name, round(event.duration_s * 1e9)) for event in found) == [
+    events = xplane.events(rows, {"a_inference_f_276": {"MatMul.2": "dot"}})
+    assert sorted((event.name, round(event.duration_s * 1e9)) for event in events) == [
         ("MatMul", 70), ("MatMul{dot}", 40), ("Mean", 30),
     ]  # fmt: skip
 

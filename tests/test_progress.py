@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from harness import bench, runs
-from harness.labels import Labels, shortened
 from harness.plan import Bundle, Group
-from harness.progress import Bar, line
+from harness.progress import Bar, fitted, line
 from measurement.cells import PEAK_PREFIX
+from reports.names import Names
 
 LONG = "inductor-max-autotune-no-cudagraphs"
 
@@ -28,6 +28,10 @@ class Clock:
 def bert(cell, mode="eager", batch=1, **changes):
     parameters = (("batch_size", batch), ("seq_len", 128), ("mask", "none"))
     return cell(workload="bert-base", implementation="library", mode=mode, parameters=parameters, **changes)
+
+
+def short(*cells) -> Names:
+    return Names([cell.id for cell in cells], whole=True)
 
 
 @pytest.fixture
@@ -129,7 +133,7 @@ def test_a_file_gets_plain_lines_and_what_is_shared_once(cells, record):
     assert "\r" not in text
     assert "\x1b" not in text
     first, second = text.splitlines()
-    assert first == "All cells: cpu, fp32, 2 threads"
+    assert first == "All cells: cpu, fp32, 2 threads; bert-base, library, mask=none; mlp, plain, width=8, depth=2"
     assert second.split() == ["torch", "eager", "bert-base", "1×128", "2", "ms"]
 
 
@@ -149,29 +153,29 @@ def finished(record, cell, **changes) -> dict:
 
 
 def test_a_finished_cell_is_a_line_of_80_columns_with_more_figures_than_flags(cells, record):
-    labels = Labels(cells)
-    text = line(finished(record, cells[1]), labels).plain
+    names = short(*cells)
+    text = line(finished(record, cells[1]), names).plain
     assert len(text) <= 80
     for part in ("149~ ms", "1.07×▲", "1.03-1.13", "torch inductor"):
         assert part in text
     assert "other_load" not in text
-    short = Labels([cell for cell in cells if cell.mode != LONG])
-    assert line(finished(record, cells[0], mode="eager"), short).plain.startswith("torch eager  bert-base 1×128")
+    without = short(*(cell for cell in cells if cell.mode != LONG))
+    assert line(finished(record, cells[0], mode="eager"), without).plain.startswith("torch eager  bert-base 1×128")
 
 
 def test_figures_are_never_cut_for_names(cell, record):
     cells = [bert(cell, LONG, 123456, dtype=dtype, device=device) for dtype in ("fp32", "bf16") for device in "ab"]
     changes = {"speedup_vs_eager": 1234.5, "speedup_ci_low": 1111.1, "speedup_ci_high": 9999.9}
-    text = line(finished(record, cells[0], latency_ms_median=123456.7, **changes), Labels(cells)).plain
+    text = line(finished(record, cells[0], latency_ms_median=123456.7, **changes), short(*cells)).plain
     assert len(text) <= 80
     for part in ("123,457~ ms", "1,234×▲", "1,111-10,000", "torch ind", "graphs  ", "…"):
         assert part in text, text
 
 
 def test_colour_has_a_mark_beside_it(cells, record):
-    labels, spans = Labels(cells), {}
+    names, spans = short(*cells), {}
     for name, low, high in (("faster", 1.03, 1.13), ("slower", 0.8, 0.9), ("untold", 0.9, 1.1)):
-        text = line(finished(record, cells[1], speedup_ci_low=low, speedup_ci_high=high), labels)
+        text = line(finished(record, cells[1], speedup_ci_low=low, speedup_ci_high=high), names)
         spans[name] = (text.plain, {str(span.style) for span in text.spans})
     assert "▲" in spans["faster"][0]
     assert "green" in spans["faster"][1]
@@ -183,26 +187,28 @@ def test_colour_has_a_mark_beside_it(cells, record):
 
 
 def test_a_flag_of_the_cell_is_named_and_a_failure_says_why(cells, record):
-    labels = Labels(cells)
-    differs = line(finished(record, cells[1], flags="other_load;program_differs"), labels).plain
+    names = short(*cells)
+    differs = line(finished(record, cells[1], flags="other_load;program_differs"), names).plain
     assert differs.endswith("program_differs")
     failed = record(mode=LONG, status="unsupported", reason="It needs a GPU. " * 9, latency_ms_median=None)
-    text = line(failed | {"cell": cells[1].id}, labels).plain
+    text = line(failed | {"cell": cells[1].id}, names).plain
     assert "unsupported: It needs a" in text
     assert len(text) == 80
     assert text.endswith("…")
 
 
-def test_labels_say_what_differs_and_share_the_rest(cell):
-    alike = Labels([bert(cell), bert(cell, "inductor")])
+def test_names_say_what_differs_and_share_the_rest(cell):
+    alike = short(bert(cell), bert(cell, "inductor"))
     assert alike.shared == "bert-base 1×128, library, cpu, fp32, 2 threads, mask=none".partition(", ")[2]
     assert alike.shape(bert(cell).id) == "bert-base 1×128"
     mixed = [bert(cell, dtype="bf16"), bert(cell, threads=1), cell(), cell(pass_name="training")]
-    labels = Labels(mixed)
-    assert labels.shared == "cpu"
-    names = [f"{labels.mode(c.id)} {labels.shape(c.id)}" for c in mixed]
-    assert len(set(names)) == 4
-    assert names[3] == "torch eager mlp batch 4 training fp32 2 threads"
+    assert short(*mixed).shared == "cpu; bert-base, library, mask=none; mlp, plain, fp32, 2 threads, width=8, depth=2"
+    assert [short(*mixed)[one.id] for one in mixed] == [
+        "torch eager bert-base 1×128 bf16 2 threads",
+        "torch eager bert-base 1×128 fp32 1 thread",
+        "torch eager mlp batch 4",
+        "torch eager mlp batch 4 training",
+    ]
 
 
 def test_the_end_of_a_run_says_what_to_do_next_in_words_that_can_be_pasted(tmp_path, monkeypatch):
@@ -226,10 +232,10 @@ def test_a_resumed_run_counts_what_is_left_and_names_what_is_measured_beside_it(
 
 
 def test_lines_stand_in_columns_whatever_is_in_them(cells, record):
-    labels = Labels(cells)
-    eager = line(finished(record, cells[0], mode="eager", latency_ms_median=0.0827), labels).plain
-    graph = line(finished(record, cells[1]), labels).plain
-    other = line(finished(record, cells[4], mode="eager", latency_ms_median=12345.0), labels).plain
+    names = short(*cells)
+    eager = line(finished(record, cells[0], mode="eager", latency_ms_median=0.0827), names).plain
+    graph = line(finished(record, cells[1]), names).plain
+    other = line(finished(record, cells[4], mode="eager", latency_ms_median=12345.0), names).plain
     assert {text.index(" ms") for text in (eager, graph, other)} == {eager.index(" ms")}
     assert {text.index(name) for text, name in ((eager, "bert-base"), (graph, "bert-base"), (other, "mlp"))} == {
         eager.index("bert-base")
@@ -237,13 +243,13 @@ def test_lines_stand_in_columns_whatever_is_in_them(cells, record):
 
 
 def test_what_is_too_long_is_cut_in_its_middle():
-    assert shortened("torch inductor-max-autotune", 40) == "torch inductor-max-autotune".ljust(40)
-    assert shortened("torch inductor-max-autotune-no-cudagraphs", 30) == "torch inductor-max…-cudagraphs"
-    assert [shortened("abcdef", width) for width in (0, 1, 2, 3)] == ["", "…", "a…", "a…f"]
+    assert fitted("torch inductor-max-autotune", 40) == "torch inductor-max-autotune".ljust(40)
+    assert fitted("torch inductor-max-autotune-no-cudagraphs", 30) == "torch inductor-max…-cudagraphs"
+    assert [fitted("abcdef", width) for width in (0, 1, 2, 3)] == ["", "…", "a…", "a…f"]
 
 
 def test_what_follows_from_the_workload_is_not_repeated_in_every_line(cell):
     """bert-base is the library's, the MLP plain, and there is no other."""
-    labels = Labels([bert(cell), cell()])
-    assert labels.shape(bert(cell).id) == "bert-base 1×128"
-    assert labels.shared == "cpu, fp32, 2 threads"
+    names = short(bert(cell), cell())
+    assert names.shape(bert(cell).id) == "bert-base 1×128"
+    assert names.shared.startswith("cpu, fp32, 2 threads; bert-base, library")

@@ -36,8 +36,8 @@ def test_a_table_is_read_as_it_was_written(table):
 
 def test_columns_may_stand_in_another_order_and_be_missing(table):
     rewrite(table, lambda rows: [list(reversed(row))[:-3] + row[:1] for row in rows])
-    wanted = [r | dict.fromkeys(schema.NAMES[1:3]) for r in small_set()]
-    assert load(table).records == wanted
+    records = [r | dict.fromkeys(schema.NAMES[1:3]) for r in small_set()]
+    assert load(table).records == records
 
 
 def test_a_spreadsheet_s_semicolons_decimal_commas_and_byte_order_mark_are_understood(table):
@@ -59,16 +59,16 @@ def test_rows_may_end_early_and_be_empty(table):
 
 def test_a_part_of_the_columns_is_read_from_both_kinds_of_file(table):
     lines(table.with_suffix(".jsonl"), small_set())
-    wanted = [{name: row[name] for name in ("cell", "bytes", "schema_version", "status")} for row in small_set()]
+    records = [{name: row[name] for name in ("cell", "bytes", "schema_version", "status")} for row in small_set()]
     for path in (table, table.with_suffix(".jsonl")):
-        assert load(path, ("cell", "bytes")).records == wanted
+        assert load(path, ("cell", "bytes")).records == records
 
 
 def test_an_unknown_column_is_left_out_and_said(table):
     rewrite(table, lambda rows: [[*row, "note" if n == 0 else "x"] for n, row in enumerate(rows)])
-    found = load(table)
-    assert found.records == small_set()
-    assert "left out: note" in found.remarks[0]
+    loaded = load(table)
+    assert loaded.records == small_set()
+    assert "left out: note" in loaded.remarks[0]
 
 
 def test_a_number_that_is_none_is_refused_with_its_place(table):
@@ -97,9 +97,9 @@ def test_a_torn_last_line_is_said_and_skipped(tmp_path):
     path = tmp_path / "records.jsonl"
     lines(path, small_set())
     path.write_bytes(path.read_bytes()[:-40])
-    found = load(path)
-    assert found.records == small_set()[:-1]
-    assert f"line {len(small_set())} is torn" in found.remarks[0]
+    loaded = load(path)
+    assert loaded.records == small_set()[:-1]
+    assert f"line {len(small_set())} is torn" in loaded.remarks[0]
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.0, "nan", "inf"])
@@ -126,10 +126,10 @@ def test_a_measured_cell_without_a_time_is_refused(tmp_path):
 def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
     path = tmp_path / "records.jsonl"
     lines(path, [{k: v for k, v in small_set()[0].items() if k not in ("shapes", "bytes")} | {"schema_version": 1}])
-    found = load(path)
-    assert found.records[0]["shapes"] == "static"
-    assert found.records[0]["bytes"] is None
-    assert "1 records are of an earlier schema" in found.remarks[0]
+    loaded = load(path)
+    assert loaded.records[0]["shapes"] == "static"
+    assert loaded.records[0]["bytes"] is None
+    assert "1 records are of an earlier schema" in loaded.remarks[0]
     lines(path, [small_set()[0] | {"schema_version": schema.SCHEMA_VERSION + 1}])
     with pytest.raises(Unreadable, match=f"this suite reads 1 to {schema.SCHEMA_VERSION}"):
         load(path)
@@ -144,7 +144,7 @@ TYPES = {"string": str, "integer": int, "number": float, "boolean": {"true": Tru
 
 def invalid(table, description: dict) -> list[str]:
     """What is wrong with a CSV under its Table Schema."""
-    fields, found = description["fields"], []
+    fields, problems = description["fields"], []
     with open(table, newline="") as file:
         header, *rows = list(csv.reader(file))
     if header != [field["name"] for field in fields]:
@@ -153,15 +153,15 @@ def invalid(table, description: dict) -> list[str]:
         for field, text in zip(fields, row, strict=True):
             rules = field.get("constraints", {})
             if text in description["missingValues"]:
-                found += [f"{number}: {field['name']} is required"] if rules.get("required") else []
+                problems += [f"{number}: {field['name']} is required"] if rules.get("required") else []
                 continue
             try:
                 TYPES[field["type"]](text)
             except (ValueError, KeyError):
-                found.append(f"{number}: {field['name']} holds {text!r}")
+                problems.append(f"{number}: {field['name']} holds {text!r}")
             if text not in rules.get("enum", [text]):
-                found.append(f"{number}: {field['name']} may not be {text!r}")
-    return found
+                problems.append(f"{number}: {field['name']} may not be {text!r}")
+    return problems
 
 
 PUBLISHED = sorted(set(ROOT.glob("results/*/*/results.csv")) - set(ROOT.glob("results/runs/*/results.csv")))

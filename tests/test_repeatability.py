@@ -17,10 +17,10 @@ from measurement.statistics import Interval
 
 def test_pairs_are_counted_by_hand():
     runs = [Interval(1.0, 0.9, 1.1), Interval(1.05, 1.0, 1.2), Interval(2.0, 1.9, 2.1)]
-    found = agreement("standard", "ratio", [runs, [Interval(1.0, 0.5, 1.5)]])
-    assert (found.cells, found.pairs) == (1, 3)
-    assert (found.overlap, found.second_in_first) == pytest.approx((1 / 3, 1 / 3))
-    assert found.spread == 2.0
+    agreed = agreement("standard", "ratio", [runs, [Interval(1.0, 0.5, 1.5)]])
+    assert (agreed.cells, agreed.pairs) == (1, 3)
+    assert (agreed.overlap, agreed.second_in_first) == pytest.approx((1 / 3, 1 / 3))
+    assert agreed.spread == 2.0
     assert agreement("standard", "ratio", [[runs[0]]]) is None
 
 
@@ -35,8 +35,8 @@ def test_figures_without_an_interval_and_failed_cells_do_not_count(record):
     [("standard", 0.95, "agree"), ("standard", 0.85, "differ"), ("quick", 0.3, "no share")],
 )
 def test_longer_profiles_are_held_to_their_promise(profile, overlap, says):
-    found = repeatability.Agreement(profile, "ratio", 1, 20, overlap, overlap, 0.01, 1.0)
-    assert says in verdict([found])
+    agreed = repeatability.Agreement(profile, "ratio", 1, 20, overlap, overlap, 0.01, 1.0)
+    assert says in verdict([agreed])
 
 
 def runs_of(draw: random.Random, launches: int, between: float) -> list[Interval]:
@@ -63,9 +63,9 @@ def test_whole_runs_are_repeated_and_kept(tmp_path, capsys):
     flags = {"framework": "numpy", "workload": "bert-tiny", "impl": "plain", "seq": "8", "threads": "1", "budget": "2"}
     words = ["selfcheck", *(word for name, value in flags.items() for word in (f"--{name}", value)), "--out", str(out)]
     runner.main([*words, "--repeats", "2"])
-    found = json.loads((out / "agreement.json").read_text())
-    assert [one["pairs"] for one in found["agreement"]] == [1]
-    first, second = found["runs"]["quick"]
+    kept = json.loads((out / "agreement.json").read_text())
+    assert [one["pairs"] for one in kept["agreement"]] == [1]
+    first, second = kept["runs"]["quick"]
     assert first[0]["cell"] == second[0]["cell"]
     assert first[0]["latency"] != second[0]["latency"]
     assert "run 2 of 2" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from doubles.reported import profile, record, small_set, write_run
 import runner
 
 pytestmark = pytest.mark.skipif(
-    browser.found() is None, reason="there is no Chromium on PATH; on Debian: apt install chromium"
+    browser.executable() is None, reason="there is no Chromium on PATH; on Debian: apt install chromium"
 )
 TAB, SPACE = ("Tab", 9), (" ", 32)
 

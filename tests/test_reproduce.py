@@ -132,14 +132,14 @@ def test_what_cannot_be_asked(words, sentence, capsys, tmp_path):
 def test_a_framework_is_chosen_among_those_of_each_sweep():
     from harness.reproduce import chosen_sweeps
 
-    asked = {"table": "first-principles", "device": "gpu:1", "flags": {"framework": "python,jax", "budget": "1"}}
-    chosen = {part.name: part.flags for part in chosen_sweeps(experiments.get("first-principles"), asked)}
+    request = {"table": "first-principles", "device": "gpu:1", "flags": {"framework": "python,jax", "budget": "1"}}
+    chosen = {part.name: part.flags for part in chosen_sweeps(experiments.get("first-principles"), request)}
     assert chosen["gpu-chain"]["framework"] == ["jax"]
     assert chosen["gpu-chain"]["device"] == "gpu:1"
     assert chosen["gpu-python"]["framework"] == ["python"]
     assert chosen["gpu-python"]["device"] == "cpu"
-    asked["flags"]["framework"] = "jax"
-    assert "gpu-python" not in {part.name for part in chosen_sweeps(experiments.get("first-principles"), asked)}
+    request["flags"]["framework"] = "jax"
+    assert "gpu-python" not in {part.name for part in chosen_sweeps(experiments.get("first-principles"), request)}
 
 
 def test_a_finished_run_is_not_overwritten(reproduced, capsys):

@@ -82,8 +82,8 @@ def test_what_fits_the_caches_is_not_held_against_the_memory_s_bandwidth():
 def test_growth_is_known_where_both_batches_are_whichever_was_first():
     one, two = record(batch=1, ms=10), record(batch=2, ms=10.5)
     for order in ([one, two], [two, one]):
-        found = {row["cell"]: row["batch_doubling_growth"] for row in completed(order)}
-        assert found == {one["cell"]: pytest.approx(0.05), two["cell"]: None}
+        growths = {row["cell"]: row["batch_doubling_growth"] for row in completed(order)}
+        assert growths == {one["cell"]: pytest.approx(0.05), two["cell"]: None}
 
 
 def test_growth_tells_overhead_only_where_the_roofline_grows_and_noise_does_not_hide_it():

@@ -21,10 +21,10 @@ def arrays(step):
 
 def rung(framework, mode, *cell):
     eager, step = step_of(framework, "eager", *cell), step_of(framework, mode, *cell)
-    right, found = arrays(eager), arrays(step)
+    right, values = arrays(eager), arrays(step)
     for name, value in right.items():
         scale = np.sqrt(np.mean(value**2))
-        assert np.sqrt(np.mean((found[name] - value) ** 2)) <= 1e-5 * scale, (mode, name)
+        assert np.sqrt(np.mean((values[name] - value) ** 2)) <= 1e-5 * scale, (mode, name)
     verdict = compared.verdict([tuple(eager.program())], tuple(step.program()))
     assert verdict["program"] == "same", (mode, verdict)
     captured = step.capture()
@@ -59,8 +59,8 @@ step, _ = rung("torch", "inductor-data-pipeline", *GPT)
 sets = [workloads.get("gpt-tiny", "training").inputs({**SHAPE, **GPT[3]}, seed) for seed in (0, 1)]
 tokens = token_file.TokenFile(workloads.get("gpt-tiny"), sets, torch.device("cpu"))
 for (starts,), given in zip(tokens.starts, sets):
-    for read, wanted in zip(tokens(starts), given.values()):
-        assert read.dtype == torch.int64 and (read.numpy() == wanted).all()
+    for read, expected in zip(tokens(starts), given.values()):
+        assert read.dtype == torch.int64 and (read.numpy() == expected).all()
 try:
     step_of("torch", "inductor-data-pipeline", "mlp", "plain", "training", {"accumulate": 1})
     raise AssertionError("an MLP has no tokens")
@@ -70,9 +70,9 @@ except adapter_module.Unsupported as error:
     "jax": """
 from frameworks.jax import compiling, plain
 
-for mode, found in (("jit-blocks", 2), ("jit-unfused", 1)):
+for mode, graphs in (("jit-blocks", 2), ("jit-unfused", 1)):
     _, captured = rung("jax", mode, *MLP)
-    assert captured.graphs == found, captured
+    assert captured.graphs == graphs, captured
 for name in ("bert-tiny", "gpt-tiny"):  # embeddings, two layers, head
     step = step_of("jax", "jit-blocks", name, "plain", "inference", {})
     step()
@@ -97,9 +97,9 @@ def kinds(step):
     # Of the graph that is executed; the runtime tells it while it optimizes a function, at the first call.
     context.enable_run_metadata()
     step()
-    (found,) = context.export_run_metadata().function_graphs
+    (function_graph,) = context.export_run_metadata().function_graphs
     context.disable_run_metadata()
-    return [node.op for node in found.post_optimization_graph.node]
+    return [node.op for node in function_graph.post_optimization_graph.node]
 
 as_traced, rewritten = (kinds(step_of("tensorflow", mode, *MLP)) for mode in ("function-unoptimized", "function"))
 assert {"MatMul", "BiasAdd"} <= set(as_traced) and "_FusedMatMul" not in as_traced, as_traced

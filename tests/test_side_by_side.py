@@ -28,28 +28,28 @@ def gpu(index: int, name: str = "Some GPU") -> dict[str, str]:
 def host(monkeypatch):
     """Pretend GPUs of these numbers, and so many CPUs for each; returns what a sweep of these words becomes."""
 
-    def resolve(*numbers: int, cpus_each: int = 4, **asked):
-        found = tuple(map(gpu, numbers))
-        monkeypatch.setattr(hosts, "visible_gpus", lambda: found)
-        monkeypatch.setattr(sweep, "gpus", lambda: found)
+    def resolve(*numbers: int, cpus_each: int = 4, **flags):
+        gpus = tuple(map(gpu, numbers))
+        monkeypatch.setattr(hosts, "visible_gpus", lambda: gpus)
+        monkeypatch.setattr(sweep, "gpus", lambda: gpus)
         monkeypatch.setattr(hosts, "cpu_shares", lambda count: [list(range(cpus_each))] * count)
         monkeypatch.setattr(hosts, "usable_cpus", lambda: cpus_each * max(1, len(numbers)))
-        return sweep.resolve({**ASKED, "device": "gpu:all", **asked})
+        return sweep.resolve({**ASKED, "device": "gpu:all", **flags})
 
     return resolve
 
 
 def test_every_gpu_serves_with_its_share_of_the_threads(host):
-    wanted = host(0, 1)
-    assert wanted.places.gpus == ("0", "1")
-    assert wanted.axes["device"] == ["gpu:0"]
-    assert wanted.axes["threads"] == [4]
+    resolved = host(0, 1)
+    assert resolved.places.gpus == ("0", "1")
+    assert resolved.axes["device"] == ["gpu:0"]
+    assert resolved.axes["threads"] == [4]
     assert host(0, 1, threads="1,3").axes["threads"] == [1, 3]
     assert host(0, device="gpu").places.gpus == ()
 
 
 @pytest.mark.parametrize(
-    ("numbers", "asked", "sentence"),
+    ("numbers", "flags", "sentence"),
     [
         ((0, 1), {"device": "gpu:all,cpu"}, "no device among others"),
         ((), {}, "There is no GPU for gpu:all: nvidia-smi lists none"),
@@ -58,9 +58,9 @@ def test_every_gpu_serves_with_its_share_of_the_threads(host):
         ((0, 1), {"device": "gpu:every"}, "DEVICE is cpu, gpu, gpu:<index> or gpu:all"),
     ],
 )
-def test_what_makes_no_sense_is_refused(host, numbers, asked, sentence):
+def test_what_makes_no_sense_is_refused(host, numbers, flags, sentence):
     with pytest.raises(UsageError, match=sentence):
-        host(*numbers, **asked)
+        host(*numbers, **flags)
 
 
 def test_gpus_of_two_kinds_do_not_stand_in_for_each_other(monkeypatch):
@@ -78,8 +78,8 @@ def test_too_few_cores_are_refused(monkeypatch):
 def test_a_cell_s_name_does_not_tell_which_gpu_serves_it(host):
     shapes = {"width": "8,16,32", "batch": "1,2"}
     names = [
-        [cell.id for cell in plan.plan(wanted).cells]
-        for wanted in (
+        [cell.id for cell in plan.plan(resolved).cells]
+        for resolved in (
             host(0, 1, **shapes),
             host(3, 5, **shapes),
             host(2, **shapes),
@@ -90,10 +90,10 @@ def test_a_cell_s_name_does_not_tell_which_gpu_serves_it(host):
     assert len(set(names[0])) == 12
 
 
-def bundles(wanted) -> list[list[tuple]]:
+def bundles(resolved) -> list[list[tuple]]:
     return [
         [(group.parameters["width"], group.parameters["batch_size"]) for group in bundle.groups]
-        for bundle in plan.plan(wanted).bundles
+        for bundle in plan.plan(resolved).bundles
     ]
 
 
@@ -112,7 +112,7 @@ def test_cuda_visible_devices_chooses_among_the_gpus(monkeypatch, variable, left
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if variable is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
-    assert "".join(found["index"] for found in machine.visible_gpus()) == left
+    assert "".join(card["index"] for card in machine.visible_gpus()) == left
 
 
 SIBLINGS = {0: 0, 1: 1, 2: 2, 3: 3, 4: 0, 5: 1, 6: 2, 7: 3}  # CPU -> the first CPU of its core

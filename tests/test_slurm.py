@@ -180,13 +180,13 @@ def test_nodes_of_another_kind_do_not_serve(monkeypatch):
 
     monkeypatch.setattr(cluster.slurm, "allocation", lambda: slurm.Allocation("7", ("n1", "n2", "n3"), 4))
     monkeypatch.setattr(cluster, "probed", lambda job: {"n1": answer("x"), "n2": answer("y"), "n3": answer("x")})
-    found = cluster.Cluster.found()
-    assert list(found.serving) == ["n1", "n3"]
-    assert found.left_out == {"n2": "it is of another kind: A, 64 CPUs, 234 GiB"}
-    assert found.described["machine_id"] == "x"
-    assert list(cluster.Cluster.found("y").serving) == ["n2"]
+    nodes = cluster.Cluster.of_job()
+    assert list(nodes.serving) == ["n1", "n3"]
+    assert nodes.left_out == {"n2": "it is of another kind: A, 64 CPUs, 234 GiB"}
+    assert nodes.described["machine_id"] == "x"
+    assert list(cluster.Cluster.of_job("y").serving) == ["n2"]
     with pytest.raises(UsageError, match=r"No node of job 7 can serve \(.*CONSTRAINT="):
-        cluster.Cluster.found("z")
+        cluster.Cluster.of_job("z")
 
 
 def job_of(monkeypatch, cpus: int = 8, gpus: str = "") -> None:
@@ -196,18 +196,18 @@ def job_of(monkeypatch, cpus: int = 8, gpus: str = "") -> None:
 
 def test_a_job_s_nodes_and_their_gpus_are_lanes(monkeypatch):
     job_of(monkeypatch)
-    asked = {"framework": "torch", "workload": "mlp", "launcher": "slurm"}
-    assert sweep.resolve(asked).axes["threads"] == [8]
+    flags = {"framework": "torch", "workload": "mlp", "launcher": "slurm"}
+    assert sweep.resolve(flags).axes["threads"] == [8]
     with pytest.raises(UsageError, match="THREADS is at most 8 on each node of the job, not 9"):
-        sweep.resolve({**asked, "threads": "9"})
+        sweep.resolve({**flags, "threads": "9"})
     with pytest.raises(UsageError, match="The job has no GPUs for gpu:all"):
-        sweep.resolve({**asked, "device": "gpu:all"})
+        sweep.resolve({**flags, "device": "gpu:all"})
     job_of(monkeypatch, gpus="4")
-    places = sweep.resolve({**asked, "device": "gpu:all"}).places
+    places = sweep.resolve({**flags, "device": "gpu:all"}).places
     assert (places.lanes, places.each, places.cpus) == (8, 4, 2)
     nodes_ = {name: FACTS for name in ("n1", "n2")}
-    found = cluster.Cluster("7", FACTS, nodes_).lanes(places, True, (), "python3")
-    assert [(lane.node, lane.of, lane.number) for lane in found[:3]] == [("n1", 4, 0), ("n2", 4, 1), ("n1", 4, 2)]
+    of_nodes = cluster.Cluster("7", FACTS, nodes_).lanes(places, True, (), "python3")
+    assert [(lane.node, lane.of, lane.number) for lane in of_nodes[:3]] == [("n1", 4, 0), ("n2", 4, 1), ("n1", 4, 2)]
 
 
 def test_the_plan_of_a_job_is_divided_as_that_of_as_many_gpus(monkeypatch):
@@ -215,8 +215,8 @@ def test_the_plan_of_a_job_is_divided_as_that_of_as_many_gpus(monkeypatch):
     job_of(monkeypatch)
     shapes = {"framework": "torch", "workload": "mlp", "batch": "1,2,4", "width": "8,16", "threads": "1"}
 
-    def divided(**asked):
-        return [[group.parameters for group in bundle.groups] for bundle in plan(sweep.resolve(shapes | asked)).bundles]
+    def divided(**flags):
+        return [[group.parameters for group in bundle.groups] for bundle in plan(sweep.resolve(shapes | flags)).bundles]
 
     gpu = {"index": "0", "name": "X", "memory.total": "8 GiB"}
     monkeypatch.setattr(hosts, "visible_gpus", lambda: (gpu, gpu | {"index": "1"}))

@@ -117,7 +117,7 @@ def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
 def test_a_node_that_does_not_answer_is_given_up_once_slurm_does(monkeypatch, states, why):
     told = iter(states)
     monkeypatch.setattr(slurm, "PAUSE", 0.0)
-    monkeypatch.setattr(slurm, "asked", lambda command, *words: next(told) if command == "sinfo" else "RUNNING")
+    monkeypatch.setattr(slurm, "output_of", lambda command, *words: next(told) if command == "sinfo" else "RUNNING")
     assert slurm.why_gone("7", "n2", last=False) == why
     assert list(told) == []
 
@@ -185,11 +185,11 @@ def test_a_job_s_script_is_one_that_bash_reads_and_that_goes_on(tmp_path):
 
 def test_a_job_is_queued_again_however_soon_its_runner_ends(tmp_path, monkeypatch):
     """Here the runner has ended before the script gets on: what `wait` says of a signal is not the runner's end."""
-    out, tools, asked = tmp_path / "run", tmp_path / "bin", tmp_path / "asked"
+    out, tools, requeued = tmp_path / "run", tmp_path / "bin", tmp_path / "asked"
     for folder in (out, tools):
         folder.mkdir()
     begins = f"trap 'exit 130' TERM; echo >> '{out}/records.jsonl'; while :; do kill -USR1 $PPID; sleep 0.05; done"
-    for name, body in (("python", begins), ("scontrol", f'echo "$@" > "{asked}"')):
+    for name, body in (("python", begins), ("scontrol", f'echo "$@" > "{requeued}"')):
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
     lines = tmp_path / "lines"
@@ -198,7 +198,7 @@ def test_a_job_is_queued_again_however_soon_its_runner_ends(tmp_path, monkeypatc
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert subprocess.run(["bash"], input=text, text=True, capture_output=True, timeout=60).returncode == 130
-    assert asked.read_text() == "requeue 7\n"
+    assert requeued.read_text() == "requeue 7\n"
 
 
 def test_without_slurm_a_job_cannot_be_submitted(tmp_path, monkeypatch):

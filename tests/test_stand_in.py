@@ -26,7 +26,7 @@ def parity(cell, report, tmp_path):
     materials = Materials(Path(), Path(), None, "seed:0")
     run = Run(tmp_path)
 
-    def found(*measured: tuple[str, str, float]) -> list[tuple[str, bool] | None]:
+    def parities(*measured: tuple[str, str, float]) -> list[tuple[str, bool] | None]:
         """As a run does that was begun or resumed."""
         references, results = References(run), []
         for dtype, mode, value in measured:
@@ -40,7 +40,7 @@ def parity(cell, report, tmp_path):
             assert ("not_compared" in flags) == (outcome.parity is None)
         return results
 
-    return found
+    return parities
 
 
 def test_the_first_one_measured_is_compared_with_nothing_and_others_with_it(parity):
@@ -57,16 +57,16 @@ def test_no_outputs_are_right_because_they_are_their_own(parity):
 
 
 def test_what_is_no_number_is_wrong_and_stands_in_for_nothing(parity):
-    found = parity(("fp32", "eager", math.nan), ("fp32", "inductor", 1.0), ("fp32", "cudagraphs", 1.0))
-    assert found == [("any other framework", False), None, ("torch inductor", True)]
+    parities = parity(("fp32", "eager", math.nan), ("fp32", "inductor", 1.0), ("fp32", "cudagraphs", 1.0))
+    assert parities == [("any other framework", False), None, ("torch inductor", True)]
 
 
 def test_a_coarser_dtype_s_outputs_stand_in_for_no_finer_one_s(parity):
     """bf16 is right within its own tolerance; TF32, nearer to the truth, must not be measured by it."""
-    found = parity(
+    parities = parity(
         ("bf16", "eager", 1.01), ("fp32", "inductor", 1.0), ("fp32", "eager", 1.0), ("bf16", "inductor", 1.0)
     )
-    assert found == [None, None, ("torch inductor", True), ("torch eager", True)]
+    assert parities == [None, None, ("torch inductor", True), ("torch eager", True)]
 
 
 def test_a_resumed_run_compares_with_what_stood_in_before_it_was_interrupted(parity):
@@ -87,5 +87,5 @@ def test_nothing_takes_the_place_of_outputs_that_are_gone(parity, tmp_path):
     """Else two cells of one run would be compared with different ones, and agree with neither's."""
     assert parity(("fp32", "eager", 1.0)) == [None]
     (tmp_path / "0.npz").rename(tmp_path / "moved.npz")
-    found = parity(("fp32", "inductor", 1.1), ("fp32", "cudagraphs", math.nan), ("fp32", "eager", 1.0))
-    assert found == [None, ("any other framework", False), None]
+    parities = parity(("fp32", "inductor", 1.1), ("fp32", "cudagraphs", math.nan), ("fp32", "eager", 1.0))
+    assert parities == [None, ("any other framework", False), None]

@@ -129,11 +129,11 @@ def cells(**given):
 
 
 def test_defaults_are_every_framework_eager_and_graph_on_all_cpus():
-    found = cells()
-    assert len(found) == 2 * sum(1 + len(frameworks.describe(name).default_graph) for name in SWEPT)
-    assert {cell.threads for cell in found} == {machine.usable_cpus()}
-    assert {cell.workload: cell.implementation for cell in found} == {"bert-base": "library", "mlp": "plain"}
-    assert "numpy" not in {cell.framework for cell in found}
+    planned = cells()
+    assert len(planned) == 2 * sum(1 + len(frameworks.describe(name).default_graph) for name in SWEPT)
+    assert {cell.threads for cell in planned} == {machine.usable_cpus()}
+    assert {cell.workload: cell.implementation for cell in planned} == {"bert-base": "library", "mlp": "plain"}
+    assert "numpy" not in {cell.framework for cell in planned}
 
 
 def test_words_for_modes():
@@ -147,10 +147,10 @@ def test_words_for_modes():
 
 
 def test_parameters_belong_to_the_implementations_that_have_them():
-    found = cells(
+    planned = cells(
         framework="torch", workload="bert-tiny", impl="library,plain", attention="explicit,fused", mode="eager"
     )
-    assert [cell.parameter("attention") for cell in found] == [None, "explicit", "fused"]
+    assert [cell.parameter("attention") for cell in planned] == [None, "explicit", "fused"]
 
 
 def test_flags_win_over_the_file(tmp_path):
@@ -168,8 +168,8 @@ def test_an_unknown_setting_in_the_file(tmp_path, capsys):
 
 
 def test_groups_differ_in_mode_and_bundles_share_processes():
-    asked = dict(framework="torch", workload="mlp,bert-tiny", batch="1,2", mode="all", threads="1")
-    made = plan(resolve(asked))
+    flags = dict(framework="torch", workload="mlp,bert-tiny", batch="1,2", mode="all", threads="1")
+    made = plan(resolve(flags))
     assert [len(bundle.groups) for bundle in made.bundles] == [4]
     for bundle in made.bundles:
         for group in bundle.groups:
@@ -181,7 +181,7 @@ def test_groups_differ_in_mode_and_bundles_share_processes():
         "PyTorch's mode inductor-reduce-overhead needs a GPU.",
         "PyTorch's mode cudagraphs needs a GPU.",
     }
-    assert [len(bundle.groups) for bundle in plan(resolve({**asked, "isolate": True})).bundles] == [1, 1, 1, 1]
+    assert [len(bundle.groups) for bundle in plan(resolve({**flags, "isolate": True})).bundles] == [1, 1, 1, 1]
 
 
 def test_resuming_measures_eager_again_but_records_what_is_missing():
@@ -240,8 +240,8 @@ def test_attention_is_fused_where_the_framework_has_a_kernel_of_it(framework, de
     (cell,) = cells_of(resolve(words))
     assert cell.parameter("attention") == attention
     assert f"attention={attention}/" in cell.id
-    asked = cells_of(resolve({**words, "attention": "explicit,fused"}))
-    assert [cell.parameter("attention") for cell in asked] == ["explicit", "fused"]
+    planned = cells_of(resolve({**words, "attention": "explicit,fused"}))
+    assert [cell.parameter("attention") for cell in planned] == ["explicit", "fused"]
 
 
 def test_a_default_graph_may_be_several_modes():

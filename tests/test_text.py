@@ -47,11 +47,11 @@ def shown(text: str) -> str:
 
 @pytest.mark.parametrize("text", NASTY, ids=ascii)
 def test_a_console_obeys_no_text(text):
-    found = shown(text)
-    assert found == plain(text) + "\n"
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202a-\u202e\ud800-\udfff]", found)
+    printed = shown(text)
+    assert printed == plain(text) + "\n"
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202a-\u202e\ud800-\udfff]", printed)
     for word in re.findall(r"[\[/:\w]{4,}", text):
-        assert word in found
+        assert word in printed
 
 
 @pytest.mark.parametrize("text", NASTY, ids=ascii)
@@ -64,8 +64,8 @@ def test_a_reason_is_shown_as_it_is_by_bench_s_summary_and_by_report(text, recor
     capsys.readouterr()
     folder = write_run(tmp_path / "run", [*small_set(), *(small_set()[0] | one for one in failed)])
     assert runner.main(["report", str(folder)]) == 0
-    found = capsys.readouterr().out
-    assert "\x1b" not in found and plain(text).split()[0][:30] in found
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed and plain(text).split()[0][:30] in printed
     assert (folder / "report.html").exists()
 
 
@@ -173,9 +173,9 @@ def pasted(word: str) -> list[bytes]:
 def test_what_is_told_to_be_typed_can_be_pasted(name, tmp_path):
     """Through a real shell and the real Makefile's own way of handing a value on."""
     rules = (ROOT / "Makefile").read_text().splitlines()
-    own = [line for line in rules if re.match(r"(given|quoted) =", line)]
+    definitions = [line for line in rules if re.match(r"(given|quoted) =", line)]
     target = "show:\n\t@printf %s $(if $(call given,RESUME),$(call quoted,RESUME)) > $(CURDIR)/value\n"
-    (tmp_path / "Makefile").write_text("SHELL := /bin/bash\nunexport RESUME\n" + "\n".join(own) + "\n" + target)
+    (tmp_path / "Makefile").write_text("SHELL := /bin/bash\nunexport RESUME\n" + "\n".join(definitions) + "\n" + target)
     done = subprocess.run(["bash", "-c", f"make show {make_word('RESUME', name)}"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0 or "\n" in name, done.stderr
     assert not (tmp_path / "PWNED").exists()

@@ -161,10 +161,10 @@ def test_implementations_precisions_and_other_parameters_are_never_in_one_range(
     for n, axis in enumerate(({}, {"implementation": "library"}, {"dtype": "bf16"}, {"parameters": {"mask": "full"}})):
         gain = 2.0 + n / 10
         rows += [cell(10.0, **axis), cell(10.0 / gain, gain, mode="plain", **axis)]
-    found = verdict.of(Points(rows), KNOWN)
-    assert [len(one.advice) for one in found] == [1] * 4
-    assert len({one.setting.name for one in found}) == 4
-    assert not any(" to 2." in sentence.partition("(95 %")[0] for one in found for sentence in one.sentences)
+    verdicts = verdict.of(Points(rows), KNOWN)
+    assert [len(one.advice) for one in verdicts] == [1] * 4
+    assert len({one.setting.name for one in verdicts}) == 4
+    assert not any(" to 2." in sentence.partition("(95 %")[0] for one in verdicts for sentence in one.sentences)
 
 
 def beside(elsewhere: bool) -> tuple[Points, list[verdict.Verdict]]:

@@ -77,7 +77,7 @@ def check(framework, cases, gaps, conventions):
         weights, sets = workload.seeded_weights(shape, 0), [workload.inputs(shape, seed) for seed in (1, 2, 3)]
         calls = workload.parity_calls
         held, *wide = [{key: stored(v, "fp32") for key, v in arrays.items()} for arrays in (weights, *sets[:calls])]
-        wanted = values(workload.references(shape | followed, held, wide))
+        expected = values(workload.references(shape | followed, held, wide))
         programs = []
         for mode in modes:
             parameters = tuple(shape.items())
@@ -88,8 +88,8 @@ def check(framework, cases, gaps, conventions):
             step(), step.rewind()
             # Copies: what a call returns may be the model's own memory, which the next call writes to.
             got = values([{key: np.array(v) for key, v in adapter.to_numpy(step()).items()} for _ in range(calls)])
-            assert got.keys() == wanted.keys(), cell
-            off = difference(got, wanted)
+            assert got.keys() == expected.keys(), cell
+            off = difference(got, expected)
             assert off.within(workload.tolerance["fp32"]), (cell, off)
             assert off.relative < 1e-4, (cell, off)
             if mode != "eager":
@@ -98,9 +98,9 @@ def check(framework, cases, gaps, conventions):
             if len(modes) > 1:
                 programs.append(step.program())
         for listed, mode in zip(programs[1:], modes[1:]):
-            found = program.verdict(programs[:1], listed)["program_difference"]
+            differs = program.verdict(programs[:1], listed)["program_difference"]
             known = gaps.get((name, pass_name))
-            assert found.startswith(known) if known else found is None, (name, pass_name, mode, found)
+            assert differs.startswith(known) if known else differs is None, (name, pass_name, mode, differs)
 """
 # What the description says of Paddle's batch norm, of Paddle alone: three values, of which the variances are 2/3 and 1.
 ALONE = """

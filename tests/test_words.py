@@ -86,8 +86,8 @@ def test_what_is_no_range(word, sentence):
 
 
 def test_ranges_on_the_command_line_and_for_threads():
-    found = cells(framework="torch", workload="bert-tiny", mode="eager", seq="16..64", batch="1,2..3..1")
-    assert [(c.parameter("batch_size"), c.parameter("seq_len")) for c in found] == [
+    planned = cells(framework="torch", workload="bert-tiny", mode="eager", seq="16..64", batch="1,2..3..1")
+    assert [(c.parameter("batch_size"), c.parameter("seq_len")) for c in planned] == [
         (batch, length) for batch in (1, 2, 3) for length in (16, 32, 64)
     ]
     if machine.usable_cpus() > 1:

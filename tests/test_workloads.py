@@ -33,9 +33,9 @@ def test_the_oracle_agrees_with_independent_float64(name, small_bert):
     weights, inputs = wide_weights(model.weight_shapes(parameters)), model.inputs(parameters, 1)
     got = model.reference(parameters, weights, inputs)
     wide = {key: value.astype(np.float64) for key, value in weights.items()}
-    wanted = INDEPENDENT[model.family](model, parameters, wide, inputs)
-    assert list(got) == list(wanted)
-    for key, value in wanted.items():
+    expected = INDEPENDENT[model.family](model, parameters, wide, inputs)
+    assert list(got) == list(expected)
+    for key, value in expected.items():
         assert got[key].dtype == np.float32
         assert got[key].shape == value.shape
         assert np.abs(got[key] - value).max() < 1e-5

@@ -1,4 +1,4 @@
-"""Forks that a user's model makes of this worker: none goes on as a second one.
+"""Forks that a user's model makes of this worker: none may go on as a second worker.
 
 Without this each call of a model that forks would double the processes, all of which would go on measuring.
 """
@@ -24,7 +24,7 @@ class Forks:
         os.register_at_fork(after_in_parent=self._made, after_in_child=_disarm)
 
     def refuse(self, before: int) -> None:
-        """Raise Fault where there were more forks since there were so many."""
+        """Raise Fault if the process forked since `count` was `before`."""
         if self.count > before:
             raise Fault("the model forks the process that measures it in a call: take that out.")
 

@@ -21,7 +21,7 @@ def calls_within(seconds_per_call: float) -> int:
 
 
 def figures(adapter: Adapter, cell: Cell, step: Step, seconds_per_call: float, clocks: Clocks) -> dict[str, Any]:
-    """`latency_sync_s`, `host_s` and `device_s` of a warm mode; None where the framework does not tell.
+    """`latency_sync_s`, `host_s` and `device_s` of a warm mode; None if the framework does not report it.
 
     `host_s` is how long a call takes to return, the device having nothing else to do: what the host needs to submit it.
     """
@@ -53,7 +53,7 @@ class PeakMemory:
         self._shared = self._meter.shared_bytes() if self._meter else 0
 
     def of_a_call(self, step: Step) -> int | None:
-        """Peak of one call of the warm mode, in bytes; None where the framework does not tell."""
+        """Peak of one call of the warm mode, in bytes; None if the framework does not report it."""
         if self._meter is None or self._before is None:
             return None
         self._meter.reset_peak()

@@ -50,7 +50,7 @@ class GroupWork:
         return self.workload.weights_from(dict(self.cells[0].parameters), kept)
 
     def startable(self) -> list[Cell]:
-        """The cells whose compiler is there, started; the others are reported. Before anything else of the group."""
+        """Start the cells' compilers, before all else; returns the cells that have one and reports the others."""
         started = []
         for cell in self.cells:
             with self.station.reporting([cell]):

@@ -41,7 +41,7 @@ class InterleavedComparison(GroupWork):
     def __init__(self, station: Station, group: GroupJob, profile: Profile, position: int, releases: bool):
         super().__init__(station, group)
         self.profile, self.position, self.releases = profile, position, releases
-        self.own: OwnModel | None = None  # of a user's model
+        self.own_model: OwnModel | None = None  # of a user's model
         self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
 
     def run(self) -> None:
@@ -89,18 +89,18 @@ class InterleavedComparison(GroupWork):
         path = Path(self.station.job.folder) / OUTPUTS / f"reference-{self.position}.npz"
         with self.station.reporting([member.cell for member in members]) as trouble:
             forked = self.station.forks.count
-            self.own = own.found_out(own.told_by(members[0].step), self.workload.parity_calls, path)
+            self.own_model = own.found_out(own.told_by(members[0].step), self.workload.parity_calls, path)
             self.station.forks.refuse(forked)
         if trouble:
             members.clear()
 
     def of_user(self, member: Member) -> OwnModel | None:
         """What was found out of a user's model, with the price of what its mode runs outside of graphs."""
-        if self.own is None or not member.captured.breaks or member.cell.pass_name == "training":
-            return self.own  # backward's graphs run where none can be timed apart
+        if self.own_model is None or not member.captured.breaks or member.cell.pass_name == "training":
+            return self.own_model  # backward's graphs run where none can be timed apart
         self.channel.phase(member.cell, "graph breaks")
         inside, whole = own.priced(member.step, self.adapter.synchronize, self.station.clocks)
-        return replace(self.own, inside_s=inside, whole_s=whole)
+        return replace(self.own_model, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:
         """A second contender on the warm step of a cell: the same, slower, or under another timer."""
@@ -114,7 +114,7 @@ class InterleavedComparison(GroupWork):
         return replace(origin, contender=contender)
 
     def check_synchronization(self, member: Member) -> None:
-        """Raise `Untrustworthy` if `synchronize` returns early; once per mode, which is what it could depend on."""
+        """Raise `Untrustworthy` if `synchronize` returns early; once per mode, since it depends on nothing else."""
         if member.cell.mode in self.station.synchronizing:
             return
         self.station.synchronizing.add(member.cell.mode)

@@ -20,7 +20,7 @@ from worker.forks import Forks
 
 
 class Station:
-    """What all groups of a job have in common. `start` comes first; it is for the caller to be `reporting` then."""
+    """What all groups of a job have in common. `start` comes first, inside the caller's `reporting`."""
 
     def __init__(self, job: Job, channel: Channel):
         self.job, self.channel = job, channel

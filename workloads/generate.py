@@ -14,8 +14,8 @@ from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
 # Where every framework must choose the same tokens. In a coarser dtype two logits may lie closer than rounding.
 EXACT = ("fp32",)
-# What a row of a seeded matrix has as its norm, nearly: else the table of words outweighs the layers, and a token is
-# followed by itself for ever.
+# About the norm of a row of a seeded matrix: else the token embeddings outweigh the layers, and a token is followed by
+# itself for ever.
 ROW_NORM = 1.0
 
 

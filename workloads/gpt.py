@@ -146,7 +146,7 @@ class Gpt(Workload):
                 ),
                 OperatorCost("copy", 0, copies),
             ),
-            # The output layer reads the whole table of words, of positions only those in use.
+            # The output layer reads all token embeddings; of the position embeddings only those in use are read.
             compulsory_bytes=w * (weights - (self.positions - length) * h + logit_rows * self.vocabulary) + 8 * rows,
         )
 

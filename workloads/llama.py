@@ -60,7 +60,7 @@ class Llama(Workload):
     positions: int = 131072
     theta: float = 500000.0
     scaling: Scaling | None = None
-    tied: bool = True  # the output layer is the table of words
+    tied: bool = True  # embeddings: the output layer's weights are the token embeddings
 
     @property
     def model(self) -> Llama:

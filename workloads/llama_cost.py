@@ -37,7 +37,7 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
     pointwise_flops = 3 * turned + 5 * rows * inner + 2 * scores + 2 * rows * h
     pointwise_bytes = w * (2 * turned + 3 * rows * inner + 4 * written + 2 * 3 * rows * h)
     weights = sum(math.prod(shape) for shape in model.weight_shapes({}).values())
-    looked_up = 0 if model.tied else model.vocabulary * h - rows * h  # of the table of words only the rows in use
+    looked_up = 0 if model.tied else model.vocabulary * h - rows * h  # only the embeddings in use
     layers = model.layers
     moved = weights - looked_up + layers * (appended + (cached if reads_cache else 0)) + batch * model.vocabulary
     return Cost(

@@ -151,8 +151,8 @@ def rate_of_one(evidence: Evidence) -> str:
 def highest(field: str) -> Callable[[Evidence], str]:
     """The highest rate of any fused chain."""
 
-    def found(evidence: Evidence) -> str:
+    def text(evidence: Evidence) -> str:
         values = [rates(record)[field] for record in chain(evidence, graph=True)]
         return f"{max(values):.3g}" if values else ""
 
-    return found
+    return text

@@ -32,7 +32,7 @@ def flops_outside_products(profile: dict) -> float:
 
 
 def time_outside_products(profile: dict) -> float:
-    """The share of kernels' time outside matrix products, in percent; idle time is nobody's."""
+    """The share of kernels' time outside matrix products, in percent; idle time is left out."""
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
     return 100 * (1 - sum(times[kind] for kind in PRODUCTS) / sum(times.values()))
 

@@ -17,7 +17,7 @@ DTYPES = {"off": "fp32", "on": "tf32"}
 
 
 def matmul_share(profile: dict | None) -> Interval | None:
-    """The percentage of kernels' time that matrix products take; idle time is nobody's."""
+    """The percentage of kernels' time that matrix products take; idle time is left out."""
     if profile is None:
         return None
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}

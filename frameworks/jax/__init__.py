@@ -40,6 +40,7 @@ FRAMEWORK = Framework(
     title="JAX",
     colour="#2f74e0",
     distributions=("jax", "jaxlib", "flax", "optax", "transformers", "numpy"),
+    switches=("JAX_", "XLA_"),
     modes=(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),
         Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True, call="jax.jit(function)"),
@@ -97,7 +98,7 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    own=("inference", "training"),
+    own_passes=("inference", "training"),
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
     attention_kernel=lambda implementation, device_kind, dtype: (

@@ -45,7 +45,7 @@ def embeddings(words: dict, places: dict, input_ids: jax.Array) -> jax.Array:
 def head(every_token: bool, last_norm: dict, words: dict, x: jax.Array) -> jax.Array:
     """States (B, T, H) -> logits of the next token (B, V), or (B, T, V) of every token's."""
     x = norm(last_norm, x)
-    return (x if every_token else x[:, -1]) @ words["weight"].T  # the output layer is the table of words
+    return (x if every_token else x[:, -1]) @ words["weight"].T  # tied embeddings
 
 
 def forward(embed: Callable, layer: Callable, logits: Callable, params: dict, input_ids: jax.Array) -> dict:

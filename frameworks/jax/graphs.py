@@ -1,4 +1,4 @@
-"""jax.jit of a whole model or of its blocks, and the books on what was compiled."""
+"""jax.jit of a whole model or of its blocks, and a count of what was compiled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CACHE_HIT, CACHE_MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_c
 
 
 class Compilations:
-    """Counts the executables of this process from its making on."""
+    """Counts the executables that this process compiles after this was made."""
 
     def __init__(self) -> None:
         self._compiled: Counter[str] = Counter()  # by the function they were compiled for

@@ -52,7 +52,7 @@ class Adapter(adapter.Adapter):
         if cell.dtype != "fp32":
             raise Unsupported(f"ONNX Runtime's models are written in float32 here, not in {cell.dtype}.")
         before = len(os.listdir("/proc/self/task"))
-        # One pool for all sessions, as a process with one model has it; its threads take turns with nobody's.
+        # One pool for all sessions, as in a process with one model: sessions' threads never compete.
         onnxruntime.set_global_thread_pool_sizes(cell.threads, 1)
         started = len(os.listdir("/proc/self/task")) - before
         settings = {

@@ -32,6 +32,8 @@ FRAMEWORK = Framework(
     title="PaddlePaddle",
     colour="#9352d6",
     distributions=("paddlepaddle", "paddlepaddle-gpu", "paddlenlp"),
+    aliases=("paddlepaddle",),
+    switches=("FLAGS_",),
     modes=(
         Mode("eager", graph=False, summary="dynamic graph, operator by operator"),
         Mode(
@@ -87,7 +89,7 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    own=("inference", "training"),
+    own_passes=("inference", "training"),
     environment=_environment,
     # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.
     attention_kernel=lambda implementation, device_kind, dtype: (

@@ -40,7 +40,7 @@ class Block(nn.Layer):
 
 
 class GptModel(nn.Layer):
-    """A GPT whose output layer is its table of words."""
+    """A GPT with tied embeddings: its output layer's weights are the token embeddings."""
 
     def __init__(self, workload: Gpt, fused: bool):
         super().__init__()

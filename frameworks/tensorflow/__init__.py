@@ -29,6 +29,8 @@ FRAMEWORK = Framework(
     title="TensorFlow",
     colour="#a97b0a",
     distributions=("tensorflow", "tf-keras", "keras", "transformers", "numpy"),
+    aliases=("tf",),
+    switches=("TF_", "XLA_"),
     modes=(
         # What is exported or run by Keras' predict is a tf.function.
         Mode("eager", graph=False, summary="one kernel per operator", deployed=False),
@@ -72,7 +74,7 @@ FRAMEWORK = Framework(
         "resnet": "keras.applications has its stride in a block's first convolution, and biases; "
         "WORKLOAD=keras:ResNet50 measures that",
     },
-    own=("inference", "training"),
+    own_passes=("inference", "training"),
     environment=environment,
     defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU
     dumps=hlo.DUMPS,

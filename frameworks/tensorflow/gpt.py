@@ -42,7 +42,7 @@ class Block(tf.Module):
 
 
 class GptModel(tf.Module):
-    """A GPT whose output layer is its table of words."""
+    """A GPT with tied embeddings: its output layer's weights are the token embeddings."""
 
     def __init__(self, workload: Gpt, weights: Arrays, types: Types):
         super().__init__()

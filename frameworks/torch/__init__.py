@@ -38,6 +38,8 @@ FRAMEWORK = Framework(
     title="PyTorch",
     colour="#d9541e",
     distributions=("torch", "transformers", "numpy", "triton", "safetensors"),
+    aliases=("pytorch",),
+    switches=("TORCH", "PYTORCH_"),
     modes=(
         Mode("eager", graph=False, summary="operator by operator"),
         Mode("inductor", graph=True, summary='torch.compile(mode="default")', fuses=True, call="torch.compile(model)"),
@@ -141,7 +143,7 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    own=("inference", "training"),
+    own_passes=("inference", "training"),
     environment=environment,
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,

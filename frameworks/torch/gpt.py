@@ -45,7 +45,7 @@ class Block(nn.Module):
 
 
 class Gpt(nn.Module):
-    """A GPT whose output layer is its table of words."""
+    """A GPT with tied embeddings: its output layer's weights are the token embeddings."""
 
     def __init__(self, workload: gpt.Gpt, fused: bool):
         super().__init__()

@@ -1,4 +1,4 @@
-"""torch.compile with the books kept per mode: what was captured, what it became, and compile caches of its own."""
+"""torch.compile, with captures, compilations and compile caches kept apart by mode."""
 
 from __future__ import annotations
 

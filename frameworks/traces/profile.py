@@ -46,7 +46,7 @@ class Profiler(Protocol):
         """How a warm step calls the framework's attention operator, each way with the framework's own choice.
 
         Keys: `call` and `mask` (its arguments as text), `count` (a call of the step), `chosen` (the kernel), `refused`
-        (the fused kernels that it does not use, with its reasons). Empty where the framework does not tell.
+        (the fused kernels that it does not use, with its reasons). Empty if the framework does not report it.
         """
         return []
 

@@ -143,12 +143,12 @@ def spread(values: list[float | None], form: str) -> str:
     return f"{middle} ({low} to {high})" if len(known) > 1 else middle
 
 
-def table(asked: list[Trial], out: Path) -> str:
+def table(cases: list[Trial], out: Path) -> str:
     """What was measured so far as Markdown, a table a policy."""
     machine = facts()
     parts = [f"# Ablations\n\n{cpu_name()}, {usable_cpus()} CPUs, machine {machine['machine_id']}.\n"]
     for policy in POLICIES:
-        mine = [trial for trial in asked if trial.policy.name == policy.name]
+        mine = [trial for trial in cases if trial.policy.name == policy.name]
         lines = [line for trial in mine for line in rows(trial, pairs_of(trial, out))]
         if not lines:
             continue
@@ -157,11 +157,11 @@ def table(asked: list[Trial], out: Path) -> str:
     return "\n".join(parts)
 
 
-def run(asked: list[Trial], options: argparse.Namespace, more: list[str], clock: Callable[[], float]) -> bool:
+def run(cases: list[Trial], options: argparse.Namespace, more: list[str], clock: Callable[[], float]) -> bool:
     """Pair after pair over all trials while there is time; whether all was measured."""
     out, end = Path(options.out), clock() + 60 * options.minutes
     for pair in range(1, options.repeats + 1):
-        for trial in asked:
+        for trial in cases:
             choices = [trial.policy.users, trial.other]
             for choice in choices if pair % 2 else reversed(choices):
                 folder = trial.folder(out, pair, choice)
@@ -169,7 +169,7 @@ def run(asked: list[Trial], options: argparse.Namespace, more: list[str], clock:
                     if clock() > end:
                         return False
                     measure(trial, folder, choice, options.budget, more)
-            (out / "ablations.md").write_text(table(asked, out))
+            (out / "ablations.md").write_text(table(cases, out))
     return True
 
 
@@ -189,12 +189,12 @@ def main() -> int:
     numbers = [count for count in (1, 2) if count <= usable_cpus()]
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], default=numbers)
     options = parser.parse_args(words)
-    asked = trials(options.policy, options.workload, options.threads)
-    if not asked:
+    cases = trials(options.policy, options.workload, options.threads)
+    if not cases:
         parser.error("nothing to measure: both choices are the same here")
     Path(options.out).mkdir(parents=True, exist_ok=True)
-    finished = run(asked, options, more, time.monotonic)
-    print(table(asked, Path(options.out)))
+    finished = run(cases, options, more, time.monotonic)
+    print(table(cases, Path(options.out)))
     if not finished:
         print(f"Time ran out; the same command goes on in {options.out}.")
     return 0 if finished else 1

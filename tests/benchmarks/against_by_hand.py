@@ -13,7 +13,7 @@ Processes of the same code differ, and shared machines change speed: `--paired` 
 calls in turn in one process instead, a worker's, and prints the ratio of these. The margin is 5 % for calls below 5 ms.
 
 `--out FOLDER` keeps what the processes gave: `by-hand-1.json`, `by-hand-2.json` and the suite's run in `suite`, or
-`paired.json`, each with the machine's id, as in the suite's records, and what was asked.
+`paired.json`, each with the machine's id, as in the suite's records, and what was asked for.
 
 The exit code is 1 where a graph mode is not shown to agree. No test asserts it: times on a shared machine fail for its
 neighbours.
@@ -48,13 +48,13 @@ HOST_DECIDES_BELOW_MS = 5.0  # where no regime is measured
 AGREES, DIFFERS, NOT_SHOWN = "agrees", "does not agree", "not shown to agree"
 
 
-def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *more: str) -> dict[str, dict]:
+def by_hand(options: argparse.Namespace, framework: str, python: str, file: str, *more: str) -> dict[str, dict]:
     """Mode -> figures of a file of `by_hand` in a fresh process."""
-    command = [python, str(BY_HAND / file), "--device", asked.device, *more]
-    command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--dtype", asked.dtype]
-    command += ["--workload", asked.workload, "--threads", str(asked.threads), "--seconds", str(asked.seconds)]
-    command += ["--inputs", str(asked.inputs), *(["--mode", ",".join(asked.mode)] if asked.mode else [])]
-    environment, cpus = surroundings(asked, framework)
+    command = [python, str(BY_HAND / file), "--device", options.device, *more]
+    command += ["--batch", str(options.batch), "--seq", str(options.seq), "--dtype", options.dtype]
+    command += ["--workload", options.workload, "--threads", str(options.threads), "--seconds", str(options.seconds)]
+    command += ["--inputs", str(options.inputs), *(["--mode", ",".join(options.mode)] if options.mode else [])]
+    environment, cpus = surroundings(options, framework)
     done = subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.sched_setaffinity(0, cpus)
     )
@@ -64,22 +64,22 @@ def by_hand(asked: argparse.Namespace, framework: str, python: str, file: str, *
     return {line.pop("mode"): line for line in lines}
 
 
-def surroundings(asked: argparse.Namespace, framework: str) -> tuple[dict[str, str], list[int]]:
+def surroundings(options: argparse.Namespace, framework: str) -> tuple[dict[str, str], list[int]]:
     """The variables and CPUs of a script: a user's, or a worker's."""
-    if asked.environment == "users":
-        return dict(os.environ), cpu_assignment(asked.threads, exactly=True)
-    variables = frameworks.describe(framework).environment(asked.threads, asked.device)
-    variables |= policies.variables(framework, asked.device, {})
-    pinned = policies.pinned(framework, asked.device, {})
-    return local.environment(variables), cpu_assignment(asked.threads, exactly=pinned)
+    if options.environment == "users":
+        return dict(os.environ), cpu_assignment(options.threads, exactly=True)
+    variables = frameworks.describe(framework).environment(options.threads, options.device)
+    variables |= policies.variables(framework, options.device, {})
+    pinned = policies.pinned(framework, options.device, {})
+    return local.environment(variables), cpu_assignment(options.threads, exactly=pinned)
 
 
-def by_suite(asked: argparse.Namespace, framework: str, python: str, modes: list[str], out: Path) -> dict[str, dict]:
+def by_suite(options: argparse.Namespace, framework: str, python: str, modes: list[str], out: Path) -> dict[str, dict]:
     """Mode -> record of the suite."""
-    command = [sys.executable, "runner.py", "bench", "--framework", framework, "--workload", asked.workload]
-    command += ["--impl", "library", "--mode", ",".join(modes), "--device", asked.device, "--dtype", asked.dtype]
-    command += ["--batch", str(asked.batch), "--seq", str(asked.seq), "--threads", str(asked.threads)]
-    command += ["--python", python, "--budget", str(asked.budget or asked.seconds), "--out", str(out)]
+    command = [sys.executable, "runner.py", "bench", "--framework", framework, "--workload", options.workload]
+    command += ["--impl", "library", "--mode", ",".join(modes), "--device", options.device, "--dtype", options.dtype]
+    command += ["--batch", str(options.batch), "--seq", str(options.seq), "--threads", str(options.threads)]
+    command += ["--python", python, "--budget", str(options.budget or options.seconds), "--out", str(out)]
     subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=True)
     records = map(json.loads, (out / "records.jsonl").read_text().splitlines())
     return {record["mode"]: record for record in records}
@@ -123,25 +123,27 @@ def verdict(ratio: Interval | None, limit: float) -> str:
     return DIFFERS if ratio.low > 1 + limit or ratio.high < 1 - limit else NOT_SHOWN
 
 
-def separately(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
+def separately(options: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
     """Script, suite and script again; whether all is as wanted."""
     file = f"bert_{framework}.py"
-    first = kept(asked, folder, "by-hand-1", by_hand(asked, framework, python, file))
-    suite = by_suite(asked, framework, python, list(first), folder / "suite")
-    second = kept(asked, folder, "by-hand-2", by_hand(asked, framework, python, file))
+    first = kept(options, folder, "by-hand-1", by_hand(options, framework, python, file))
+    suite = by_suite(options, framework, python, list(first), folder / "suite")
+    second = kept(options, folder, "by-hand-2", by_hand(options, framework, python, file))
     return all([compared(mode, [first[mode], second[mode]], suite[mode]) for mode in first])
 
 
-def in_turn(asked: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
+def in_turn(options: argparse.Namespace, framework: str, python: str, folder: Path) -> bool:
     """Suite's steps and script's calls in one process; whether all is as wanted."""
-    found = kept(asked, folder, "paired", by_hand(asked, framework, python, "paired.py", "--framework", framework))
-    return all([paired(mode, figures) for mode, figures in found.items()])
+    by_mode = kept(
+        options, folder, "paired", by_hand(options, framework, python, "paired.py", "--framework", framework)
+    )
+    return all([paired(mode, figures) for mode, figures in by_mode.items()])
 
 
-def kept(asked: argparse.Namespace, folder: Path, name: str, figures: dict[str, dict]) -> dict[str, dict]:
-    """The figures by mode, written to a file as well, with the machine's id and what was asked."""
+def kept(options: argparse.Namespace, folder: Path, name: str, figures: dict[str, dict]) -> dict[str, dict]:
+    """The figures by mode, written to a file as well, with the machine's id and what was asked for."""
     folder.mkdir(parents=True, exist_ok=True)
-    told = {key: value for key, value in vars(asked).items() if key not in ("framework", "python", "out")}
+    told = {key: value for key, value in vars(options).items() if key not in ("framework", "python", "out")}
     whole = {"machine_id": facts()["machine_id"], "asked": told, "modes": figures}
     (folder / f"{name}.json").write_text(json.dumps(whole, indent=1) + "\n")
     return figures
@@ -157,17 +159,17 @@ def main() -> int:
     parser.add_argument("--budget", type=float, help="of the suite's samples for each mode (default: the same)")
     parser.add_argument("--out", help="a folder to keep what the processes gave, one inside it for each framework")
     parser.add_argument("--python", help="the interpreter (default: that of the environment that make setup makes)")
-    asked, good = parser.parse_args(), True
-    if asked.paired:  # one process cannot have both
-        asked.environment = "worker"
-    for framework in asked.framework:
-        python = asked.python or str(ROOT / f".venvs/{framework}-{asked.device}/bin/python")
-        shape = f"{asked.workload} {asked.dtype} {asked.device}, {asked.batch} x {asked.seq} tokens"
-        print(f"{framework}, {shape}, threads {asked.threads}:", flush=True)
+    options, good = parser.parse_args(), True
+    if options.paired:  # one process cannot have both
+        options.environment = "worker"
+    for framework in options.framework:
+        python = options.python or str(ROOT / f".venvs/{framework}-{options.device}/bin/python")
+        shape = f"{options.workload} {options.dtype} {options.device}, {options.batch} x {options.seq} tokens"
+        print(f"{framework}, {shape}, threads {options.threads}:", flush=True)
         with tempfile.TemporaryDirectory() as passing:
-            name = f"{framework}-{asked.device}-{asked.workload}-{asked.batch}x{asked.seq}-{asked.dtype}"
-            folder = Path(asked.out or passing, name)
-            good &= (in_turn if asked.paired else separately)(asked, framework, python, folder)
+            name = f"{framework}-{options.device}-{options.workload}-{options.batch}x{options.seq}-{options.dtype}"
+            folder = Path(options.out or passing, name)
+            good &= (in_turn if options.paired else separately)(options, framework, python, folder)
     return 0 if good else 1
 
 

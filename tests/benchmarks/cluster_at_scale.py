@@ -29,7 +29,7 @@ THREADS, DTYPES, MODES, LAUNCHES = 64, ("fp32", "bf16"), 2, 3
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def asked(cells: int) -> dict:
+def sweep_of(cells: int) -> dict:
     """A sweep of about so many cells over few shapes, whose weights are then soon made."""
     batches = max(1, round(cells / (THREADS * len(DTYPES) * MODES)))
     threads = min(THREADS, max(1, cells // (MODES * len(DTYPES))))
@@ -49,17 +49,17 @@ def usage(process: int) -> tuple[float, float]:
 
 def outputs_of(planned: plan.Plan) -> dict[str, str]:
     """The file of right outputs of every cell, made here."""
-    store, found = Store(None, 0), {}
+    store, references = Store(None, 0), {}
     groups = [group for bundle in planned.bundles for group in bundle.groups]
     store.prepare(groups, lambda text: None)
     for group in groups:
-        found[pretended_slurm.place_of(group.cells[0].to_json())] = str(store(group).reference)
-    return found
+        references[pretended_slurm.place_of(group.cells[0].to_json())] = str(store(group).reference)
+    return references
 
 
 def simulated(options: argparse.Namespace, folder: Path) -> dict[str, float]:
     """Run it; what it took."""
-    given = asked(options.cells)
+    given = sweep_of(options.cells)
     nodes = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n", "SLURM_JOB_CPUS_PER_NODE": "64"}
     environment = pretended_slurm.install(folder / "bin", options.nodes, options.seconds, options.start, {})
     os.environ.update({name: environment[name] for name in (*nodes, "PRETENDED_NODES", "PATH")})

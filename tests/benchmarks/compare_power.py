@@ -3,7 +3,7 @@
 Counts, of comparisons of the same code with itself, those with any *slower* or *faster*, and of cells that are slowed
 by 5 % those that are found. Without `--real` runs are drawn from a hierarchy whose scatter between launches and rounds
 is that of committed samples (`tests/doubles/drawn.py`), and a drift of each run as a whole. With `--real` they are
-measured: the test double of a framework, whose calls are slowed down where asked, through the command line.
+measured: the test double of a framework, whose calls are slowed down where options, through the command line.
 """
 
 from __future__ import annotations
@@ -186,20 +186,20 @@ def main() -> None:
     parser.add_argument("--profile", default="quick,standard", help="of measured runs: quick, standard or both")
     parser.add_argument("--budget", help="seconds of sampling per cell, of measured runs")
     parser.add_argument("--load", type=int, default=0, help="other processes kept busy meanwhile (default: 0)")
-    asked = parser.parse_args()
-    if not asked.real:
+    options = parser.parse_args()
+    if not options.real:
         print(HEADER)
-        for line in drawn_rows(asked.trials or 200):
+        for line in drawn_rows(options.trials or 200):
             print(line, flush=True)
         return
-    for profile in asked.profile.split(","):
-        with load.busy(asked.load):
+    for profile in options.profile.split(","):
+        with load.busy(options.load):
             counts = real(
-                profile, asked.trials or 20, asked.budget, lambda text: print(text, file=sys.stderr, flush=True)
+                profile, options.trials or 20, options.budget, lambda text: print(text, file=sys.stderr, flush=True)
             )
         print(HEADER)
         for command, count in counts.items():
-            print(count.row(f"measured, {profile}, {asked.load} busy beside, {command}"), flush=True)
+            print(count.row(f"measured, {profile}, {options.load} busy beside, {command}"), flush=True)
 
 
 if __name__ == "__main__":

@@ -86,29 +86,29 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=4.0, help="of samples for each way")
     parser.add_argument("--out", help="add what was taken to this file, a line of JSON a condition")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     conditions: dict[str, tuple] = {"alone": (0,)}
     conditions |= {f"{n} of {kind}": (n, *code) for kind, code in NEIGHBOURS.items() for n in (1, 2)}
     conditions["alone again"] = (0,)
     medians: dict[str, dict[str, float]] = {}
     with ThreadPoolExecutor(2) as pool:
-        timed = ways(pool, asked.threads)
+        timed = ways(pool, options.threads)
         for name, neighbours in conditions.items():
             with load.busy(*neighbours):
-                taken = {way: values["us"] for way, values in turns.in_turn(timed, asked.seconds).items()}
+                taken = {way: values["us"] for way, values in turns.in_turn(timed, options.seconds).items()}
             medians[name] = {way: median(series) for way, series in taken.items()}
-            if asked.out:
-                with open(asked.out, "a") as file:
-                    print(json.dumps({"condition": name, "threads": asked.threads, "us": taken}), file=file)
+            if options.out:
+                with open(options.out, "a") as file:
+                    print(json.dumps({"condition": name, "threads": options.threads, "us": taken}), file=file)
     print("| | " + " | ".join(timed) + " |\n|---|" + "---|" * len(timed))
-    for name, found in medians.items():
-        slower = [found[way] / medians["alone"][way] for way in timed]
+    for name, by_way in medians.items():
+        slower = [by_way[way] / medians["alone"][way] for way in timed]
         print(f"| {name} | " + " | ".join(f"{ratio:.2f}" for ratio in slower) + " |")
     for control in CONTROLS:
         off = {
             call: median(
-                abs(math.log(found[control] / medians["alone"][control] * medians["alone"][call] / found[call]))
-                for name, found in medians.items()
+                abs(math.log(by_way[control] / medians["alone"][control] * medians["alone"][call] / by_way[call]))
+                for name, by_way in medians.items()
                 if not name.startswith("alone")
             )
             for call in CALLS

@@ -55,13 +55,13 @@ QUESTIONS = {
 }
 
 
-def ask(question: Question, addition: str, asked: argparse.Namespace) -> list[dict]:
+def ask(question: Question, addition: str, options: argparse.Namespace) -> list[dict]:
     """What one fresh process gives: a line for each way of each trial."""
-    environment, cpus = surroundings(argparse.Namespace(**vars(asked), environment="worker"), question.framework)
+    environment, cpus = surroundings(argparse.Namespace(**vars(options), environment="worker"), question.framework)
     python = ROOT / f".venvs/{question.framework}-cpu/bin/python"
-    command = [str(python), str(SCRIPTS / question.script), "--threads", str(asked.threads)]
+    command = [str(python), str(SCRIPTS / question.script), "--threads", str(options.threads)]
     done = subprocess.run(
-        [*command, "--seconds", str(asked.seconds)],
+        [*command, "--seconds", str(options.seconds)],
         env=environment | question.environments[addition],
         stdout=subprocess.PIPE,
         text=True,
@@ -127,19 +127,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0, help="of samples for each way in a process (default: 2)")
     parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--out", help="a file of JSON lines to add to")
-    asked, told = parser.parse_args(), []
-    asked.device = "cpu"
+    options, told = parser.parse_args(), []
+    options.device = "cpu"
     machine = {"machine_id": facts()["machine_id"], "cpu": cpu_name(), "cpus": usable_cpus()}
-    print(*(f"{key} {value}" for key, value in machine.items()), f"threads {asked.threads}", sep=", ", flush=True)
-    for name in asked.question or QUESTIONS:
+    print(*(f"{key} {value}" for key, value in machine.items()), f"threads {options.threads}", sep=", ", flush=True)
+    for name in options.question or QUESTIONS:
         processes = []
-        for number in range(asked.processes):
+        for number in range(options.processes):
             for addition in QUESTIONS[name].environments:
-                print(f"{name}, process {number + 1} of {asked.processes} {addition}", file=sys.stderr, flush=True)
-                processes.append(ask(QUESTIONS[name], addition, asked))
-                if asked.out:
-                    with open(asked.out, "a") as out:
-                        head = {**machine, "question": name, "process": number + 1, "threads": asked.threads}
+                print(f"{name}, process {number + 1} of {options.processes} {addition}", file=sys.stderr, flush=True)
+                processes.append(ask(QUESTIONS[name], addition, options))
+                if options.out:
+                    with open(options.out, "a") as out:
+                        head = {**machine, "question": name, "process": number + 1, "threads": options.threads}
                         out.writelines(json.dumps({**head, **given}) + "\n" for given in processes[-1])
         trials = compared(processes)
         print(*(f"\n{table(trial, ways)}" for trial, ways in trials.items()), sep="\n", flush=True)

@@ -81,25 +81,25 @@ def main() -> None:
     parser.add_argument("--budget", default="2", help="seconds of samples a cell")
     parser.add_argument("--mode", default="inductor", help="whose prices; what is found depends on none")
     parser.add_argument("--out", type=Path, default=Path(tempfile.mkdtemp(prefix="own-breaks-")))
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
-    sources = ",".join(map(str, variants(asked.out)))
-    words = ["--workload", sources, "--mode", f"eager,{asked.mode}", "--threads", "1", "--profile", "quick"]
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    sources = ",".join(map(str, variants(options.out)))
+    words = ["--workload", sources, "--mode", f"eager,{options.mode}", "--threads", "1", "--profile", "quick"]
     command = [
         sys.executable,
         ROOT / "runner.py",
         "bench",
         *words,
         "--budget",
-        asked.budget,
+        options.budget,
         "--out",
-        asked.out / "run",
+        options.out / "run",
     ]
     subprocess.run(command, cwd=ROOT, check=True, stdout=sys.stderr)
-    records = map(json.loads, (asked.out / "run" / "records.jsonl").read_text().splitlines())
-    found = {record["workload"]: record for record in records if record["mode"] == asked.mode}
+    records = map(json.loads, (options.out / "run" / "records.jsonl").read_text().splitlines())
+    by_workload = {record["workload"]: record for record in records if record["mode"] == options.mode}
     for mended in range(len(PLANTED) + 1):
-        record = found[f"mended{mended}.py"]
+        record = by_workload[f"mended{mended}.py"]
         check(mended, record)
         names = ("latency_ms_median", "outside_share", "gain_at_best")
         figures = [f"{record[name]:.3g}" if record[name] is not None else "" for name in names]

@@ -51,30 +51,30 @@ def ready_boxed(graph, inputs):
     return call
 
 
-def ways(layers: int, asked: argparse.Namespace):
+def ways(layers: int, options: argparse.Namespace):
     workload, parameters, weights, inputs = turns.model("bert-tiny", layers=layers)
-    adapter = turns.adapter("torch", parameters, asked.threads)
-    (ids,) = adapter.place(turns.cell("torch", parameters, asked.threads), inputs)
+    adapter = turns.adapter("torch", parameters, options.threads)
+    (ids,) = adapter.place(turns.cell("torch", parameters, options.threads), inputs)
     tensors = {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
     model = plain.build(workload, parameters, tensors).eval()
     torch.compiler.reset()
-    found = {"nothing": lambda ids: None}
+    calls = {"nothing": lambda ids: None}
     for name, backend in (("Dynamo", ready), ("Dynamo and AOTAutograd", aot_autograd(fw_compiler=ready_boxed))):
         # A function each: what two compiled functions share, Dynamo looks through for both.
         def forward(ids, model=model):
             return model(ids)
 
-        found[name] = torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
+        calls[name] = torch.compile(forward, backend=backend, fullgraph=True, dynamic=False)
         with torch.inference_mode():
-            found[name](ids)
-            found[name](ids)
+            calls[name](ids)
+            calls[name](ids)
         if name == "Dynamo":
             (entry,) = _debug_get_cache_entry_list(forward.__code__)
             manager = getattr(entry, "guard_manager", None) or entry.check_fn
             places = {"ids": ids, "model": model}
             with torch.inference_mode():
                 assert manager.check(places), "the guards do not hold for what they were made for"
-            found["guards"] = lambda ids, manager=manager, places=places: manager.check(places)
+            calls["guards"] = lambda ids, manager=manager, places=places: manager.check(places)
 
     def under_inference_mode(call):
         def called():
@@ -83,16 +83,16 @@ def ways(layers: int, asked: argparse.Namespace):
 
         return called
 
-    return {name: under_inference_mode(call) for name, call in found.items()}
+    return {name: under_inference_mode(call) for name, call in calls.items()}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1.0, help="of samples for each way")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     for layers in LAYERS:
-        taken = turns.in_turn(ways(layers, asked), asked.seconds)
+        taken = turns.in_turn(ways(layers, options), options.seconds)
         for way, series in taken.items():
             print(json.dumps({"trial": f"{layers} layers", "way": way, **series}), flush=True)
         nothing = median(taken["nothing"]["us"])

@@ -40,7 +40,7 @@ def objective_of(workload, parameters: dict, weights) -> training.Objective:
 def ways(workload, parameters: dict) -> dict:
     weights = workload.seeded_weights(parameters, 0)
     inputs = tuple(map(torch.tensor, workload.inputs(parameters, 0).values()))
-    found = {}
+    parts = {}
     for mode in ("eager", "inductor"):
         objective = objective_of(workload, parameters, weights)
         loss = objective if mode == "eager" else torch.compile(objective, fullgraph=True, dynamic=False)
@@ -52,11 +52,11 @@ def ways(workload, parameters: dict) -> dict:
                 parameter.grad = None
 
         calls = (partial(loss, *inputs), with_gradients, partial(trainer, *inputs))
-        found |= {f"{mode}: {part}": call for part, call in zip(PARTS, calls, strict=True)}
+        parts |= {f"{mode}: {part}": call for part, call in zip(PARTS, calls, strict=True)}
     compiled = lambda function: (torch.compile(function, fullgraph=True, dynamic=False), None, None)  # noqa: E731
     whole = whole_iteration.Trainer(objective_of(workload, parameters, weights), 1, compiled)
-    found["inductor-whole-iteration: iteration"] = partial(whole, *inputs)
-    return found
+    parts["inductor-whole-iteration: iteration"] = partial(whole, *inputs)
+    return parts
 
 
 def told(taken: dict, mode: str) -> str:
@@ -77,17 +77,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0, help="of samples for each way")
     for name, default in SIZES.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     torch.set_flush_denormal(True)
-    workload = workloads.get(asked.workload, "training")
+    workload = workloads.get(options.workload, "training")
     given = {parameter.name: parameter.default for parameter in workload.parameters}
-    parameters = given | {name: getattr(asked, name) for name in SIZES if name in given}
-    taken = turns.in_turn(ways(workload, parameters), asked.seconds)
+    parameters = given | {name: getattr(options, name) for name in SIZES if name in given}
+    taken = turns.in_turn(ways(workload, parameters), options.seconds)
     for way, series in taken.items():
-        print(json.dumps({"trial": asked.workload, "way": way, **series}), flush=True)
+        print(json.dumps({"trial": options.workload, "way": way, **series}), flush=True)
     for mode in ("eager", "inductor"):
-        print(f"{asked.workload}, {mode}, ms: {told(taken, mode)}", file=sys.stderr)
+        print(f"{options.workload}, {mode}, ms: {told(taken, mode)}", file=sys.stderr)
 
 
 def _trains(name: str) -> bool:

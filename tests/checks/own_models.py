@@ -9,7 +9,7 @@ from pathlib import Path
 
 import frameworks
 import workloads
-from harness.skeletons import SKELETONS
+from harness import skeletons
 from measurement.cells import Cell
 from worker.channel import classify
 
@@ -81,7 +81,7 @@ def measured(adapter, framework: str, source: Path, pass_name: str) -> dict:
     """By mode the outputs' names, how far they are from the reference's, and whether the graph is whole."""
     name, modes = source.name, {}
     workloads.add({name: str(source)})
-    workload, found = workloads.get(name, pass_name), {}
+    workload, common = workloads.get(name, pass_name), {}
     sets = [workload.inputs({"batch_size": 2}, seed) for seed in (1, 2)]
     for mode in MODES[framework][: 2 if pass_name == "training" else None]:
         cell = Cell(framework, name, "own", pass_name, "cpu", "fp32", 1, (("batch_size", 2),), mode)
@@ -99,20 +99,20 @@ def measured(adapter, framework: str, source: Path, pass_name: str) -> dict:
         pairs = [(took[key], right[key]) for took, right in zip(taken, outputs, strict=True) for key in right]
         worst = max(float(abs(one - other).max()) for one, other in pairs)
         modes[mode] = {"outputs": sorted(taken[0]), "worst": worst, "whole": captured.whole, "why": captured.detail}
-        found = {"reference": reference, "flops": cost and cost.flops, "bytes": cost and cost.bytes}
+        common = {"reference": reference, "flops": cost and cost.flops, "bytes": cost and cost.bytes}
     adapter.release()
-    return found | {"modes": modes}
+    return common | {"modes": modes}
 
 
 def main() -> None:
     framework, folder = sys.argv[1], Path(sys.argv[2])
-    adapter, found = frameworks.load_adapter(framework), {}
+    adapter, answers = frameworks.load_adapter(framework), {}
     adapter.configure(Cell(framework, "x", "own", "inference", "cpu", "fp32", 1, (), "eager"))
-    for name, text in {**MODELS[framework], "skeleton": SKELETONS[framework]}.items():
+    for name, text in {**MODELS[framework], "skeleton": skeletons.text(framework, "skeleton.py")}.items():
         path = folder / f"{framework}_{name}.py"
         path.write_text(text)
-        found[name] = measured(adapter, framework, path, "training" if name.startswith("trained") else "inference")
-    print("\n" + json.dumps(found))
+        answers[name] = measured(adapter, framework, path, "training" if name.startswith("trained") else "inference")
+    print("\n" + json.dumps(answers))
 
 
 if __name__ == "__main__":

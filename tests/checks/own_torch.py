@@ -10,7 +10,7 @@ from pathlib import Path
 import workloads
 from frameworks.torch import graphs
 from frameworks.torch.adapter import Adapter
-from harness.skeletons import SKELETONS
+from harness import skeletons
 from measurement.cells import Cell
 from measurement.sampling import Clocks
 from worker import own as pricing
@@ -210,42 +210,42 @@ def trained(adapter: Adapter, source: str, mode: str) -> dict:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    MODELS["skeleton"] = SKELETONS["torch"]
+    MODELS["skeleton"] = skeletons.text("torch", "skeleton.py")
     for name, text in MODELS.items():
         (folder / f"{name}.py").write_text(text)
     for mode in ("inductor", "inductor-whole-iteration"):  # what is captured does not depend on what compiles it
         graphs.BACKENDS[mode] = ("eager", None)
     adapter = Adapter()
-    found = {"broken": breaks(adapter, str(folder / "broken.py"))}
+    answers = {"broken": breaks(adapter, str(folder / "broken.py"))}
     adapter.release()
     (folder / "again.py").write_text(MODELS["broken"])
     step = prepared(adapter, str(folder / "again.py"), "inductor")
     step()
-    found["again"] = [place for place, _ in step.capture().breaks]
+    answers["again"] = [place for place, _ in step.capture().breaks]
     step = prepared(adapter, str(folder / "norm.py"))
     first = [adapter.to_numpy(step())["output"].tolist() for _ in range(2)]
     step.rewind()
     name, outputs = step.own.reference(2)
     cost = step.own.cost()
-    found["norm"] = {
+    answers["norm"] = {
         "again": [adapter.to_numpy(step())["output"].tolist() for _ in range(2)] == first,
         "reference": name, "dtype": str(outputs[0]["output"].dtype), "bytes": cost.bytes, "unfused": cost.unfused_bytes,
     }  # fmt: skip
-    found["bf16"] = prepared(adapter, str(folder / "norm.py"), dtype="bf16").own.reference(1)[0]
+    answers["bf16"] = prepared(adapter, str(folder / "norm.py"), dtype="bf16").own.reference(1)[0]
     (folder / "llama").mkdir(exist_ok=True)
     (folder / "llama" / "config.json").write_text(json.dumps(LLAMA))
     step = prepared(adapter, f"transformers:{folder / 'llama'}")
-    found["transformers"] = [sorted(adapter.to_numpy(step())), step.own.reference(1)[0], step.own.cost().flops]
+    answers["transformers"] = [sorted(adapter.to_numpy(step())), step.own.reference(1)[0], step.own.cost().flops]
     modes = ("eager", "inductor", "inductor-whole-iteration")
-    found["trained"] = {mode: trained(adapter, str(folder / "trained.py"), mode) for mode in modes}
+    answers["trained"] = {mode: trained(adapter, str(folder / "trained.py"), mode) for mode in modes}
     try:
         trained(adapter, str(folder / "dropped.py"), "eager")
     except Exception as error:
-        found["dropped"] = classify(error)
+        answers["dropped"] = classify(error)
     others = [name for name in MODELS if name not in ("broken", "norm", "trained", "dropped")]
-    found["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
-    found["library"] = ended(adapter, "torchvision:resnet18")
-    print(json.dumps(found))
+    answers["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
+    answers["library"] = ended(adapter, "torchvision:resnet18")
+    print(json.dumps(answers))
 
 
 if __name__ == "__main__":

@@ -101,9 +101,9 @@ def check_what_cannot_be_captured_is_refused(device: str) -> str:
 if __name__ == "__main__":
     parser = arguments(__doc__)
     parser.add_argument("--double", default="Recorder", help="on the CPU: which of doubles/recorder.py")
-    asked = parser.parse_args()
-    if asked.device == "cpu":
+    options = parser.parse_args()
+    if options.device == "cpu":
         from doubles import recorder
 
-        cuda_graph.Recorder = getattr(recorder, asked.double)
-    run_checks(globals(), asked.device)
+        cuda_graph.Recorder = getattr(recorder, options.double)
+    run_checks(globals(), options.device)

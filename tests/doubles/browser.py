@@ -18,7 +18,7 @@ from pathlib import Path
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-def found() -> str | None:
+def executable() -> str | None:
     """The browser on PATH, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -37,7 +37,7 @@ class Browser:
         flags += ["--disable-background-networking", "--disable-dev-shm-usage", "--hide-scrollbars"]
         # Chromium reads from descriptor 3 and writes to 4. Ours are moved out of the way first.
         shell = f'exec 3<&{to_child} 4>&{from_child}; exec "$0" "$@"'
-        command = ["bash", "-c", shell, found(), *flags, f"--user-data-dir={self._profile.name}", "about:blank"]
+        command = ["bash", "-c", shell, executable(), *flags, f"--user-data-dir={self._profile.name}", "about:blank"]
         quiet = subprocess.DEVNULL
         self._process = subprocess.Popen(command, pass_fds=(to_child, from_child), stdout=quiet, stderr=quiet)
         os.close(to_child)

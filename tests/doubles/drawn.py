@@ -36,7 +36,7 @@ class Scatter:
 def measured(folder: str) -> list[Scatter]:
     """What a committed run tells of each of its graphs and the eager mode beside it, from its launches' medians."""
     cells = paired.launches_of(Run(RESULTS / folder).samples())
-    found = []
+    scatters = []
     for name, graph in cells.items():
         group, _, mode = name.rpartition("/")
         eager = cells.get(f"{group}/eager", {})
@@ -44,8 +44,8 @@ def measured(folder: str) -> list[Scatter]:
         if mode != "eager" and len(both) > 2:
             sides = [[side[launch] for launch in both] for side in (eager, graph)]
             covariance = np.cov([[median(series) for series in side] for side in sides])
-            found.append(Scatter(tuple(map(tuple, covariance)), tuple(fmean(map(stdev, side)) for side in sides)))
-    return found
+            scatters.append(Scatter(tuple(map(tuple, covariance)), tuple(fmean(map(stdev, side)) for side in sides)))
+    return scatters
 
 
 def told(scatter: Sequence[Scatter]) -> dict[str, float]:

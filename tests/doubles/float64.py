@@ -32,9 +32,9 @@ def attention64(q, k, v, heads, causal):
         attended = range(i + 1 if causal else len(q))
         parts = []
         for head in range(heads):
-            own = slice(head * width, (head + 1) * width)
-            exponentials = [math.exp(np.dot(q[i][own], k[j][own]) / math.sqrt(width)) for j in attended]
-            parts.append(sum(e * v[j][own] for j, e in enumerate(exponentials)) / sum(exponentials))
+            of_head = slice(head * width, (head + 1) * width)
+            exponentials = [math.exp(np.dot(q[i][of_head], k[j][of_head]) / math.sqrt(width)) for j in attended]
+            parts.append(sum(e * v[j][of_head] for j, e in enumerate(exponentials)) / sum(exponentials))
         context.append(np.concatenate(parts))
     return context
 

@@ -60,7 +60,7 @@ def in_parts(adapter, step) -> list[list[int]]:
 
 def main() -> None:
     name, modes = sys.argv[1], sys.argv[2].split(",")
-    adapter, found = frameworks.load_adapter(name), []
+    adapter, rows = frameworks.load_adapter(name), []
     for pass_name, parameters in PARAMETERS.items():
         workload, steps, eager = workloads.get("llama-tiny", pass_name), {}, []
         weights = weights_of(workload, pass_name, parameters)
@@ -69,7 +69,7 @@ def main() -> None:
         expected = {f"{i}.{key}": v.reshape(-1) for i, arrays in enumerate(references) for key, v in arrays.items()}
         for mode in modes:
             cell = Cell(name, "llama-tiny", "plain", pass_name, "cpu", "fp32", 1, tuple(parameters.items()), mode)
-            if not found:
+            if not rows:
                 adapter.configure(cell)
             adapter.start_compiler(cell)
             step = steps[mode] = adapter.prepare(workload, cell, weights, sets)
@@ -86,8 +86,8 @@ def main() -> None:
             }
             listed = step.program()
             eager = eager or [listed]
-            found.append(row | program.verdict(eager, listed) | asdict(step.capture()))
-    print(json.dumps(found))
+            rows.append(row | program.verdict(eager, listed) | asdict(step.capture()))
+    print(json.dumps(rows))
 
 
 if __name__ == "__main__":

@@ -71,8 +71,8 @@ class Finished:
 
     def record(self, mode: str, framework: str = "fake") -> dict:
         """The only record of a framework's mode."""
-        (found,) = [r for r in self.records if (r["framework"], r["mode"]) == (framework, mode)]
-        return found
+        (record,) = [r for r in self.records if (r["framework"], r["mode"]) == (framework, mode)]
+        return record
 
 
 @dataclass
@@ -128,14 +128,14 @@ def copy_with_fake(folder: Path) -> Suite:
 
 def processes_naming(text: str) -> list[int]:
     """Processes whose command line holds `text`."""
-    found = []
+    numbers = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if text.encode() in path.read_bytes():
-                found.append(int(path.parent.name))
+                numbers.append(int(path.parent.name))
         except OSError:  # it ended meanwhile
             continue
-    return found
+    return numbers
 
 
 def wait_for(condition, process: subprocess.Popen | None = None, seconds: float = PATIENCE) -> None:

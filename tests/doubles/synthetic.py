@@ -21,16 +21,16 @@ def timed(
     A spread of 0 stands for a cell without an interval.
     """
     mode = mode or ("eager" if gain_pct is None else "graph")
-    found = {"framework": framework, "mode": mode, "device": "cpu", "status": "ok", "latency_ms_median": milliseconds}
-    found["parameters"] = ";".join(f"{name}={value}" for name, value in (parameters or {}).items()) or None
+    fields = {"framework": framework, "mode": mode, "device": "cpu", "status": "ok", "latency_ms_median": milliseconds}
+    fields["parameters"] = ";".join(f"{name}={value}" for name, value in (parameters or {}).items()) or None
     if spread:
-        found |= {"latency_ms_ci_low": milliseconds * (1 - spread), "latency_ms_ci_high": milliseconds * (1 + spread)}
+        fields |= {"latency_ms_ci_low": milliseconds * (1 - spread), "latency_ms_ci_high": milliseconds * (1 + spread)}
     if gain_pct is not None:
         ratio = 1 / (1 - gain_pct / 100)
-        found["speedup_vs_eager"] = ratio
+        fields["speedup_vs_eager"] = ratio
         if spread:
-            found |= {"speedup_ci_low": ratio * (1 - spread), "speedup_ci_high": ratio * (1 + spread)}
-    return found | columns
+            fields |= {"speedup_ci_low": ratio * (1 - spread), "speedup_ci_high": ratio * (1 + spread)}
+    return fields | columns
 
 
 def bert_table(

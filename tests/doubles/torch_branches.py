@@ -121,16 +121,16 @@ def of(model: nn.Module, context: Callable, dynamic: bool = False, fake: bool = 
 
 def main() -> None:
     torch.manual_seed(0)
-    found = {}
+    differences = {}
     for name, model in MODELS.items():
-        found[f"inference {name}"] = of(model().eval(), torch.inference_mode)
-        found[f"training {name}"] = of(model(), torch.enable_grad)
+        differences[f"inference {name}"] = of(model().eval(), torch.inference_mode)
+        differences[f"training {name}"] = of(model(), torch.enable_grad)
     for name in ("Block", "Masked"):
-        found[f"dynamic {name}"] = of(MODELS[name]().eval(), torch.inference_mode, dynamic=True)
-        found[f"fake {name}"] = of(MODELS[name](), torch.enable_grad, fake=True)
+        differences[f"dynamic {name}"] = of(MODELS[name]().eval(), torch.inference_mode, dynamic=True)
+        differences[f"fake {name}"] = of(MODELS[name](), torch.enable_grad, fake=True)
     autocast = lambda: torch.autocast("cpu", torch.bfloat16)  # noqa: E731
-    found["autocast Block"] = of(Block(), autocast)
-    print(json.dumps(found))
+    differences["autocast Block"] = of(Block(), autocast)
+    print(json.dumps(differences))
 
 
 if __name__ == "__main__":

@@ -26,10 +26,10 @@ def main() -> None:
     """Time the variants in turn and print what they took."""
     parser = loop.arguments(description=__doc__)
     parser.add_argument("framework", choices=MODES)
-    asked = parser.parse_args()
-    script = loop.built(import_module(f"bert_{asked.framework}").build, asked)
+    options = parser.parse_args()
+    script = loop.built(import_module(f"bert_{options.framework}").build, options)
     with script.context():
-        call = script.modes[MODES[asked.framework]]()
+        call = script.modes[MODES[options.framework]]()
     script.seconds(call, loop.WARM_UP_CALLS)
     samples = {variant: [] for variant in VARIANTS}
     for _ in range(ROUNDS):
@@ -41,8 +41,8 @@ def main() -> None:
     plain = samples[VARIANTS[0]]
     for (inputs, alive), taken in samples.items():
         ratio = median(mine / first for mine, first in zip(taken, plain, strict=True))
-        found = {"ms": median(taken), "low": min(taken), "high": max(taken), "ratio": ratio}
-        print(json.dumps({"inputs": inputs, "outputs_alive": alive or "all", **found}), flush=True)
+        figures = {"ms": median(taken), "low": min(taken), "high": max(taken), "ratio": ratio}
+        print(json.dumps({"inputs": inputs, "outputs_alive": alive or "all", **figures}), flush=True)
 
 
 if __name__ == "__main__":

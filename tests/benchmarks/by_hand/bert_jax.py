@@ -8,13 +8,13 @@ import loop
 from transformers import BertConfig, FlaxBertModel
 
 
-def build(asked):
-    dtype = jnp.bfloat16 if asked.dtype == "bf16" else jnp.float32
-    jax.config.update("jax_default_matmul_precision", "highest" if asked.dtype == "fp32" else "default")
-    model = FlaxBertModel(BertConfig(**loop.CONFIGS[asked.workload]), dtype=dtype)
+def build(options):
+    dtype = jnp.bfloat16 if options.dtype == "bf16" else jnp.float32
+    jax.config.update("jax_default_matmul_precision", "highest" if options.dtype == "fp32" else "default")
+    model = FlaxBertModel(BertConfig(**loop.CONFIGS[options.workload]), dtype=dtype)
     weights = jax.tree_util.tree_map(lambda array: jax.device_put(array.astype(dtype)), model.params)
-    keys = jax.random.split(jax.random.key(0), asked.inputs)
-    ids = [jax.random.randint(key, (asked.batch, asked.seq), 0, 30522) for key in keys]
+    keys = jax.random.split(jax.random.key(0), options.inputs)
+    ids = [jax.random.randint(key, (options.batch, options.seq), 0, 30522) for key in keys]
 
     def forward(params, tokens):
         output = model(tokens, params=params)

@@ -16,19 +16,19 @@ import tf_keras
 from transformers import BertConfig, TFBertModel
 
 
-def build(asked):
-    tf.config.threading.set_intra_op_parallelism_threads(asked.threads)
+def build(options):
+    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    tf_keras.mixed_precision.set_global_policy("bfloat16" if asked.dtype == "bf16" else "float32")
-    model = TFBertModel(BertConfig(**loop.CONFIGS[asked.workload]))
-    ids = [tf.random.uniform((asked.batch, asked.seq), 0, 30522, tf.int64) for _ in range(asked.inputs)]
+    tf_keras.mixed_precision.set_global_policy("bfloat16" if options.dtype == "bf16" else "float32")
+    model = TFBertModel(BertConfig(**loop.CONFIGS[options.workload]))
+    ids = [tf.random.uniform((options.batch, options.seq), 0, 30522, tf.int64) for _ in range(options.inputs)]
 
     def forward(tokens):
         output = model(input_ids=tokens, training=False)
         return output.last_hidden_state, output.pooler_output
 
     def synchronize(output):
-        if asked.device == "gpu":
+        if options.device == "gpu":
             tf.test.experimental.sync_devices()
 
     forward(ids[0])

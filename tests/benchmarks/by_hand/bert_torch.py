@@ -35,11 +35,11 @@ def captured(model, ids):
     return call
 
 
-def build(asked):
-    torch.set_num_threads(asked.threads)
-    device, dtype = "cuda" if asked.device == "gpu" else "cpu", torch.bfloat16 if asked.dtype == "bf16" else None
-    model = BertModel(BertConfig(**loop.CONFIGS[asked.workload])).eval().to(device, dtype)
-    ids = [torch.randint(0, 30522, (asked.batch, asked.seq), device=device) for _ in range(asked.inputs)]
+def build(options):
+    torch.set_num_threads(options.threads)
+    device, dtype = "cuda" if options.device == "gpu" else "cpu", torch.bfloat16 if options.dtype == "bf16" else None
+    model = BertModel(BertConfig(**loop.CONFIGS[options.workload])).eval().to(device, dtype)
+    ids = [torch.randint(0, 30522, (options.batch, options.seq), device=device) for _ in range(options.inputs)]
 
     def made(mode):
         if mode == "cuda-graph":

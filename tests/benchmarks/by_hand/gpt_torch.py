@@ -48,14 +48,14 @@ class Gpt(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def iteration(asked: argparse.Namespace, mode: str, device: str):
+def iteration(options: argparse.Namespace, mode: str, device: str):
     """A call that runs forward, backward and AdamW."""
-    model = Gpt(*SIZES[asked.workload]).to(device).train()
+    model = Gpt(*SIZES[options.workload]).to(device).train()
     forward = model if mode == "eager" else torch.compile(model, fullgraph=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
 
     def call(batch):
-        with torch.autocast(device, torch.bfloat16, enabled=asked.dtype == "bf16"):
+        with torch.autocast(device, torch.bfloat16, enabled=options.dtype == "bf16"):
             loss = forward(*batch)
         loss.backward()
         optimizer.step()
@@ -74,19 +74,19 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="bf16")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--seconds", type=float, default=5.0, help="of samples for each mode")
-    asked = parser.parse_args()
-    device = "cuda" if asked.device == "gpu" else "cpu"
-    ids = [torch.randint(0, VOCABULARY, (asked.batch, asked.seq + 1), device=device) for _ in range(4)]
+    options = parser.parse_args()
+    device = "cuda" if options.device == "gpu" else "cpu"
+    ids = [torch.randint(0, VOCABULARY, (options.batch, options.seq + 1), device=device) for _ in range(4)]
     batches = [(x[:, :-1].contiguous(), x[:, 1:].contiguous()) for x in ids]
 
     def synchronize(output):
         if device == "cuda":
             torch.cuda.synchronize()
 
-    for mode in asked.mode:
-        call = iteration(asked, mode, device)
+    for mode in options.mode:
+        call = iteration(options, mode, device)
         script = loop.Script({}, batches, synchronize)
-        print(json.dumps({"mode": mode, **loop.measure(script, call, asked.seconds)}), flush=True)
+        print(json.dumps({"mode": mode, **loop.measure(script, call, options.seconds)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -75,16 +75,16 @@ def measure(script: Script, call: Callable, seconds: float) -> dict:
     return whole | {"samples_ms": samples}
 
 
-def built(build: Callable[[argparse.Namespace], Script], asked: argparse.Namespace) -> Script:
+def built(build: Callable[[argparse.Namespace], Script], options: argparse.Namespace) -> Script:
     """A framework's script as it was asked for."""
-    script = build(asked)
-    script.each_call = asked.device == "cpu"
+    script = build(options)
+    script.each_call = options.device == "cpu"
     return script
 
 
 def main(build: Callable[[argparse.Namespace], Script]) -> None:
     """Measure the modes asked for one after the other, and print a line of JSON for each."""
-    asked = arguments().parse_args()
-    script = built(build, asked)
-    for mode in asked.mode or script.modes:
-        print(json.dumps({"mode": mode, **measure(script, script.modes[mode](), asked.seconds)}), flush=True)
+    options = arguments().parse_args()
+    script = built(build, options)
+    for mode in options.mode or script.modes:
+        print(json.dumps({"mode": mode, **measure(script, script.modes[mode](), options.seconds)}), flush=True)

@@ -27,18 +27,18 @@ def main() -> None:
     """Pair the modes asked for, one pair of contenders after the other taken in the same rounds."""
     parser = loop.arguments()
     parser.add_argument("--framework", required=True)
-    asked = parser.parse_args()
-    adapter = import_module(f"frameworks.{asked.framework}.adapter").Adapter()
-    workload, clocks = workloads.get(asked.workload), Clocks()
-    shape = {"batch_size": asked.batch, "seq_len": asked.seq, "mask": "none"}
-    device = "gpu:0" if asked.device == "gpu" else "cpu"
+    options = parser.parse_args()
+    adapter = import_module(f"frameworks.{options.framework}.adapter").Adapter()
+    workload, clocks = workloads.get(options.workload), Clocks()
+    shape = {"batch_size": options.batch, "seq_len": options.seq, "mask": "none"}
+    device = "gpu:0" if options.device == "gpu" else "cpu"
     cell = partial(
-        Cell, framework=asked.framework, workload=asked.workload, implementation="library", pass_name="inference",
-        device=device, dtype=asked.dtype, threads=asked.threads, parameters=tuple(shape.items()),
+        Cell, framework=options.framework, workload=options.workload, implementation="library", pass_name="inference",
+        device=device, dtype=options.dtype, threads=options.threads, parameters=tuple(shape.items()),
     )  # fmt: skip
     adapter.configure(cell(mode="eager"))
-    script = loop.built(import_module(f"bert_{asked.framework}").build, asked)
-    modes = asked.mode or list(script.modes)
+    script = loop.built(import_module(f"bert_{options.framework}").build, options)
+    modes = options.mode or list(script.modes)
     weights, inputs = workload.seeded_weights(shape, 0), [workload.inputs(shape, seed) for seed in range(4)]
     pairs = {}
     for mode in modes:
@@ -54,7 +54,9 @@ def main() -> None:
         theirs = Contender(f"{mode} by hand", call, script.synchronize, synchronize_each_call=device == "cpu")
         theirs.timer = partial(script.seconds, call)
         pairs[mode] = ours, theirs
-    profile = Profile("paired", 1, 1, asked.seconds, 4 * asked.seconds, 10, 0.0, stop_early=False, warmup_seconds=2.0)
+    profile = Profile(
+        "paired", 1, 1, options.seconds, 4 * options.seconds, 10, 0.0, stop_early=False, warmup_seconds=2.0
+    )
     contenders = [contender for pair in pairs.values() for contender in pair]
     for contender in contenders:
         warm_up(contender, profile, clocks)

@@ -11,11 +11,11 @@ from frameworks.jax import gpt, plain
 BLOCKS = {"bert-tiny": (plain, "encoder_layer"), "gpt-tiny": (gpt, "block")}
 
 
-def trials(asked):
+def trials(options):
     for name, (module, block) in BLOCKS.items():
         workload, parameters, weights, inputs = turns.model(name)
-        adapter = turns.adapter("jax", parameters, asked.threads)
-        cell = turns.cell("jax", parameters, asked.threads)
+        adapter = turns.adapter("jax", parameters, options.threads)
+        cell = turns.cell("jax", parameters, options.threads)
         x = adapter.place(cell, inputs)[0]
         build = plain.MODELS[workload.family]
         params, forward, _ = build(workload, cell, weights, jnp.asarray, jnp.float32)

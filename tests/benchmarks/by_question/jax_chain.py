@@ -15,7 +15,7 @@ import turns
 ELEMENTS = 7_500_000
 
 
-def trials(asked):
+def trials(options):
     x, factor = jnp.ones(ELEMENTS), jnp.float32(1.0001)
     fresh, reusing = jax.jit(jnp.multiply), jax.jit(jnp.multiply, donate_argnums=0)
     host, out = np.ones(ELEMENTS, np.float32), np.empty(ELEMENTS, np.float32)

@@ -28,10 +28,10 @@ def ways(forward, weights, x):
     }
 
 
-def trials(asked):
+def trials(options):
     _, parameters, _, inputs = turns.model("bert-tiny")
-    adapter = turns.adapter("jax", parameters, asked.threads)
-    cell = turns.cell("jax", parameters, asked.threads)
+    adapter = turns.adapter("jax", parameters, options.threads)
+    cell = turns.cell("jax", parameters, options.threads)
     yield f"nothing, {LEAVES} leaves", ways(nothing, [jnp.ones(1) for _ in range(LEAVES)], jnp.ones(1))
     x = adapter.place(cell, inputs)[0]
     for layers in (2, 12):

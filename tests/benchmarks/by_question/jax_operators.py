@@ -70,12 +70,12 @@ def functions_called(call):
     return sum(entry.callcount for entry in profile.getstats())
 
 
-def trials(asked):
+def trials(options):
     workload, parameters, weights, inputs = turns.model("bert-tiny")
-    adapter = turns.adapter("jax", parameters, asked.threads)
+    adapter = turns.adapter("jax", parameters, options.threads)
     forwards = {}
     for attention in ("fused", "explicit"):
-        cell = turns.cell("jax", {**parameters, "attention": attention}, asked.threads)
+        cell = turns.cell("jax", {**parameters, "attention": attention}, options.threads)
         params, forwards[attention], _ = plain.MODELS["bert"](workload, cell, weights, jnp.asarray, jnp.float32)
     x = adapter.place(cell, inputs)[0]
 

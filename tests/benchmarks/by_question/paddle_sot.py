@@ -25,10 +25,10 @@ def captured(call):
     return told
 
 
-def trials(asked):
+def trials(options):
     workload, parameters, weights, inputs = turns.model("bert-tiny")
-    adapter = turns.adapter("paddle", parameters, asked.threads)
-    cell = turns.cell("paddle", parameters, asked.threads)
+    adapter = turns.adapter("paddle", parameters, options.threads)
+    cell = turns.cell("paddle", parameters, options.threads)
     (ids,) = adapter.place(cell, inputs)
     models = [plain.TRANSFORMERS["bert"](workload, weights, False) for _ in range(3)]
     for model in models:

@@ -10,10 +10,10 @@ from frameworks.tensorflow import plain
 from frameworks.tensorflow.layers import Types
 
 
-def trials(asked):
+def trials(options):
     workload, parameters, weights, inputs = turns.model("bert-tiny")
-    adapter = turns.adapter("tensorflow", parameters, asked.threads)
-    cell = turns.cell("tensorflow", parameters, asked.threads)
+    adapter = turns.adapter("tensorflow", parameters, options.threads)
+    cell = turns.cell("tensorflow", parameters, options.threads)
     x = adapter.place(cell, inputs)[0]
     model = plain.MODELS["bert"](workload, cell, weights, Types(variables=tf.float32, compute=tf.float32))
     signature = [tf.TensorSpec(x.shape, x.dtype)]

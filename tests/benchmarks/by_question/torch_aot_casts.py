@@ -34,15 +34,15 @@ def backend(casts: Counter, by_aten: bool = False, decomposed: bool = True):
     return aot_autograd(fw_compiler=run_as_it_is, decompositions=select_decomp_table if decomposed else None)
 
 
-def trials(asked):
+def trials(options):
     for dtype in (torch.bfloat16, torch.float32):
         workload, parameters, weights, inputs = turns.model("bert-tiny", layers=LAYERS)
-        adapter = turns.adapter("torch", parameters, asked.threads)
-        (ids,) = adapter.place(turns.cell("torch", parameters, asked.threads), inputs)
+        adapter = turns.adapter("torch", parameters, options.threads)
+        (ids,) = adapter.place(turns.cell("torch", parameters, options.threads), inputs)
         tensors = {name: torch.from_numpy(array.copy()).to(dtype) for name, array in weights.items()}
         model = plain.build(workload, parameters, tensors).eval()
         torch.compiler.reset()
-        found, ways, casts = {}, {"eager": model}, {}
+        calls, ways, casts = {}, {"eager": model}, {}
         for name, how in (
             ("not decomposed", {"decomposed": False}),
             ("decomposed", {}),
@@ -60,10 +60,10 @@ def trials(asked):
                 return call(ids)
 
         for name, call in ways.items():
-            found[name] = lambda call=call: under_inference_mode(call)
-            torch.testing.assert_close(found[name](), found["eager"](), atol=5e-2, rtol=5e-2)
+            calls[name] = lambda call=call: under_inference_mode(call)
+            torch.testing.assert_close(calls[name](), calls["eager"](), atol=5e-2, rtol=5e-2)
         told = ", ".join(f"{name}: {dict(counted)}" for name, counted in casts.items() if counted)
-        yield f"bert-tiny of {LAYERS} layers, {dtype}; casts: {told or 'none'}", found
+        yield f"bert-tiny of {LAYERS} layers, {dtype}; casts: {told or 'none'}", calls
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ import turns
 from frameworks.torch import plain
 
 
-def trials(asked):
+def trials(options):
     workload, parameters, weights, inputs = turns.model("bert-tiny")
-    adapter = turns.adapter("torch", parameters, asked.threads)
-    cell = turns.cell("torch", parameters, asked.threads)
+    adapter = turns.adapter("torch", parameters, options.threads)
+    cell = turns.cell("torch", parameters, options.threads)
     (ids,) = adapter.place(cell, inputs)
 
     def build(dtype):

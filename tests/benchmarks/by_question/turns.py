@@ -1,6 +1,6 @@
 """What the questions' scripts share: a workload's weights and inputs, and ways to call it timed in turn.
 
-A script defines `trials(asked)`, which yields a trial's name and its ways, each a call that returns when its work is
+A script defines `trials(options)`, which yields a trial's name and its ways, each a call that returns when its work is
 done. All ways of a trial are timed in every round, in random order. For each way a line of JSON goes to standard
 output: microseconds and minor page faults of a call, round by round.
 """
@@ -83,7 +83,7 @@ def main(trials: Callable[[argparse.Namespace], Iterable[tuple[str, Ways]] | Ite
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=2.0, help="of samples for each way")
-    asked = parser.parse_args()
-    for trial, ways in trials(asked):
-        for way, taken in in_turn(ways, asked.seconds).items():
+    options = parser.parse_args()
+    for trial, ways in trials(options):
+        for way, taken in in_turn(ways, options.seconds).items():
             print(json.dumps({"trial": trial, "way": way, **taken}), flush=True)

@@ -37,13 +37,13 @@ def main() -> int:
     top.add_argument("--only", default="", help="faults whose name contains this")
     top.add_argument("--jobs", type=int, default=2, help="so many side by side (default: 2)")
     top.add_argument("--out", type=Path, help="where runs with a violation are kept (default: a new folder)")
-    asked = top.parse_args()
+    options = top.parse_args()
     sys.stdout.reconfigure(errors="backslashreplace")  # names and words are of every kind
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # file systems are to be unmounted, and processes ended
-    faults = campaign.chosen(asked.group.split(","), asked.count, asked.seed)
-    faults = [fault for fault in faults if asked.only in fault.name]
-    folder = asked.out or Path(tempfile.mkdtemp(prefix="faults-"))
-    print(f"{len(faults)} faults, seed {asked.seed}, in {folder}", flush=True)
+    faults = campaign.chosen(options.group.split(","), options.count, options.seed)
+    faults = [fault for fault in faults if options.only in fault.name]
+    folder = options.out or Path(tempfile.mkdtemp(prefix="faults-"))
+    print(f"{len(faults)} faults, seed {options.seed}, in {folder}", flush=True)
     suite = copy_with_fake(folder / "suite")
 
     def told(finding: campaign.Finding) -> None:
@@ -51,7 +51,7 @@ def main() -> int:
         words = f"skipped: {finding.skipped}" if finding.skipped else "; ".join(map(": ".join, finding.violations))
         print(f"{fault.number + 1}/{len(faults)} {fault.group} {fault.name[:60]!a}: {words or 'held'}", flush=True)
 
-    findings = campaign.run(faults, suite, folder, asked.seed, asked.jobs, told)
+    findings = campaign.run(faults, suite, folder, options.seed, options.jobs, told)
     print(campaign.table(findings))
     return int(any(finding.violations for finding in findings))
 

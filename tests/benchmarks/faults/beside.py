@@ -176,7 +176,7 @@ def slow_reader(trial: Trial, what: str) -> None:
 
 
 def ladder(trial: Trial, what: str) -> None:
-    """The rungs of a ladder, stopped and gone on with: every rung once."""
+    """The rungs of a ladder, stopped and resumed: every rung once."""
     words = (*real_words(trial, "torch")[:-2], "--out", str(trial.out))
     process = trial.begin(*words, command="ladder")
     trial.until(lambda: trial.begun, process)

@@ -35,12 +35,12 @@ pathlib.Path.read_text = read_text
 """
 
 
-def stopped(trial: Trial, words: tuple[str, ...], sign: int = signal.SIGKILL, wanted: int | None = None) -> None:
+def stopped(trial: Trial, words: tuple[str, ...], sign: int = signal.SIGKILL, reports: int | None = None) -> None:
     """Begin a run and kill it once it has kept some reports of cells that have no record yet."""
     path = trial.out / "launches/reports.jsonl"
-    wanted = wanted or trial.rng.randint(1, 7)
+    reports = reports or trial.rng.randint(1, 7)
     process = trial.begin(*words, "--out", str(trial.out))
-    trial.until(lambda: path.exists() and path.read_bytes().count(b"\n") >= wanted, process)
+    trial.until(lambda: path.exists() and path.read_bytes().count(b"\n") >= reports, process)
     process.send_signal(sign)
     trial.end(process, DONE | INTERRUPTED | {-signal.SIGKILL, -signal.SIGTERM})
 
@@ -124,7 +124,7 @@ def inputs(batch_size):
 """
 
 
-def own(trial: Trial, what: str) -> None:
+def users_model(trial: Trial, what: str) -> None:
     """A user's file that is another while it is measured, or between a run and its resume."""
     file = trial.folder / "net.py"
     file.write_text(MODEL)
@@ -184,5 +184,5 @@ OTHERWISE = ("copied", "without launches", "only plan and records", "records lin
 FAULTS = {
     "between": dict.fromkeys(("another version", "another machine"), went_on) | dict.fromkeys(OTHERWISE, elsewhere),
     "own": dict.fromkeys(("changed", "deleted", "half saved", "touched", "changed and put back",
-                          "changed, killed", "deleted, killed", "half saved, killed"), own),
+                          "changed, killed", "deleted, killed", "half saved, killed"), users_model),
 }  # fmt: skip

@@ -74,8 +74,8 @@ def kept(trial: Trial, what: str) -> None:
     file, how = what.split(": ")
     path = trial.out / "launches/reports.jsonl"
     process = trial.begin(*WORDS, "--budget", "0.5", "--out", str(trial.out))
-    wanted = trial.rng.randint(1, 7)
-    trial.until(lambda: path.exists() and path.read_bytes().count(b"\n") >= wanted, process)
+    lines = trial.rng.randint(1, 7)
+    trial.until(lambda: path.exists() and path.read_bytes().count(b"\n") >= lines, process)
     process.kill()
     trial.end(process, DONE | {-signal.SIGKILL})
     if file == "reports.jsonl" and path.exists():
@@ -113,7 +113,7 @@ SIDES = ("--a", sys.executable, "--b", sys.executable)
 
 
 def pair(trial: Trial, what: str) -> None:
-    """Two runs in turn, stopped, gone on with, damaged, or several at once: both sides are completed exactly."""
+    """Two runs in turn, stopped, resumed, damaged, or several at once: both sides are completed exactly."""
     words = (*PAIR, *SIDES, "--out", str(trial.out))
     again = ("--resume", str(trial.out), *SIDES, "--timeout", f"{TIMEOUT:g}")
     count = 2 if what == "two at once" else 1

@@ -47,7 +47,7 @@ LIMITS = {
 
 
 def limited(trial: Trial, what: str) -> None:
-    """Short of a resource: what is not measured is told, and gone on with without the limit it is completed."""
+    """Short of a resource: what is not measured is told, and resumed without the limit it is completed."""
     kind, values = LIMITS[what]
     value = trial.rng.choice(values)
     words = (*WORDS, "--out", str(trial.out))

@@ -64,9 +64,9 @@ def check(trial: Trial, cluster: OneBox, variables: dict) -> None:
         nodes.setdefault(record["batch_size"], set()).add(record["node"])
         if not record["job_steps"] or record["node"] not in cluster.nodes:
             trial.saw("no place", f"{record['cell']}: node {record['node']}, steps {record['job_steps']}")
-    for batch, found in nodes.items():
-        if len(found) > 1:
-            trial.saw("group on several nodes", f"batch {batch}: {found}")
+    for batch, names in nodes.items():
+        if len(names) > 1:
+            trial.saw("group on several nodes", f"batch {batch}: {names}")
     cluster.ask("scancel", "--user=root")
 
 
@@ -131,7 +131,7 @@ def controller(trial: Trial, what: str) -> None:
 
 
 def runner(trial: Trial, name: str) -> None:
-    """The runner is stopped or killed at any instant, and the run is gone on with in the same job."""
+    """The runner is stopped or killed at any instant, and the run is resumed in the same job."""
     with ONE:
         cluster = box()
         process, variables = begun(trial, cluster, longest=8)
@@ -172,7 +172,7 @@ def job(trial: Trial, what: str) -> None:
         cluster.start_again(number)
         cluster.wait(lambda: cluster.is_over(number), 3 * PATIENCE)
         if what == "time limit" and len(trial.lines()) < len(trial.planned()):
-            trial.saw("not gone on with", cluster.job(number).get("JobState", "no state"))
+            trial.saw("not resumed", cluster.job(number).get("JobState", "no state"))
             return
         trial.last_code = None
         trial.complete(trial.planned(), {})

@@ -75,16 +75,16 @@ def linked(trial: Trial, what: str) -> None:
 
 def guards(trial: Trial) -> list[int]:
     """The guards of the workers: what the runner itself started."""
-    own = {number for number, words in trial.processes().items() if any(word == "runner.py" for word in words)}
-    found = []
+    runners = {number for number, words in trial.processes().items() if any(word == "runner.py" for word in words)}
+    numbers = []
     for number, words in trial.processes().items():
         try:
             parent = int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if parent in own and any(word.endswith("guard.py") for word in words):
-            found.append(number)
-    return found
+        if parent in runners and any(word.endswith("guard.py") for word in words):
+            numbers.append(number)
+    return numbers
 
 
 def frozen(trial: Trial, what: str) -> None:
@@ -203,7 +203,7 @@ LOCALES = {
 
 
 def locale(trial: Trial, what: str) -> None:
-    """A locale that has none of the letters of the folder's name: measured, stopped, gone on with, reported."""
+    """A locale that has none of the letters of the folder's name: measured, stopped, resumed, reported."""
     trial.out = trial.folder / "Ergebnisse für größe \u2028 日本" / "run"
     given = {"environment": LOCALES[what]}
     process = trial.begin(*WORDS, "--budget", "0.5", "--out", str(trial.out), **given)
@@ -217,7 +217,7 @@ def locale(trial: Trial, what: str) -> None:
 
 
 def shared(trial: Trial, what: str) -> None:
-    """Files that a second user's settings made: the run can be gone on with, and all of it can be read."""
+    """Files that a second user's settings made: the run can be resumed, and all of it can be read."""
     trial.run(*WORDS, "--out", str(trial.out), umask=int(what.split()[1], 8))
     (trial.out / "records.jsonl").write_bytes(trial.lines()[0] + b"\n")
     trial.resume(umask=0o022)

@@ -142,7 +142,7 @@ def records(trial: Trial, how: str) -> None:
 
 
 def plan(trial: Trial, how: str) -> None:
-    """The run is gone on with as it was begun, or refused in a sentence; it never becomes another."""
+    """The run is resumed as it was begun, or refused in a sentence; it never becomes another."""
     planned = finished_run(trial)
     name, how = how.split(": ")
     path = trial.out / name

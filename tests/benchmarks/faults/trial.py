@@ -163,12 +163,12 @@ class Trial:
 
     def processes(self) -> dict[int, list[str]]:
         """All processes that this trial started, whoever their parent is now: their command lines."""
-        found = {}
+        commands = {}
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if f"FAULT_TRIAL={self.mark}".encode() in (path / "environ").read_bytes():
-                    found[int(path.name)] = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        return found
+                    commands[int(path.name)] = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        return commands
 
     def workers(self) -> list[int]:
         """The worker processes, their guards apart."""

@@ -71,10 +71,10 @@ class Adapter(adapter.Adapter):
         return results
 
     def configure(self, cell: Cell) -> Effective:
-        found = sorted(path.name for path in CACHE.glob("*"))
+        cached = sorted(path.name for path in CACHE.glob("*"))
         if meeting := os.environ.get("FAKE_MEETING"):
             meet(Path(meeting))
-        settings = {"cache": str(CACHE), "found_in_cache": found, "affinity": sorted(os.sched_getaffinity(0))}
+        settings = {"cache": str(CACHE), "found_in_cache": cached, "affinity": sorted(os.sched_getaffinity(0))}
         settings["gpu"] = os.environ.get("CUDA_VISIBLE_DEVICES")
         return Effective(threads=int(os.environ.get("FAKE_THREADS", cell.threads)), settings=settings)
 

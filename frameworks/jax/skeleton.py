@@ -1,0 +1,13 @@
+"""Measured by `make bench WORKLOAD=model.py`; docs/own-models.md says what may stand here."""
+
+import jax
+import numpy as np
+
+
+def model():
+    weights = {"up": np.random.randn(256, 512) / 16, "down": np.random.randn(512, 256) / 23}
+    return lambda params, x: jax.nn.gelu(x @ params["up"]) @ params["down"], weights
+
+
+def inputs(batch_size):
+    return np.random.randn(batch_size, 256)

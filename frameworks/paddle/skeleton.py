@@ -1,0 +1,12 @@
+"""Measured by `make bench WORKLOAD=model.py`; docs/own-models.md says what may stand here."""
+
+import paddle
+from paddle import nn
+
+
+def model():
+    return nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
+
+
+def inputs(batch_size):
+    return paddle.randn([batch_size, 256])

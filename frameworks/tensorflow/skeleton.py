@@ -1,0 +1,12 @@
+"""Measured by `make bench WORKLOAD=model.py`; docs/own-models.md says what may stand here."""
+
+import keras
+import numpy as np
+
+
+def model():
+    return keras.Sequential([keras.Input((256,)), keras.layers.Dense(512, "gelu"), keras.layers.Dense(256)])
+
+
+def inputs(batch_size):
+    return np.random.randn(batch_size, 256).astype("float32")

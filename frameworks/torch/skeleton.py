@@ -1,0 +1,12 @@
+"""Measured by `make bench WORKLOAD=model.py`; docs/own-models.md says what may stand here."""
+
+import torch
+from torch import nn
+
+
+def model():
+    return nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256))
+
+
+def inputs(batch_size):
+    return torch.randn(batch_size, 256)
