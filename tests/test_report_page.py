@@ -58,10 +58,9 @@ def test_every_chart_has_marks_and_words(page, report):
     page.open(report)
     assert page.evaluate(f"{CHARTS}.length") >= 10
     marks = "svg use, svg polyline, svg rect"
-    assert (
-        page.evaluate(f"{CHARTS}.filter(c => !c.querySelector('{marks}')).map(c => c.getAttribute('aria-label'))") == []
-    )
-    assert page.evaluate(f"{CHARTS}.every(c => c.getAttribute('aria-label')?.length > 20)")
+    label = "closest('figure').getAttribute('aria-label')"
+    assert page.evaluate(f"{CHARTS}.filter(c => !c.querySelector('{marks}')).map(c => c.{label})") == []
+    assert page.evaluate(f"{CHARTS}.every(c => c.{label}?.length > 20)")
     symbols = "[...document.querySelectorAll('use')].every(u => document.querySelector(u.getAttribute('href')))"
     assert page.evaluate(symbols)
     hollow = "document.querySelectorAll('#answer .panel:not([hidden]) .on use.hollow').length"

@@ -27,9 +27,9 @@ def section(material: Material) -> Section | None:
 def _panel(material: Material, ladder: Ladder) -> Panel:
     charts = ()
     if ladder.rungs:
-        words = f"Latency from rung to rung: {ladder.title}. The table holds the same figures."
+        words = "Latency from rung to rung; the table holds the same figures"
         charts = (Chart(_drawn(material, ladder), words),)
-    return Panel(ladder.title, table(ladder), charts, tuple(ladder.sentences))
+    return Panel(ladder.title, table(ladder), charts, tuple(ladder.sentences), axes=AXIS if charts else "")
 
 
 def _drawn(material: Material, ladder: Ladder) -> str:
@@ -41,4 +41,4 @@ def _drawn(material: Material, ladder: Ladder) -> str:
             text += f" · {ratio(step.ratio.value)}× ({ends(step.ratio)})"
         low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
         falls.append(drawing.Fall(rung.mode, rung.adds, rung.median_ms, text, low, high))
-    return drawing.axes(AXIS) + drawing.waterfall(falls, look)
+    return drawing.waterfall(falls, look)

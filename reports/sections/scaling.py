@@ -92,14 +92,14 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
         along = sorted(along, key=lambda point: point[axis.column])
         rows += [_row(point, along[0], axis) for point in along]
         places = tuple((point[axis.column], point["latency_ms_median"]) for point in along)
-        drawn.append(drawing.Curve(series, material.look(along[0]), places, series, marked=True))
+        drawn.append(drawing.Curve(series, material.mode(along[0]), places, marked=True))
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.of((*columns, axis.rate_title), rows)
-    picture = drawing.curves(drawn, axis.name, "ms per call")
-    chart = Chart(picture, f"Latency by {axis.name}: {title}. The table holds the same figures.")
+    chart = Chart(drawing.curves(drawn), f"Latency by {axis.name}; the table holds the same figures")
     keys = {material.setting_of[id(point)] for point in group}
-    legend = drawing.legend(drawn)
-    return Panel(title, table, (chart,), legend=legend, setting=keys.pop() if len(keys) == 1 else "")
+    legend = drawing.legend({curve.mode: curve.name for curve in drawn})
+    axes = f"ms per call, over {axis.name}; both axes logarithmic"
+    return Panel(title, table, (chart,), setting=keys.pop() if len(keys) == 1 else "", legend=legend, axes=axes)
 
 
 def _row(point: Point, first: Point, axis: Along) -> Row:
