@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 
 from reports.content import times
 
@@ -21,7 +22,7 @@ def shortened(cells: Iterable[str]) -> tuple[dict[str, str], str]:
     by_workload: dict[str, list[list[str]]] = defaultdict(list)
     for of_cell in parts.values():
         by_workload[of_cell[2]].append(of_cell)
-    shared = {name: set.intersection(*map(set, group)) for name, group in by_workload.items()}
+    shared = {name: set(group[0]).intersection(*group[1:]) for name, group in by_workload.items()}
     everywhere = set.intersection(*shared.values()) if shared else set()
     names = {cell: _named(of_cell, shared[of_cell[2]], len(shared) > 1) for cell, of_cell in parts.items()}
     texts = [_texts(next(iter(parts.values()), []), everywhere)]
@@ -45,16 +46,22 @@ def _parts(cell: str) -> list[str]:
 
 def _named(parts: list[str], shared: set[str], with_workload: bool) -> str:
     telling = [part for part in parts[3:] if part not in shared]
-    sizes = [part.partition("=")[2] for part in telling if part.startswith(_SIZES)]
-    others = [_text(part) for part in telling if not part.startswith(_SIZES)]
-    size = ["×".join(sizes)] if sizes else []
-    return " ".join(filter(None, [*parts[:2], parts[2] if with_workload else "", *others, *size]))
+    size = "×".join(filter(None, map(_size, telling)))
+    others = [_text(part) for part in telling if not _size(part)]
+    return " ".join(filter(None, [*parts[:2], parts[2] if with_workload else "", *others, size]))
+
+
+@cache  # a few parts, over and over
+def _size(part: str) -> str:
+    """`4` of `batch_size=4`; empty for a part that is no size."""
+    return part.partition("=")[2] if part.startswith(_SIZES) else ""
 
 
 def _texts(parts: list[str], shared: set[str]) -> str:
     return ", ".join(filter(None, (_text(part) for part in parts[2:] if part in shared)))
 
 
+@cache  # a few parts, over and over
 def _text(part: str) -> str:
     """`batch_size=4` as `batch 4`; what goes without saying is left out."""
     name, equals, value = part.partition("=")

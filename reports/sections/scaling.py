@@ -66,11 +66,9 @@ LENGTH = Along(
 def section(axis: Along, material: Material) -> Section | None:
     """One panel for everything that is alike apart from this axis, where it has three values or more."""
     points = [point for point in material.points.measured if point[axis.column] is not None]
-    groups = [
-        group
-        for group in grouped(points, lambda point: material.points.group_of(point, axis.column)).values()
-        if _varies(group, axis.column)
-    ]
+    if len({point[axis.column] for point in points}) < FEWEST:
+        return None
+    groups = [group for group in material.points.groups(points, axis.column) if _varies(group, axis.column)]
     if not groups:
         return None
     make = partial(_panel, axis=axis, material=material)
