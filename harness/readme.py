@@ -129,9 +129,11 @@ def _caption(verdict: Verdict) -> str:
     points = verdict.setting.points
     fewest = min(point["launches"] for point in points)
     unsure = sum(point["status"] != "ok" for point in points)
+    versions = dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points)
     return (
         "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. Those on an "
-        f"H200 but the 0.43× are of one machine unless another is named, {fewest} processes or more each; {unsure} "
+        f"H200 but the 0.43× are of {', '.join(versions)} on one machine unless another is named, {fewest} processes "
+        f"or more each; {unsure} "
         f"of its {len(points)} cells are noisy or disturbed ([records with all intervals, other "
         "machines](results/h200/README.md))."
     )

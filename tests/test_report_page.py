@@ -156,6 +156,16 @@ def test_everything_can_be_reached_and_worked_by_keys(page, report):
     assert page.evaluate(f"{summary}.parentElement.open") is True
 
 
+def test_the_h200_s_answers_take_six_screens(page, tmp_path):
+    runs = [f"results/h200/{name}" for name in ("torch-2.13-c-short", "torch-2.13-c-long", "tensorflow-c-long")]
+    assert runner.main(["report", *(str(ROOT / run) for run in runs), "--out", str(tmp_path)]) == 0
+    page.open(tmp_path / "report.html", height=800)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 6 * 800
+    cards = "document.querySelector('#answer .on .cards').getBoundingClientRect().bottom"
+    checks = "document.querySelector('#answer .checks').getBoundingClientRect().bottom"
+    assert page.evaluate(checks) < 800 and page.evaluate(cards) < 800
+
+
 CUT_OFF = (
     f"{SHOWN}.flatMap(c => [...c.querySelectorAll('text')])"
     ".filter(t => t.getBoundingClientRect().right > innerWidth + 1).map(t => t.textContent)"

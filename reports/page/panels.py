@@ -30,7 +30,7 @@ def panel(content: Panel, section: str, place: int) -> str:
     folded = _folded(content.table, "All figures" if charts or notes else "") if content.table else ""
     return (
         f'<details class="panel"{chosen}{is_open}><summary>{escape(content.title)}</summary>'
-        f"{charts}{axes}{_checks(content.checks)}{notes}{content.legend}{folded}</details>"
+        f"{_checks(content.checks)}{charts}{axes}{notes}{content.legend}{folded}</details>"
     )
 
 

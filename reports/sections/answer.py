@@ -17,8 +17,8 @@ from reports.verdict.rules import STAY, UNTOLD, USE, comparable
 COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?", "elsewhere")
 AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals, ~ is less certain than promised"
 STRANGERS = (
-    "Machines are not compared: a framework that ran a shape on another one is shown in grey with its time, and is not "
-    "ranked. ACROSS=1 ranks all machines together."
+    "Machines are not compared: a framework that ran a shape on another one is named with its time, and is not ranked. "
+    "ACROSS=1 ranks all machines together."
 )
 KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Cannot tell", "unsure")}
 

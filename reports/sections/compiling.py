@@ -17,14 +17,16 @@ COLUMNS = (
 )
 SENTENCES = (
     "The first call of a graph mode compiles; in engines that compile ahead of time, loading the model does and is "
-    "counted with it. The chart adds it to the calls after it: where a mode's line falls below "
-    "eager's, compiling has paid for itself.",
+    "counted with it.",
     "What a call saves is eager's median × (1 − 1/speedup). The range is the break-even at both ends of the speedup's "
     "interval, open where the graph may be no faster; “cannot be told” where the range holds that number of calls.",
 )
 ENDS = (1, 100_000)  # calls in the chart
 STEPS = 10
-AXES = "seconds from the first call on, over number of calls; both axes logarithmic"
+AXES = (
+    "seconds from the first call on, over number of calls; both axes logarithmic; where a mode's line falls below "
+    "eager's, compiling has paid for itself"
+)
 
 
 def section(material: Material) -> Section | None:

@@ -7,8 +7,8 @@ from reports.content import Chart, Panel, Row, Section, Table
 from reports.material import Material
 
 SENTENCES = (
-    "Where a call's time goes, by the framework's own profiler: each bar is one mode's time, split into classes of "
-    "kernels. Profiles are single measurements and have no interval; the profiler itself slows a CPU down.",
+    "Where a call's time goes, by the framework's own profiler, split into classes of kernels. Profiles are "
+    "single measurements and have no interval; the profiler itself slows a CPU down.",
 )
 AXIS = "share of each mode's time, from 0 to 100 %"
 

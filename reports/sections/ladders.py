@@ -9,11 +9,13 @@ from reports.material import Material
 
 SENTENCES = (
     "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
-    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole. A "
-    "bar's length is its factor; a grey bar leads the other way.",
+    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole.",
     "Rungs that nobody deploys are no advice: they are there to tell what the others are made of.",
 )
-AXIS = "ms per call, less is better; the axis is logarithmic, lines are 95 % intervals"
+AXIS = (
+    "ms per call, less is better; the axis is logarithmic, lines are 95 % intervals; a bar's length is its step's "
+    "factor, and a grey bar leads the other way"
+)
 
 
 def section(material: Material) -> Section | None:

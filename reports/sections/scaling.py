@@ -34,7 +34,7 @@ THREADS = Along(
     "Thread scaling",
     "threads",
     "threads",
-    "Twice the threads would halve the time if everything ran in parallel: a straight line downwards. “Cores used” is "
+    "Twice the threads would halve the time if everything ran in parallel. “Cores used” is "
     "processor time over wall time, so it tells how many threads really worked.",
     "cpu_per_wall",
     "cores used",
