@@ -133,9 +133,8 @@ def _caption(verdict: Verdict) -> str:
     return (
         "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. Those on an "
         f"H200 but the 0.43× are of {', '.join(versions)} on one machine unless another is named, {fewest} processes "
-        f"or more each; {unsure} "
-        f"of its {len(points)} cells are noisy or disturbed ([records with all intervals, other "
-        "machines](results/h200/README.md))."
+        f"or more each; {unsure} of its {len(points)} cells are noisy or disturbed ([records with all intervals, "
+        "other machines](results/h200/README.md))."
     )
 
 
