@@ -54,13 +54,15 @@ def figures() -> str:
     small, large = (advice for advice in verdict.advice if advice.framework == whole.points.all[0]["framework"])
     (training,) = material(H200 / "gpt2-training").verdicts[0].advice
     slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
-    ranked = [MASKS, *(fastest.sentence for fastest in verdict.fastest.values()), _absent()]
+    ranked = [*(fastest.sentence for fastest in verdict.fastest.values()), _absent()]
     lines = [
-        f"- **{_gain(small)}** On an H200, bf16, {wording.sentence(small)} {wording.cautions(small)} {_again(small)}",
-        f"- **{_gain(large)}** The same, {wording.sentence(large)} {wording.cautions(large)}",
-        f"- **Compare milliseconds, not speedups, between frameworks.** {' '.join(ranked)}",
+        f"- **Small batches: {_gain(small)}** On an H200, bf16, {wording.sentence(small)} {wording.cautions(small)} "
+        f"{_again(small)}",
+        f"- **A large batch: {_gain(large)}** The same, {wording.sentence(large)} {wording.cautions(large)}",
+        f"- **Compare milliseconds, not speedups, between frameworks.** {MASKS}",
+        *(f"  - {sentence}" for sentence in ranked),
         f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
-        f"- **{_gain(training)}** Training a GPT-2 (124M) on an H200, bf16, {wording.sentence(training)} "
+        f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, {wording.sentence(training)} "
         f"{wording.cautions(training)}".rstrip(),
         f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
     ]
