@@ -110,7 +110,8 @@ class Points:
 
     def groups(self, points: Iterable[Point], without: str) -> list[list[Point]]:
         """Points that differ at most in mode, framework and one axis, in the order in which they come."""
-        gap, numbers = _KEY.index(without), {}
+        gap = _KEY.index(without)
+        numbers: dict[tuple, int] = {}
         # The machine is the last part of a key. Numbers are found sooner than keys, of which many points share one.
         shared = (key[:gap] + key[gap + 1 : -1 if self.across else None] for key in self._keys)
         number = [numbers.setdefault(key, len(numbers)) for key in shared]
