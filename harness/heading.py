@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from reports.content import text_of, times
-from reports.points import machine_names
+from reports.points import machine_names, machine_of
 
 OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
 SAME_HOST_WITHIN = 0.1
@@ -23,7 +23,7 @@ def _kinds(columns: Mapping[str, list]) -> list[dict]:
 def cautions(a: Mapping[str, list], b: Mapping[str, list]) -> list[str]:
     """What differs between the runs as such, by what their records say of them; machines and versions first."""
     kinds = [_kinds(columns) for columns in (a, b)]
-    names = machine_names([*kinds[0], *kinds[1]])
+    names = machine_names(map(machine_of, [*kinds[0], *kinds[1]]))
     machines = [
         {record.get("machine_id"): names[record.get("machine_id"), record.get("device_name")] for record in side}
         for side in kinds

@@ -54,13 +54,15 @@ def figures() -> str:
     small, large = (advice for advice in verdict.advice if advice.framework == whole.points.all[0]["framework"])
     (training,) = material(H200 / "gpt2-training").verdicts[0].advice
     slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
-    ranked = [MASKS, *(fastest.sentence for fastest in verdict.fastest.values()), _absent()]
+    ranked = [*(fastest.sentence for fastest in verdict.fastest.values()), _absent()]
     lines = [
-        f"- **{_gain(small)}** On an H200, bf16, {wording.sentence(small)} {wording.cautions(small)} {_again(small)}",
-        f"- **{_gain(large)}** The same, {wording.sentence(large)} {wording.cautions(large)}",
-        f"- **Compare milliseconds, not speedups, between frameworks.** {' '.join(ranked)}",
+        f"- **Small batches: {_gain(small)}** On an H200, bf16, {wording.sentence(small)} {wording.cautions(small)} "
+        f"{_again(small)}",
+        f"- **A large batch: {_gain(large)}** The same, {wording.sentence(large)} {wording.cautions(large)}",
+        f"- **Compare milliseconds, not speedups, between frameworks.** {MASKS}",
+        *(f"  - {sentence}" for sentence in ranked),
         f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
-        f"- **{_gain(training)}** Training a GPT-2 (124M) on an H200, bf16, {wording.sentence(training)} "
+        f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, {wording.sentence(training)} "
         f"{wording.cautions(training)}".rstrip(),
         f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
     ]
@@ -129,11 +131,12 @@ def _caption(verdict: Verdict) -> str:
     points = verdict.setting.points
     fewest = min(point["launches"] for point in points)
     unsure = sum(point["status"] != "ok" for point in points)
+    versions = dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points)
     return (
         "Milliseconds per call · times as fast as eager; `~` is known less well than the profile promises. Those on an "
-        f"H200 but the 0.43× are of one machine unless another is named, {fewest} processes or more each; {unsure} "
-        f"of its {len(points)} cells are noisy or disturbed ([records with all intervals, other "
-        "machines](results/h200/README.md))."
+        f"H200 but the 0.43× are of {', '.join(versions)} on one machine unless another is named, {fewest} processes "
+        f"or more each; {unsure} of its {len(points)} cells are noisy or disturbed ([records with all intervals, "
+        "other machines](results/h200/README.md))."
     )
 
 

@@ -87,7 +87,7 @@ def report(arguments: argparse.Namespace) -> int:
 
     points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
     whole = material.Material(points, tuple(profiles), source.machines, *notes, tuple(source.ladders(kept)))
-    heading = listed(source.names, MOST_RUNS) + (f" ({text})" if text else "")
+    heading = listed(list(dict.fromkeys(source.names)), MOST_RUNS) + (f" ({text})" if text else "")
     written = write.files(folder, heading, whole, sections.build(whole))
     write.terminal(whole, kept, console)
     for path in written:

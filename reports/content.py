@@ -94,6 +94,7 @@ class Panel:
     notes: tuple[str, ...] = ()
     setting: str = ""
     legend: str = ""  # of all its charts
+    axes: str = ""  # of all its charts, in words
     checks: tuple[str, ...] = ()  # whether to trust it: short, each with a tick or an exclamation mark before it
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from measurement.flags import OTHER_LOAD_CORES
 from measurement.schema import MEASURED
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from reports.content import text_of, times
-from reports.points import Point, grouped, machine_names, machine_of
+from reports.points import Point, machine_names, machine_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
@@ -174,14 +175,16 @@ def unequal_machine(records: Iterable[dict]) -> list[str]:
     What other processes and the hypervisor took is known for each cell. A framework's modes are measured in turn and
     bear it alike; frameworks run one after the other, and their ranking may show it and nothing else.
     """
-    measured = [record for record in records if record["device"] == "cpu" and record["status"] in MEASURED]
-    names, sentences = machine_names(measured), []
-    for machine, of_machine in grouped(measured, machine_of).items():
-        frameworks = grouped(of_machine, lambda record: record["framework"])
-        taken = {framework: median(map(_cores_taken, group)) for framework, group in frameworks.items()}
+    cores: dict[tuple, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        if record["device"] == "cpu" and record["status"] in MEASURED:
+            cores[machine_of(record)][record["framework"]].append(_cores_taken(record))
+    names, sentences = machine_names(cores), []
+    for machine, by_framework in cores.items():
+        taken = {framework: median(of_cells) for framework, of_cells in by_framework.items()}
         if max(taken.values()) - min(taken.values()) > OTHER_LOAD_CORES:
             whose = f" {names[machine]}" if len(names) > 1 else ""
-            parts = ", ".join(f"{text_of(round(cores, 2))} from {framework}" for framework, cores in taken.items())
+            parts = ", ".join(f"{text_of(round(most, 2))} from {framework}" for framework, most in taken.items())
             sentences.append(
                 f"The machine{whose} was not the same for all: other work and the hypervisor took {parts} (cores, the "
                 "median of its cells). A framework's modes bear that alike; compare frameworks in a quieter run."

@@ -55,6 +55,20 @@ class Material:
         """Colour and symbol of a point's mode."""
         return self.looks[point["framework"], point["mode"]]
 
+    @cached_property
+    def looks_in_order(self) -> list[drawing.Look]:
+        """The looks of `points.series`, in its order."""
+        firsts = {point.series: point for point in self.points.all}
+        return [self.look(firsts[name]) for name in self.points.series]
+
+    @cached_property
+    def _numbers(self) -> dict[str, str]:
+        return {name: str(n) for n, name in enumerate(self.points.series)}
+
+    def mode(self, point: Point) -> str:
+        """The number by which the page knows a point's series."""
+        return self._numbers[point.series]
+
 
 FEW_LAUNCHES = (
     "“In 1 launch” (or 2) says that a difference was seen within one process (or two) of a framework, and holds there: "

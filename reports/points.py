@@ -71,7 +71,7 @@ class Points:
     """All points of a report. Machines are kept apart unless `across`; then they are part of a series' name."""
 
     def __init__(self, records: list[dict], across: bool = False):
-        self.machines = machine_names(records)
+        self.machines = machine_names(map(machine_of, records))
         self.across = across
         keys = [_key(record) for record in records]
         # Many records share a setting and a shape: these are named and put in order once.
@@ -108,10 +108,14 @@ class Points:
         shape = self._shape(rest, record)
         return f"{self._setting(rest)}{', ' + shape if shape else ''}"
 
-    def group_of(self, point: Point, without: str) -> tuple:
-        """What two points share that differ at most in mode, framework and one axis."""
-        key, gap = self._keys[point.place], _KEY.index(without)
-        return key[:gap] + key[gap + 1 : -1 if self.across else None]  # the machine is the last part of a key
+    def groups(self, points: Iterable[Point], without: str) -> list[list[Point]]:
+        """Points that differ at most in mode, framework and one axis, in the order in which they come."""
+        gap = _KEY.index(without)
+        numbers: dict[tuple, int] = {}
+        # The machine is the last part of a key. Numbers are found sooner than keys, of which many points share one.
+        shared = (key[:gap] + key[gap + 1 : -1 if self.across else None] for key in self._keys)
+        number = [numbers.setdefault(key, len(numbers)) for key in shared]
+        return list(grouped(points, lambda point: number[point.place]).values())
 
     def _setting(self, record: dict) -> str:
         threads = record.get("threads")
@@ -155,9 +159,9 @@ def machine_of(record: dict) -> tuple:
     return record.get("machine_id"), record.get("device_name")
 
 
-def machine_names(records: Iterable[dict]) -> dict[tuple, str]:
+def machine_names(each: Iterable[tuple]) -> dict[tuple, str]:
     """Every machine with a name to be shown; the device's name, and the hash where one does not tell them apart."""
-    machines = list(dict.fromkeys(machine_of(record) for record in records))
+    machines = list(dict.fromkeys(each))
     known: dict[tuple, str] = {}
     for machine_id, device in machines:
         label = device or "an unnamed device"

@@ -65,6 +65,7 @@ def summary(records: list[dict], console: Console, told: Collection[str] = ()) -
     # As on the page; launches side by side are done in another order.
     in_order = sorted(shapes.items(), key=lambda entry: tuple(map(natural, entry[0])))
     shapes = dict(itertools.islice(in_order, MOST_SHAPES))
+    shown = list(itertools.chain(*shapes.values()))
     console.print(_TITLE, style="italic", highlight=False)
     for table in (_side_by_side(columns, shapes), _side_by_side(columns, shapes, spaces=0)):
         # Cut to the terminal's width it would lose digits.
@@ -75,7 +76,7 @@ def summary(records: list[dict], console: Console, told: Collection[str] = ()) -
         _rows_of_modes(columns, shapes, console)
     if left_out:
         console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
-    console.print(counts(records, told), highlight=False, markup=False)
+    console.print(counts(records, told, shown), highlight=False, markup=False)
 
 
 def _columns(records: list[dict]) -> list[tuple[str, str]]:
@@ -156,11 +157,11 @@ def shape_text(shape: tuple, separator: str) -> str:
     return separator.join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
 
 
-def counts(records: list[dict], told: Collection[str] = ()) -> str:
-    """How many cells ended how, what the marks mean, and why those without figures have none."""
+def counts(records: list[dict], told: Collection[str] = (), shown: list[dict] | None = None) -> str:
+    """How many cells ended how, what the marks of those in the table (`shown`, or all) mean, and why some failed."""
     statuses = Counter(record["status"] for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
-    lines = [f"{times(len(records), 'cell')}: {parts}", _legend(records), certainty(records)]
+    lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), certainty(records)]
     lines += facts.unequal_machine(records)
     raised = Counter(name for record in records for name in (record.get("flags") or "").split(";"))
     lines += [
@@ -185,7 +186,7 @@ def _legend(records: list[dict]) -> str:
 
 def certainty(records: list[dict]) -> str:
     """A sentence on the cells whose figures are uncertain, and whether the machine was busy; empty without any."""
-    uncertain = [r for r in records if any(marks.is_uncertain(r, figure) for figure in ("latency", "ratio"))]
+    uncertain = [r for r in records if marks.is_uncertain(r, "latency") or marks.is_uncertain(r, "ratio")]
     if not uncertain:
         return ""
     share = f"{len(uncertain)} of {len(records)} uncertain ({marks.UNCERTAIN})"

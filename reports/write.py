@@ -24,7 +24,7 @@ def terminal(material: Material, records: list[dict], console: Console) -> None:
         console.print(remark, highlight=False, markup=False)
     answer(material.verdicts, console)
     ladder.show(material.ladders, console)
-    machines = machine_names(records)
+    machines = machine_names(map(machine_of, records))
     for machine, name in machines.items():
         if len(machines) > 1:
             console.print(f"\n{name}", style="bold", highlight=False)

@@ -46,38 +46,46 @@ def test_a_figure_lies_within_its_interval_and_one_without_has_none():
     rows = [Dot("a mode", LOOK, 2.0, "2 ms", 1.0, 4.0), Dot("b <mode>", LOOK, 8.0, "8 ms")]
     svg = drawing.dots(rows)
     ElementTree.fromstring(svg)
-    (low,), (high,) = places(svg, 'line class="span"', "x1"), places(svg, 'line class="span"', "x2")
+    (low,), (high,) = places(svg, "line", "x1"), places(svg, "line", "x2")
     first, second = places(svg, "use", "x")
     assert low < first < high < second
-    assert "b &lt;mode&gt;" in svg and svg.count('class="value"') == 2
+    assert "b &lt;mode&gt;" in svg and ">2 ms</text>" in svg and ">8 ms</text>" in svg
 
 
 def test_what_is_not_ranked_is_grey():
     svg = drawing.dots([Dot("a", LOOK, 2.0, "2 ms", absent=True, note="elsewhere"), Dot("b", LOOK, 3.0, "3 ms")])
-    assert re.findall(r'class="row" color="(#\w+)"', svg) == [drawing.identity.ABSENT, LOOK.colour]
+    assert re.findall(r'class="(row[^"]*)" color="#123456"', svg) == ["row absent", "row"]
+    assert f".row.absent{{color:{drawing.identity.ABSENT};" in drawing.symbols()
     assert ">elsewhere</tspan>" in svg
 
 
 def test_all_marks_of_a_shape_lie_on_one_line():
     rows = [("batch 1", {"batch": "1"}, [Dot("a", LOOK, 1.0, "1 ms"), Dot("b", LOOK, 9.0, "9 ms")]), ("x", {}, [])]
     svg = drawing.spread(rows)
-    ElementTree.fromstring(svg)
-    assert len(set(re.findall(r"<use [^>]* y=\"(\d+)\"", svg))) == 1
+    first, _ = (group for group in ElementTree.fromstring(svg).iter("g") if group.get("class") == "row")
+    assert [mark.get("y") for mark in first.iter("use")] == [None, None]
     assert "<title>b: 9 ms</title>" in svg and 'data-batch="1"' in svg
 
 
 def test_curves_rise_where_figures_do_and_are_named():
     rows = [
-        Curve("up", LOOK, ((1, 1.0), (10, 5.0)), marked=True),
-        Curve("flat", Look("#654321", 0, True), ((1, 2.0), (10, 2.0))),
+        Curve("up", "0", ((1, 1.0), (10, 5.0)), marked=True),
+        Curve("flat", "1", ((1, 2.0), (10, 2.0))),
     ]
-    html = drawing.curves(rows, "calls", "seconds") + drawing.legend(rows)
+    html = drawing.curves(rows) + drawing.legend({row.mode: row.name for row in rows})
     up, flat = (
         [tuple(map(float, p.split(","))) for p in points.split()] for points in re.findall(r'points="([^"]+)"', html)
     )
     assert up[0][0] < up[1][0] and up[0][1] > up[1][1]  # y counts downwards
     assert flat[0][1] == flat[1][1]
     assert html.count("<circle") == 2 and "> up</li>" in html and "> flat</li>" in html
+
+
+def test_what_is_of_a_mode_has_its_colour_and_dashes_wherever_it_is_drawn():
+    style = drawing.symbols([LOOK, Look("#654321", 0, True)])
+    assert '[data-mode="0"]{--hue:#123456;--dash:8 3}[data-mode="1"]{--hue:#654321;--dash:2 3}' in style
+    dot = drawing.dots([Dot("a", LOOK, 2.0, "2 ms", mode="1")])
+    assert 'data-mode="1"' in dot and LOOK.colour not in dot
 
 
 def test_shares_fill_the_bar():

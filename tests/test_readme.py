@@ -30,7 +30,7 @@ def test_its_runs_are_of_one_machine():
 def test_its_picture_is_drawn_from_the_records(theme):
     """To be made anew with `python -m harness.readme`."""
     assert readme.PICTURES[theme].read_text(encoding="utf-8") == readme.picture(theme)
-    drawn = re.findall(r'class="value"[^>]*>([\d.]+)~? ms<', readme.picture(theme))
+    drawn = re.findall(r' dx="-?11"[^>]*>([\d.]+)~? ms<', readme.picture(theme))
     assert len(drawn) == 9 and drawn == sorted(drawn, key=float)
 
 

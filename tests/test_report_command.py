@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 
 from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
@@ -43,6 +44,17 @@ def test_profiles_are_filtered_by_pass_as_records_are(tmp_path, capsys):
     assert run(capsys, folder, "--pass", "inference")[0] == 0
     assert "Time by class of kernel" in (folder / "report.md").read_text()
     assert 'name="pass"' not in (folder / "report.html").read_text()
+
+
+def test_200_cells_of_h200s_make_a_page_of_less_than_400_kb(tmp_path, capsys):
+    names = ("c-short", "c-long", "d-short", "d-long", "short", "long")
+    names = (*(f"torch-2.13-{name}" for name in names), "torch-2.11-short", "torch-2.11-long", "tensorflow-c-short")
+    names += ("tensorflow-c-long", "jax-c-long", "jax-d-short", "jax-bf16", "jax-fp32", "jax-64")
+    run(capsys, *(ROOT / "results" / "h200" / name for name in names), "--out", tmp_path)
+    page = (tmp_path / "report.html").read_bytes()
+    assert b" 200 cells " in page and len(page) < 400_000
+    # Runs of one name are named once.
+    assert re.search(rb"200 cells .*torch-short, torch-long, tf-short", page)
 
 
 def test_bad_runs_are_one_sentence(tmp_path, capsys):

@@ -58,10 +58,9 @@ def test_every_chart_has_marks_and_words(page, report):
     page.open(report)
     assert page.evaluate(f"{CHARTS}.length") >= 10
     marks = "svg use, svg polyline, svg rect"
-    assert (
-        page.evaluate(f"{CHARTS}.filter(c => !c.querySelector('{marks}')).map(c => c.getAttribute('aria-label'))") == []
-    )
-    assert page.evaluate(f"{CHARTS}.every(c => c.getAttribute('aria-label')?.length > 20)")
+    label = "closest('figure').getAttribute('aria-label')"
+    assert page.evaluate(f"{CHARTS}.filter(c => !c.querySelector('{marks}')).map(c => c.{label})") == []
+    assert page.evaluate(f"{CHARTS}.every(c => c.{label}?.length > 20)")
     symbols = "[...document.querySelectorAll('use')].every(u => document.querySelector(u.getAttribute('href')))"
     assert page.evaluate(symbols)
     hollow = "document.querySelectorAll('#answer .panel:not([hidden]) .on use.hollow').length"
@@ -155,6 +154,16 @@ def test_everything_can_be_reached_and_worked_by_keys(page, report):
     page.evaluate(f"{summary}.focus()")
     page.press(*SPACE)
     assert page.evaluate(f"{summary}.parentElement.open") is True
+
+
+def test_the_h200_s_answers_take_six_screens(page, tmp_path):
+    runs = [f"results/h200/{name}" for name in ("torch-2.13-c-short", "torch-2.13-c-long", "tensorflow-c-long")]
+    assert runner.main(["report", *(str(ROOT / run) for run in runs), "--out", str(tmp_path)]) == 0
+    page.open(tmp_path / "report.html", height=800)
+    assert page.evaluate("document.documentElement.scrollHeight") <= 6 * 800
+    cards = "document.querySelector('#answer .on .cards').getBoundingClientRect().bottom"
+    checks = "document.querySelector('#answer .checks').getBoundingClientRect().bottom"
+    assert page.evaluate(checks) < 800 and page.evaluate(cards) < 800
 
 
 CUT_OFF = (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from doubles.reported import built, elsewhere, record, small_set
 
 from reports import facts
 from reports.material import Material
 from reports.points import Points
-from reports.sections import compiling
+from reports.sections import compiling, notes
 
 NEVER = "never: slower"
 
@@ -122,3 +124,20 @@ def test_checks_speak_for_and_against():
         "✓ 3 processes or more each",
         "! of 12 figures 1 noisy",
     )
+
+
+def test_sentences_speak_of_no_chart_since_markdown_has_none():
+    threads = [record("alpha", mode, threads=n) for n in (1, 2, 4) for mode in ("eager", "graph")]
+    whole = {**built(small_set()), **built(threads), **built(elsewhere(small_set()[:2]) + small_set()[2:])}
+    assert {"compiling", "threads", "answer"} <= whole.keys()
+    for section in whole.values():
+        for sentence in section.sentences:
+            assert not re.search(r"\b(charts?|grey|bars?|drawn|shown in|straight line)\b", sentence), sentence
+
+
+def test_gpus_that_are_alike_are_counted_and_their_driver_is_called_so():
+    gpu = {"name": "A GPU", "memory.total": "8 GiB", "driver_version": "580.1", "uuid": "GPU-1"}
+    facts_of = {"abcd1234": {"cpu": "A processor", "gpus": [gpu, gpu | {"uuid": "GPU-2"}, gpu | {"name": "Another"}]}}
+    made = notes.machine_section(Material(Points(small_set()), machines=facts_of))
+    said = made.panels[0].table.rows[0].cells[2]
+    assert said == "processor A processor; 2 GPUs: A GPU, 8 GiB, driver 580.1; 1 GPU: Another, 8 GiB, driver 580.1"

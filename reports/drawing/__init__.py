@@ -4,11 +4,11 @@ Places along x are percentages, so that a chart is as wide as its place while it
 texts and lines are the page's (classes `ink`, `soft`, `rule`); a picture that stands alone brings `STYLE` along.
 """
 
-from reports.drawing.identity import Look, coloured, hue, looks, mark, style, symbols
+from reports.drawing.identity import Look, hue, looks, mark, style, symbols
 from reports.drawing.marks import Dot, dots, spread
 from reports.drawing.scales import Scale
 from reports.drawing.series import series
-from reports.drawing.strokes import Curve, axes, curves, legend, shares
+from reports.drawing.strokes import Curve, curves, legend, shares
 from reports.drawing.waterfall import Fall, waterfall
 
 __all__ = [
@@ -17,8 +17,6 @@ __all__ = [
     "Fall",
     "Look",
     "Scale",
-    "axes",
-    "coloured",
     "curves",
     "dots",
     "hue",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.points import Point
@@ -58,30 +58,39 @@ def hue(framework: str, known: Mapping) -> str:
     return colour or OTHERS[zlib.crc32(framework.encode()) % len(OTHERS)]
 
 
-def symbols() -> str:
-    """The symbols that charts refer to; once in a page."""
+def symbols(known: Sequence[Look] = ()) -> str:
+    """What charts refer to, once in a page: symbols, and the look of mode n, which is `known[n]`."""
     paths = "".join(f'<path id="s{n}" d="{path}"/>' for n, path in enumerate(PATHS))
-    return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>{paths}</defs></svg>'
+    rules = "".join(f'[data-mode="{n}"]{{--hue:{one.colour};--dash:{one.dash}}}' for n, one in enumerate(known))
+    style = f"<style>{rules}.row.absent{{color:{ABSENT};--hue:{ABSENT}}}</style>"
+    return f'<svg width="0" height="0" style="position:absolute" aria-hidden="true">{style}<defs>{paths}</defs></svg>'
 
 
-def mark(look: Look, x: str, y: float, title: str = "", more: str = "") -> str:
-    """A mode's symbol at a place, in the colour of what it lies in; `title` is told when one points at it."""
+def mark(look: Look, x: str = "", title: str = "", more: str = "") -> str:
+    """A mode's symbol at a place along x, in the colour of what it lies in; `title` is told when one points at it."""
+    place = f' x="{x}"' if x else ""
     hollow = ' class="hollow"' if look.hollow else ""
-    begun = f'<use href="#s{look.symbol}" x="{x}" y="{y:g}"{hollow}{more}'
+    begun = f'<use href="#s{look.symbol}"{place}{hollow}{more}'
     return f"{begun}><title>{title}</title></use>" if title else f"{begun}/>"
 
 
 def coloured(look: Look) -> str:
     """The attribute that colours symbols and intervals that lie within."""
-    return f'color="{look.colour}"'
+    return f' color="{look.colour}"'
+
+
+def tagged(look: Look, mode: str) -> str:
+    """The attribute that colours a mode's marks: its number in the page, whose look `symbols` has, or the colour."""
+    return f' data-mode="{mode}"' if mode else coloured(look)
 
 
 def style(colours: Mapping[str, str]) -> str:
     """The style of a picture that stands alone: `ink`, `soft`, `line` and `ground` as #rrggbb."""
     return (
         f"text{{font-size:13px;fill:{colours['ink']};stroke:none}}.title{{font-size:15px;font-weight:600}}"
-        f".value{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"
+        f".row text[x]{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"
+        ".axis text{text-anchor:middle}"
         f".rule{{stroke:{colours['line']};vector-effect:non-scaling-stroke}}"
         "use{stroke-width:2;fill:currentColor;stroke:currentColor}"
-        f".hollow{{fill:{colours['ground']}}}.span{{stroke:currentColor;stroke-width:3;stroke-opacity:.45}}"
+        f".hollow{{fill:{colours['ground']}}}line{{stroke:currentColor;stroke-width:3;stroke-opacity:.45}}"
     )

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from reports.drawing.identity import ABSENT, Look, coloured, mark
+from reports.drawing.identity import Look, mark, tagged
 from reports.drawing.scales import Scale, tick_text
 
-ROW, AXIS = 34, 26  # heights
-TRACK = 24  # of a row, where its mark lies
-STRIP = 42
+ROW, AXIS, STRIP = 34, 26, 42  # heights
+TRACK = 24  # of a row, where its marks lie; all else is placed from there
+NAME = -12  # of a row, where its name stands
 VALUE = 22  # percent of a narrow chart that a value takes
 
 
@@ -26,14 +26,14 @@ class Dot:
     low: float | None = None
     high: float | None = None
     note: str = ""
-    mode: str = ""  # what the page filters by
+    mode: str = ""  # its number in the page, which filters and colours by it
     absent: bool = False
 
 
 def dots(rows: Sequence[Dot]) -> str:
     """A line for each figure: its name above, its mark with the value beside it, and its interval."""
     scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
-    body = "".join(_dot(row, scale, AXIS + n * ROW) for n, row in enumerate(rows))
+    body = "".join(_dot(row, scale, AXIS + TRACK + n * ROW) for n, row in enumerate(rows))
     return framed(
         axis(scale, AXIS + ROW * len(rows), [AXIS + TRACK + n * ROW for n in range(len(rows))]) + body,
         AXIS + ROW * len(rows) + 4,
@@ -41,18 +41,17 @@ def dots(rows: Sequence[Dot]) -> str:
 
 
 def _dot(row: Dot, scale: Scale, y: float) -> str:
-    look = Look(ABSENT, row.look.symbol, row.look.hollow) if row.absent else row.look
     note = f'<tspan class="soft" dx="6">{escape(row.note)}</tspan>' if row.note else ""
     soft = ' class="soft"' if row.absent else ""
-    parts = [f'<text y="12"{soft}>{escape(row.name)}{note}</text>']
+    parts = [f'<text y="{NAME}"{soft}>{escape(row.name)}{note}</text>']
     if row.low and row.high:
         parts.append(_interval(scale, row.low, row.high))
-    parts.append(mark(look, scale(row.value), TRACK))
+    parts.append(mark(row.look, scale(row.value)))
     x, left = _beside(row, scale)
     anchor, shift = (' text-anchor="end"', -11) if left else ("", 11)
-    parts.append(f'<text x="{x:.4g}%" dx="{shift}" y="{TRACK + 4}" class="value"{anchor}>{escape(row.text)}</text>')
-    tag = f' data-mode="{escape(row.mode, quote=True)}"' if row.mode else ""
-    return f'<g class="row"{tag} {coloured(look)} transform="translate(0 {y:g})">{"".join(parts)}</g>'
+    parts.append(f'<text x="{x:.3g}%" dx="{shift}" y="4"{anchor}>{escape(row.text)}</text>')
+    kind = "row absent" if row.absent else "row"
+    return f'<g class="{kind}"{tagged(row.look, row.mode)} transform="translate(0 {y:g})">{"".join(parts)}</g>'
 
 
 def _beside(row: Dot, scale: Scale) -> tuple[float, bool]:
@@ -65,7 +64,7 @@ def _beside(row: Dot, scale: Scale) -> tuple[float, bool]:
 
 
 def _interval(scale: Scale, low: float, high: float) -> str:
-    return f'<line class="span" x1="{scale(low)}" x2="{scale(high)}" y1="{TRACK}" y2="{TRACK}"/>'
+    return f'<line x1="{scale(low)}" x2="{scale(high)}"/>'
 
 
 def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]]) -> str:
@@ -73,45 +72,37 @@ def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]]) -> str:
     scale = Scale.of(dot.value for _, _, figures in rows for dot in figures)
     parts = []
     for n, (name, tags, figures) in enumerate(rows):
-        marks = "".join(mark(dot.look, scale(dot.value), 26, _told(dot), _tagged(dot)) for dot in figures)
+        marks = "".join(
+            mark(dot.look, scale(dot.value), escape(f"{dot.name}: {dot.text}"), tagged(dot.look, dot.mode))
+            for dot in figures
+        )
         attributes = "".join(f' data-{key}="{escape(value, quote=True)}"' for key, value in tags.items())
         parts.append(
-            f'<g class="row"{attributes} transform="translate(0 {AXIS + n * STRIP})">'
-            f'<text y="12">{escape(name)}</text>{marks}</g>'
+            f'<g class="row"{attributes} transform="translate(0 {AXIS + TRACK + n * STRIP})">'
+            f'<text y="{NAME}">{escape(name)}</text>{marks}</g>'
         )
     height = AXIS + STRIP * len(rows)
-    tracks = [AXIS + 26 + n * STRIP for n in range(len(rows))]
+    tracks = [AXIS + TRACK + n * STRIP for n in range(len(rows))]
     return framed(axis(scale, height, tracks) + "".join(parts), height + 4, step=STRIP)
-
-
-def _tagged(dot: Dot) -> str:
-    mode = f' data-mode="{escape(dot.mode, quote=True)}"' if dot.mode else ""
-    return f"{mode} {coloured(dot.look)}"
-
-
-def _told(dot: Dot) -> str:
-    return escape(f"{dot.name}: {dot.text}")
 
 
 def axis(scale: Scale, height: float, tracks: Sequence[float]) -> str:
     """Marked figures with lines downwards, and a line across for each row."""
-    ways = "".join(f"M{scale.at(tick):.4g} 18V{height:g}" for tick in scale.ticks)
+    ways = "".join(f"M{scale.at(tick):.3g} 18V{height:g}" for tick in scale.ticks)
     ways += "".join(f"M0 {y:g}H100" for y in tracks)
     lines = stretched(f'<path class="rule" d="{ways}"/>', height)
     texts = "".join(
         f'<text x="{scale(tick)}" y="13">{tick_text(tick)}</text>' for tick in scale.ticks if 5 < scale.at(tick) < 95
     )
-    return f'<g class="axis" text-anchor="middle">{lines}{texts}</g>'
+    return f'<g class="axis">{lines}{texts}</g>'
 
 
 def stretched(body: str, height: float) -> str:
     """What is drawn in percent along x, as wide as its place; strokes are not stretched."""
-    frame = f'width="100%" height="{height:g}" viewBox="0 0 100 {height:g}" preserveAspectRatio="none"'
+    frame = f'height="{height:g}" viewBox="0 0 100 {height:g}" preserveAspectRatio="none"'
     return f"<svg {frame}>{body}</svg>"
 
 
 def framed(body: str, height: float, step: int = ROW) -> str:
     """A chart of rows."""
-    return (
-        f'<svg width="100%" height="{height:g}" data-step="{step}" data-top="{AXIS}" role="presentation">{body}</svg>'
-    )
+    return f'<svg width="100%" height="{height:g}" data-step="{step}" data-top="{AXIS + TRACK}">{body}</svg>'

@@ -31,6 +31,6 @@ def series(values: Sequence[Interval | None], words: Sequence[str], steps: Seque
     ]
     for place, one in known:
         x = f"{at(place):.4g}%"
-        marks.append(f'<line class="span" x1="{x}" x2="{x}" y1="{height(one.high)}" y2="{height(one.low)}"/>')
+        marks.append(f'<line x1="{x}" x2="{x}" y1="{height(one.high)}" y2="{height(one.low)}"/>')
         marks.append(f'<circle cx="{x}" cy="{height(one.value)}" r="3"><title>{escape(words[place])}</title></circle>')
-    return f'<svg width="100%" height="{HEIGHT}" role="presentation" color="{colour}">{line}{"".join(marks)}</svg>'
+    return f'<svg width="100%" height="{HEIGHT}" color="{colour}">{line}{"".join(marks)}</svg>'

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from reports.drawing.identity import Look
 from reports.drawing.scales import Scale, tick_text
 
 HEIGHT, BAR = 260, 40
@@ -15,64 +14,45 @@ TONES = ("#3b7dd8", "#d1622b", "#2f9e63", "#a05cc9", "#c94f7c", "#8a7a1f", "#1f9
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (x, y), both above 0, of one series."""
+    """Points (x, y), both above 0, of one series; `mode` is its number in the page, which has its colour and dashes."""
 
     name: str
-    look: Look
+    mode: str
     points: tuple[tuple[float, float], ...]
-    mode: str = ""
     marked: bool = False  # with a mark at each point: they are figures, not a formula's
 
 
-def curves(rows: Sequence[Curve], x_title: str, y_title: str) -> str:
+def curves(rows: Sequence[Curve]) -> str:
     """Curves with both axes logarithmic; `legend` names them."""
     across = Scale.of((x for row in rows for x, _ in row.points), begin=10, end=92)
     up = Scale.of((y for row in rows for _, y in row.points), begin=92, end=6)
-    ways = "".join(f"M{across.at(t):.4g} 6V92" for t in across.ticks)
-    ways += "".join(f"M10 {up.at(t):.4g}H95" for t in up.ticks)
+    ways = "".join(f"M{across.at(t):.3g} 6V92" for t in across.ticks)
+    ways += "".join(f"M10 {up.at(t):.3g}H95" for t in up.ticks)
     below = "".join(f'<text x="{across(t)}" y="99%">{tick_text(t)}</text>' for t in across.ticks)
     beside = "".join(f'<text x="9%" y="{up(t)}" dy="4">{tick_text(t)}</text>' for t in up.ticks)
-    grid = f'<g class="axis" text-anchor="middle">{below}</g><g class="axis" text-anchor="end">{beside}</g>'
+    grid = f'<g class="axis">{below}</g><g class="axis up">{beside}</g>'
     body = "".join(_curve(row, across, up) for row in rows)
     marks = "".join(_marks(row, across, up) for row in rows if row.marked)
     # Stretched to its place, with strokes that are not.
-    frame = 'width="100%" height="100%" viewBox="0 0 100 100" preserveAspectRatio="none"'
-    plot = f'<svg {frame}><path class="rule" d="{ways}"/>{body}</svg>'
-    chart = f'<svg width="100%" height="{HEIGHT}" role="presentation">{grid}{plot}{marks}</svg>'
-    return axes(f"{y_title}, over {x_title}; both axes logarithmic") + chart
-
-
-def axes(text: str) -> str:
-    """What a chart's axes are, to stand above it."""
-    return f'<p class="axes">{escape(text)}</p>'
+    plot = f'<svg viewBox="0 0 100 100" preserveAspectRatio="none"><path class="rule" d="{ways}"/>{body}</svg>'
+    return f'<svg width="100%" height="{HEIGHT}">{grid}{plot}{marks}</svg>'
 
 
 def _curve(row: Curve, across: Scale, up: Scale) -> str:
     path = " ".join(f"{across.at(x):.1f},{up.at(y):.1f}" for x, y in row.points)
-    return f'<polyline{_mode(row)} points="{path}" {_stroke(row.look)}/>'
-
-
-def _stroke(look: Look) -> str:
-    dash = "" if look.dash == "none" else f' stroke-dasharray="{look.dash}"'
-    return f'stroke="{look.colour}"{dash}'
-
-
-def _mode(row: Curve) -> str:
-    return f' data-mode="{escape(row.mode, quote=True)}"' if row.mode else ""
+    return f'<polyline data-mode="{row.mode}" points="{path}"/>'
 
 
 def _marks(row: Curve, across: Scale, up: Scale) -> str:
     circles = "".join(f'<circle cx="{across(x)}" cy="{up(y)}" r="4"/>' for x, y in row.points)
-    return f'<g{_mode(row)} fill="{row.look.colour}">{circles}</g>'
+    return f'<g data-mode="{row.mode}">{circles}</g>'
 
 
-def legend(rows: Sequence[Curve]) -> str:
-    """The curves' names, each with a piece of its line."""
-    items = []
-    for row in rows:
-        line = f'<line x2="30" y1="5" y2="5" stroke-width="2.5" {_stroke(row.look)}/>'
-        items.append(f'<li{_mode(row)}><svg width="30" height="10">{line}</svg> {escape(row.name)}</li>')
-    return f'<ul class="legend">{"".join(items)}</ul>'
+def legend(names: Mapping[str, str]) -> str:
+    """The names of curves by their modes' numbers, each with a piece of its line."""
+    line = '<svg class="line"><line x2="30" y1="5" y2="5"/></svg>'
+    items = "".join(f'<li data-mode="{mode}">{line} {escape(name)}</li>' for mode, name in names.items())
+    return f'<ul class="legend">{items}</ul>'
 
 
 def shares(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
@@ -92,5 +72,5 @@ def shares(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
     names = "".join(
         f'<li><i style="background:{TONES[n % len(TONES)]}"></i> {escape(part)}</li>' for n, part in enumerate(parts)
     )
-    chart = f'<svg width="100%" height="{len(rows) * BAR}" role="presentation">{"".join(body)}</svg>'
+    chart = f'<svg width="100%" height="{len(rows) * BAR}">{"".join(body)}</svg>'
     return f'{chart}<ul class="legend">{names}</ul>'

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from reports.drawing.identity import ABSENT, Look, coloured
-from reports.drawing.marks import AXIS, ROW, axis, framed
+from reports.drawing.marks import AXIS, NAME, ROW, TRACK, axis, framed
 from reports.drawing.scales import Scale
 
 BAR = 12  # height
@@ -30,10 +30,11 @@ def waterfall(rows: Sequence[Fall], look: Look) -> str:
     scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
     begins = [None, *(row.value for row in rows[:-1])]
     body = "".join(
-        _fall(row, begin, scale, AXIS + n * ROW) for n, (row, begin) in enumerate(zip(rows, begins, strict=True))
+        _fall(row, begin, scale, AXIS + TRACK + n * ROW)
+        for n, (row, begin) in enumerate(zip(rows, begins, strict=True))
     )
     height = AXIS + ROW * len(rows)
-    return framed(f"{axis(scale, height, [])}<g {coloured(look)}>{body}</g>", height + 4)
+    return framed(f"{axis(scale, height, [])}<g{coloured(look)}>{body}</g>", height + 4)
 
 
 def _fall(row: Fall, begin: float | None, scale: Scale, y: float) -> str:
@@ -43,9 +44,9 @@ def _fall(row: Fall, begin: float | None, scale: Scale, y: float) -> str:
     faint = ' fill-opacity=".35"' if begin is None else ""
     note = f'<tspan class="soft note" dx="6">{escape(row.note)}</tspan>'
     text = f'{escape(row.name)}<tspan class="value" dx="6">{escape(row.text)}</tspan>{note}'
-    bar = f'<rect x="{left:.4g}%" y="17" width="{width:.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
+    bar = f'<rect x="{left:.4g}%" y="{-BAR // 2}" width="{width:.4g}%" height="{BAR}" fill="{fill}"{faint}/>'
     ends = ""
     if row.low and row.high:
-        span = f'x1="{scale(row.low)}" x2="{scale(row.high)}" y1="23" y2="23"'
-        ends = f'<line class="span" style="color:var(--ink,#444)" {span}/>'
-    return f'<g class="row" transform="translate(0 {y:g})"><text y="12">{text}</text>{bar}{ends}</g>'
+        span = f'x1="{scale(row.low)}" x2="{scale(row.high)}"'
+        ends = f'<line style="color:var(--ink,#444)" {span}/>'
+    return f'<g class="row" transform="translate(0 {y:g})"><text y="{NAME}">{text}</text>{bar}{ends}</g>'

@@ -1,4 +1,7 @@
-"""Panels as HTML: sentences, cards, pictures and folded tables that can be copied."""
+"""Panels as HTML: sentences, cards, pictures and folded tables that can be copied.
+
+End tags that HTML lets one leave out (of cells, rows and items) are left out: they would be a tenth of a page.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +21,22 @@ def panel(content: Panel, section: str, place: int) -> str:
     # Of panels for settings the first is shown to those without scripts; all others they can unfold.
     is_open = " open" if place == 0 or not content.setting else ""
     chosen = f' data-setting="{content.setting}"' if content.setting else ""
-    items = "".join(f"<li>{escape(note)}</li>" for note in content.notes)
+    items = "".join(f"<li>{escape(note)}" for note in content.notes)
     notes = f'<ul class="notes">{items}</ul>' if items else ""
     several = len(content.charts) > 1 or any(chart.cards for chart in content.charts)
     first = next((n for n, chart in enumerate(content.charts) if chart.first), 0)
     charts = "".join(_chart(chart, several, n == first) for n, chart in enumerate(content.charts))
+    axes = f'<p class="axes">{escape(content.axes)}</p>' if content.axes else ""
     folded = _folded(content.table, "All figures" if charts or notes else "") if content.table else ""
     return (
         f'<details class="panel"{chosen}{is_open}><summary>{escape(content.title)}</summary>'
-        f"{charts}{_checks(content.checks)}{notes}{content.legend}{folded}</details>"
+        f"{_checks(content.checks)}{charts}{axes}{notes}{content.legend}{folded}</details>"
     )
 
 
 def _checks(checks: tuple[str, ...]) -> str:
     """Whether to trust the figures, in one line."""
-    items = "".join(
-        f'<li class="{"good" if check.startswith("✓") else "unsure"}">{escape(check)}</li>' for check in checks
-    )
+    items = "".join(f"<li class={'good' if check.startswith('✓') else 'unsure'}>{escape(check)}" for check in checks)
     return f'<ul class="checks" aria-label="Trust">{items}</ul>' if items else ""
 
 
@@ -44,8 +46,8 @@ def _chart(chart: Chart, several: bool, first: bool) -> str:
     label = escape(chart.description, quote=True)
     named = f"<h3>At {escape(shape_name(chart))}</h3>" if several and chart.tags else ""
     return (
-        f"<figure{shape}{attributes(chart.tags)}>{named}{cards}"
-        f'<div class="chart" role="img" aria-label="{label}">{chart.drawing}</div></figure>'
+        f'<figure{shape}{attributes(chart.tags)} aria-label="{label}">{named}{cards}'
+        f'<div class="chart">{chart.drawing}</div></figure>'
     )
 
 
@@ -56,7 +58,7 @@ def shape_name(chart: Chart) -> str:
 
 
 def _card(card: Card) -> str:
-    lines = "".join(f"<li>{escape(line)}</li>" for line in card.lines)
+    lines = "".join(f"<li>{escape(line, quote=False)}" for line in card.lines)
     more = f"<ul>{lines}</ul>" if lines else ""
     told = f"<h4>{escape(card.question)}</h4><strong>{escape(card.answer)}</strong>"
     return f'<div class="card {card.kind}">{told}{more}</div>'
@@ -64,11 +66,7 @@ def _card(card: Card) -> str:
 
 def _folded(content: Table, title: str) -> str:
     more = f'<p class="rest">{escape(markdown.rows_left_out(content))}</p>' if content.left_out else ""
-    body = (
-        '<p class="copy"><button type="button" data-copy="markdown">Copy as Markdown</button> '
-        '<button type="button" data-copy="csv">Copy as CSV</button></p>'
-        f'<div class="table" role="region" tabindex="0" aria-label="Figures">{table(content)}</div>{more}'
-    )
+    body = f'<div class="table">{table(content)}</div>{more}'
     if not title:
         return body
     return f'<details class="figures"><summary>{title} ({content.total:,} rows)</summary>{body}</details>'
@@ -78,25 +76,32 @@ def table(content: Table) -> str:
     """A table; numbers are aligned to the right."""
     numeric = [content.is_number(index) for index in range(len(content.columns))]
     head = "".join(
-        f'<th scope="col"{" class=n" if number else ""}>{escape(name.strip())}</th>'
+        f"<th{' class=n' if number else ''}>{escape(name.strip(), quote=False)}"
         for name, number in zip(content.columns, numeric, strict=True)
     )
     # Rows of one shape stand together, so that the page's script hides them together.
-    groups = groupby(content.rows, key=lambda row: attributes({k: v for k, v in row.tags.items() if k != "mode"}))
-    body = "".join(f"<tbody{tags}>{''.join(map(_row, rows))}</tbody>" for tags, rows in groups)
-    return f"<table><thead><tr>{head}</tr></thead>{body}</table>"
+    body = "".join(f"<tbody{tags}>{_rows(list(rows))}" for (tags, _), rows in groupby(content.rows, key=_shared))
+    return f"<table><thead><tr>{head}{body}</table>"
 
 
-def _row(row: Row) -> str:
-    return f"<tr>{''.join(map(_cell, row.cells))}</tr>"
+def _shared(row: Row) -> tuple[str, str | Figure]:
+    """What rows that stand together share: what the page's script chooses by, and their first cell."""
+    return attributes({name: value for name, value in row.tags.items() if name != "mode"}), row.cells[0]
+
+
+def _rows(rows: list[Row]) -> str:
+    """Rows that share their first cell, which stands in the first of them alone."""
+    first, *others = (row.cells for row in rows)
+    return "".join(f"<tr>{''.join(map(_cell, cells))}" for cells in (first, *(("", *rest[1:]) for rest in others)))
 
 
 def _cell(cell: str | Figure) -> str:
     if isinstance(cell, Figure):
-        return f"<td data-v={cell.value:.6g}>{cell.text}</td>"
+        exact = f"{cell.value:.6g}"
+        return f"<td data-v{f'={exact}' if exact != cell.text else ''}>{cell.text}"
     word = cell.partition(",")[0].partition(" (")[0]
-    kind = f' class="v-{word.replace(" ", "-")}"' if word in VERDICTS else " class=long" if len(cell) > LONG else ""
-    return f"<td{kind}>{escape(cell)}</td>"
+    kind = f" class=v-{word.replace(' ', '-')}" if word in VERDICTS else " class=long" if len(cell) > LONG else ""
+    return f"<td{kind}>{escape(cell, quote=False)}"
 
 
 def attributes(tags: dict[str, str]) -> str:

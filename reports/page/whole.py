@@ -25,7 +25,7 @@ def html(title: str, material: Material, sections: list[Section], heading: str =
         "subtitle": escape(_subtitle(material, heading)),
         "navigation": "".join(f'<a href="#{s.key}">{escape(s.title)}</a>' for s in sections[1:]),
         "filters": _filters(settings, sections, material),
-        "symbols": drawing.symbols(),
+        "symbols": drawing.symbols(material.looks_in_order),
         "body": "\n".join(fragment(section) for section in sections),
         "commands": _commands(material.commands),
         "script": template.asset("page.js"),
@@ -58,6 +58,7 @@ def _filters(settings: list[str], sections: list[Section], material: Material) -
     options = "".join(f'<option value="{n}">{escape(name)}</option>' for n, name in enumerate(settings[:shown]))
     if not options:
         return ""
+    # Their order says a mode's number.
     modes = "".join(
         f'<label><input type="checkbox" name="mode" value="{escape(name, quote=True)}" checked> {escape(name)}</label>'
         for name in material.points.series

@@ -17,8 +17,8 @@ from reports.verdict.rules import STAY, UNTOLD, USE, comparable
 COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?", "elsewhere")
 AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals, ~ is less certain than promised"
 STRANGERS = (
-    "Machines are not compared: a framework that ran a shape on another one is shown in grey with its time, and is not "
-    "ranked. ACROSS=1 ranks all machines together."
+    "Machines are not compared: a framework that ran a shape on another one is named with its time, and is not ranked. "
+    "ACROSS=1 ranks all machines together."
 )
 KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Cannot tell", "unsure")}
 
@@ -41,8 +41,9 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     charts = tuple(_chart(material, verdict, shape, shape is first) for shape in drawn)
     table = Table.of(COLUMNS, [verdict.fastest[shape] for shape in shapes], _fastest_row).filled()
     sentences = [*verdict.sentences, *verdict.contradictions] or ["No mode was measured beside eager mode."]
+    sentences += [verdict.unlike] if verdict.unlike else []
     checks = tuple(trust.checks(verdict.setting))
-    return Panel(verdict.setting.name, table, charts, tuple(sentences), key, checks=checks)
+    return Panel(verdict.setting.name, table, charts, tuple(sentences), key, axes=AXIS, checks=checks)
 
 
 def busiest(verdict: Verdict) -> Shape | None:
@@ -67,17 +68,16 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
     ]
     rows += [_dot(material, point, note="another program than eager") for point in differing]
     rows.sort(key=lambda row: row.value)
-    words = f"Latency at {shape.text}: " + "; ".join(f"{r.name} {r.text}" for r in rows)
-    picture = drawing.axes(AXIS) + drawing.dots(rows)
-    return Chart(picture, words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
+    words = f"Latency of every mode at {shape.text}, the fastest first"
+    return Chart(drawing.dots(rows), words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
 
 
 def _dot(material: Material, point: Point, note: str = "", absent: bool = False) -> drawing.Dot:
     text = f"{text_of(point['latency_ms_median'])}{'~' if is_noisy(point.record, 'latency') else ''} ms"
     ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
     name = f"{point['framework']} {point['mode']}" if absent else point.series
-    value = point["latency_ms_median"]
-    return drawing.Dot(name, material.look(point), value, text, *ends, note=note, mode=point.series, absent=absent)
+    value, mode = point["latency_ms_median"], material.mode(point)
+    return drawing.Dot(name, material.look(point), value, text, *ends, note=note, mode=mode, absent=absent)
 
 
 def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
@@ -100,7 +100,6 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         for rank in others
     ]
     lines += [absent.sentence for absent in fastest.absent]
-    lines += [verdict.unlike] if verdict.unlike else []
     yield Card("Fastest", f"{first.series}, {text_of(first['latency_ms_median'])} ms", tuple(lines))
     costs = [(advice.framework, text) for advice, judged in here if (text := wording.pays_at(advice, judged))]
     if costs:

@@ -17,13 +17,16 @@ COLUMNS = (
 )
 SENTENCES = (
     "The first call of a graph mode compiles; in engines that compile ahead of time, loading the model does and is "
-    "counted with it. The chart adds it to the calls after it: where a mode's line falls below "
-    "eager's, compiling has paid for itself.",
+    "counted with it.",
     "What a call saves is eager's median × (1 − 1/speedup). The range is the break-even at both ends of the speedup's "
     "interval, open where the graph may be no faster; “cannot be told” where the range holds that number of calls.",
 )
 ENDS = (1, 100_000)  # calls in the chart
-STEPS = 12
+STEPS = 10
+AXES = (
+    "seconds from the first call on, over number of calls; both axes logarithmic; where a mode's line falls below "
+    "eager's, compiling has paid for itself"
+)
 
 
 def section(material: Material) -> Section | None:
@@ -51,18 +54,18 @@ def _panel(material: Material, key: str, verdict: Verdict, pairs: list[facts.Pai
         points = {id(point) for point in verdict.setting.at[shape]}
         here = [pair for pair in pairs if id(pair.graph) in points]
         if here:
-            words = f"Total time over the number of calls at {shape.text}: {verdict.setting.name}."
+            words = f"Total time over the number of calls at {shape.text}"
             charts.append(Chart(_curves(material, here), words, tags(shape), first=shape is first))
-    by_series = {point.series: point for pair in pairs for point in (pair.eager, pair.graph)}
-    legend = drawing.legend([drawing.Curve(name, material.look(p), (), name) for name, p in by_series.items()])
-    return Panel(verdict.setting.name, Table.of(COLUMNS, pairs, _row), tuple(charts), setting=key, legend=legend)
+    legend = drawing.legend({material.mode(p): p.series for pair in pairs for p in (pair.eager, pair.graph)})
+    table = Table.of(COLUMNS, pairs, _row)
+    return Panel(verdict.setting.name, table, tuple(charts), setting=key, legend=legend, axes=AXES)
 
 
 def _curves(material: Material, pairs: list[facts.Pair]) -> str:
     eager = list({id(pair.eager): pair.eager for pair in pairs}.values())
     rows = [_curve(material, point, 0.0) for point in eager if facts.first_s(point) is not None]
     rows += [_curve(material, pair.graph, pair.saving_s, pair.eager) for pair in pairs]
-    return drawing.curves(rows, "number of calls", "seconds from the first call on")
+    return drawing.curves(rows)
 
 
 def _curve(material: Material, point: Point, saving_s: float | None, eager: Point | None = None) -> drawing.Curve:
@@ -73,7 +76,7 @@ def _curve(material: Material, point: Point, saving_s: float | None, eager: Poin
     low, high = ENDS
     calls = [low * (high / low) ** (n / STEPS) for n in range(STEPS + 1)]
     places = tuple((count, facts.first_s(point) + (count - 1) * each) for count in calls)
-    return drawing.Curve(point.series, material.look(point), places, point.series)
+    return drawing.Curve(point.series, material.mode(point), places)
 
 
 def _row(pair: facts.Pair) -> Row:

@@ -7,9 +7,10 @@ from reports.content import Chart, Panel, Row, Section, Table
 from reports.material import Material
 
 SENTENCES = (
-    "Where a call's time goes, by the framework's own profiler: each bar is one mode's time, split into classes of "
-    "kernels. Profiles are single measurements and have no interval; the profiler itself slows a CPU down.",
+    "Where a call's time goes, by the framework's own profiler, split into classes of kernels. Profiles are "
+    "single measurements and have no interval; the profiler itself slows a CPU down.",
 )
+AXIS = "share of each mode's time, from 0 to 100 %"
 
 
 def section(material: Material) -> Section | None:
@@ -27,6 +28,5 @@ def _panel(name: str, group: list[dict]) -> Panel:
         (entry["mode"], [(kind, seconds) for kind, seconds in entry["classes"].items() if seconds]) for entry in group
     ]
     columns = ("ms per call", "FLOPs", *(entry["mode"] for entry in group))
-    words = f"Share of the time by class of kernel: {title}. The table holds the milliseconds."
-    picture = drawing.axes("Share of each mode's time, from 0 to 100 %") + drawing.shares(drawn)
-    return Panel(title, Table.of(columns, rows), (Chart(picture, words),))
+    words = "Share of the time by class of kernel; the table holds the milliseconds"
+    return Panel(title, Table.of(columns, rows), (Chart(drawing.shares(drawn), words),), axes=AXIS)

@@ -9,11 +9,13 @@ from reports.material import Material
 
 SENTENCES = (
     "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "
-    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole. A "
-    "bar's length is its factor; a grey bar leads the other way.",
+    "step's ratio is the time before over the time after, from rounds of both; steps multiply to the whole.",
     "Rungs that nobody deploys are no advice: they are there to tell what the others are made of.",
 )
-AXIS = "ms per call, less is better; the axis is logarithmic, lines are 95 % intervals"
+AXIS = (
+    "ms per call, less is better; the axis is logarithmic, lines are 95 % intervals; a bar's length is its step's "
+    "factor, and a grey bar leads the other way"
+)
 
 
 def section(material: Material) -> Section | None:
@@ -27,9 +29,9 @@ def section(material: Material) -> Section | None:
 def _panel(material: Material, ladder: Ladder) -> Panel:
     charts = ()
     if ladder.rungs:
-        words = f"Latency from rung to rung: {ladder.title}. The table holds the same figures."
+        words = "Latency from rung to rung; the table holds the same figures"
         charts = (Chart(_drawn(material, ladder), words),)
-    return Panel(ladder.title, table(ladder), charts, tuple(ladder.sentences))
+    return Panel(ladder.title, table(ladder), charts, tuple(ladder.sentences), axes=AXIS if charts else "")
 
 
 def _drawn(material: Material, ladder: Ladder) -> str:
@@ -41,4 +43,4 @@ def _drawn(material: Material, ladder: Ladder) -> str:
             text += f" · {ratio(step.ratio.value)}× ({ends(step.ratio)})"
         low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
         falls.append(drawing.Fall(rung.mode, rung.adds, rung.median_ms, text, low, high))
-    return drawing.axes(AXIS) + drawing.waterfall(falls, look)
+    return drawing.waterfall(falls, look)

@@ -61,26 +61,26 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
         (shape.text, tags(shape), [_dot(material, point) for point in _by_time(setting.at[shape])])
         for shape in setting.shapes[:MOST_SHAPES]
     ]
-    series = {point.series: material.look(point) for point in points}
-    legend = "".join(_key(name, look) for name, look in series.items())
-    words = f"Latency of every mode at every shape: {setting.name}. The table holds the same figures."
-    picture = Chart(drawing.axes(AXIS) + drawing.spread(rows), words)
+    series = {point.series: point for point in points}
+    legend = "".join(_key(material, point) for point in series.values())
+    words = "Latency of every mode at every shape; the table holds the same figures"
+    picture = Chart(drawing.spread(rows), words)
     table = Table.of(COLUMNS, points, _row).filled()
-    return Panel(setting.name, table, (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>')
+    return Panel(setting.name, table, (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>', axes=AXIS)
 
 
 def _by_time(points: list[Point]) -> list[Point]:
     return sorted(points, key=lambda point: point["latency_ms_median"])
 
 
-def _key(name: str, look: drawing.Look) -> str:
-    symbol = f'<svg width="16" height="16" {drawing.coloured(look)}>{drawing.mark(look, "8", 8)}</svg>'
-    return f'<li data-mode="{escape(name, quote=True)}">{symbol} {escape(name)}</li>'
+def _key(material: Material, point: Point) -> str:
+    symbol = f'<svg viewBox="-8 -8 16 16">{drawing.mark(material.look(point))}</svg>'
+    return f'<li data-mode="{material.mode(point)}">{symbol} {escape(point.series)}</li>'
 
 
 def _dot(material: Material, point: Point) -> drawing.Dot:
     value = point["latency_ms_median"]
-    return drawing.Dot(point.series, material.look(point), value, f"{text_of(value)} ms", mode=point.series)
+    return drawing.Dot(point.series, material.look(point), value, f"{text_of(value)} ms", mode=material.mode(point))
 
 
 def _told(point: Point) -> str:

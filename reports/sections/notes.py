@@ -12,7 +12,7 @@ from reports.points import Point, machine_of
 from reports.sections import nodes
 
 _FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}
-_GPU = ("name", "memory.total", "driver_version", "power.limit")
+_GPU = {"name": "", "memory.total": "", "driver_version": "driver ", "power.limit": "at most "}
 MOST_CELLS = 3
 
 
@@ -37,10 +37,18 @@ def _machines(material: Material) -> Table:
     for (machine_id, device), name in material.points.machines.items():
         facts = material.machines.get(str(machine_id), {})
         parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
-        gpus = ["GPU " + ", ".join(str(gpu[key]) for key in _GPU if gpu.get(key)) for gpu in facts.get("gpus") or ()]
-        described = "; ".join(parts + gpus) or "its machine.json is not here"
+        described = "; ".join(parts + _gpus(facts)) or "its machine.json is not here"
         rows.append(Row((name, str(machine_id or "unknown"), described, number(cells[machine_id, device]))))
     return Table.of(("machine", "id", "what it is", "cells"), rows)
+
+
+def _gpus(facts: dict) -> list[str]:
+    """What GPUs there are, those that are alike counted."""
+    described = Counter(
+        ", ".join(f"{title}{gpu[key]}" for key, title in _GPU.items() if gpu.get(key))
+        for gpu in facts.get("gpus") or ()
+    )
+    return [f"{times(count, 'GPU')}: {text}" for text, count in described.items()]
 
 
 def _fact(value) -> str:

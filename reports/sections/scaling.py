@@ -34,7 +34,7 @@ THREADS = Along(
     "Thread scaling",
     "threads",
     "threads",
-    "Twice the threads would halve the time if everything ran in parallel: a straight line downwards. “Cores used” is "
+    "Twice the threads would halve the time if everything ran in parallel. “Cores used” is "
     "processor time over wall time, so it tells how many threads really worked.",
     "cpu_per_wall",
     "cores used",
@@ -66,11 +66,9 @@ LENGTH = Along(
 def section(axis: Along, material: Material) -> Section | None:
     """One panel for everything that is alike apart from this axis, where it has three values or more."""
     points = [point for point in material.points.measured if point[axis.column] is not None]
-    groups = [
-        group
-        for group in grouped(points, lambda point: material.points.group_of(point, axis.column)).values()
-        if _varies(group, axis.column)
-    ]
+    if len({point[axis.column] for point in points}) < FEWEST:
+        return None
+    groups = [group for group in material.points.groups(points, axis.column) if _varies(group, axis.column)]
     if not groups:
         return None
     make = partial(_panel, axis=axis, material=material)
@@ -92,14 +90,14 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
         along = sorted(along, key=lambda point: point[axis.column])
         rows += [_row(point, along[0], axis) for point in along]
         places = tuple((point[axis.column], point["latency_ms_median"]) for point in along)
-        drawn.append(drawing.Curve(series, material.look(along[0]), places, series, marked=True))
+        drawn.append(drawing.Curve(series, material.mode(along[0]), places, marked=True))
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.of((*columns, axis.rate_title), rows)
-    picture = drawing.curves(drawn, axis.name, "ms per call")
-    chart = Chart(picture, f"Latency by {axis.name}: {title}. The table holds the same figures.")
+    chart = Chart(drawing.curves(drawn), f"Latency by {axis.name}; the table holds the same figures")
     keys = {material.setting_of[id(point)] for point in group}
-    legend = drawing.legend(drawn)
-    return Panel(title, table, (chart,), legend=legend, setting=keys.pop() if len(keys) == 1 else "")
+    legend = drawing.legend({curve.mode: curve.name for curve in drawn})
+    axes = f"ms per call, over {axis.name}; both axes logarithmic"
+    return Panel(title, table, (chart,), setting=keys.pop() if len(keys) == 1 else "", legend=legend, axes=axes)
 
 
 def _row(point: Point, first: Point, axis: Along) -> Row:

@@ -86,6 +86,8 @@ class Setting:
     @cached_property
     def strangers(self) -> set[str]:
         """Frameworks that ran a shape of this setting on other machines alone."""
+        if not self.elsewhere:
+            return set()
         ranked = {point["framework"] for point in self.points}
         return {p["framework"] for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - ranked
 

@@ -30,10 +30,22 @@
   }
   const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
   const csv = (table) => rows(table, true).map((cells) => cells.map(quoted).join(",")).join("\n");
-  const ways = { markdown, csv };
-  for (const button of all("button[data-copy]")) {
-    const table = button.closest("details, .panel").querySelector("table");
-    button.addEventListener("click", () => copy(ways[button.dataset.copy](table), button));
+  const ways = { Markdown: markdown, CSV: csv };
+  for (const frame of all(".panel .table")) {
+    Object.assign(frame, { tabIndex: 0, role: "region", ariaLabel: "Figures" });
+    const line = Object.assign(document.createElement("p"), { className: "copy" });
+    for (const [name, text] of Object.entries(ways)) {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: `Copy as ${name}` });
+      button.dataset.copy = name.toLowerCase();
+      button.addEventListener("click", () => copy(text(frame.firstElementChild), button));
+      line.append(button, " ");
+    }
+    frame.before(line);
+  }
+  // What rows share stands in the first of them alone, which may be hidden.
+  for (const body of all("tbody")) {
+    const [first, ...others] = [...body.rows].map((row) => row.cells[0]);
+    for (const cell of others) cell.textContent ||= first.textContent;
   }
   // On a phone rows are cards, and each figure needs its column's name.
   for (const table of all("table")) {
@@ -55,6 +67,7 @@
     select.value = values.includes(before) ? before : "all";
     select.parentElement.hidden = values.length < 2;
   }
+  const isShown = (item) => boxes[item.dataset.mode].checked;
   const fits = (data) => ["batch", "tokens"].every((name) => {
     const wanted = form.elements[name].value;
     return wanted === "all" || wanted === "" || data[name] === undefined || data[name] === wanted;
@@ -63,6 +76,7 @@
   // Lines of a chart are moved up where those above them are hidden.
   function stack(chart) {
     const step = Number(chart.dataset.step), top = Number(chart.dataset.top);
+    const whole = chart.dataset.whole ??= chart.getAttribute("height");
     const lines = all("g.row", chart);
     let count = 0;
     for (const line of lines) {
@@ -70,7 +84,7 @@
       line.setAttribute("transform", `translate(0 ${top + step * count})`);
       count += 1;
     }
-    chart.setAttribute("height", top + step * count + 4);
+    chart.setAttribute("height", whole - step * (lines.length - count));
   }
 
   function apply(event) {
@@ -93,11 +107,11 @@
         }
       }
       for (const line of all("svg g.row", panel)) {
-        const show = fits(line.dataset) && (line.dataset.mode === undefined || modes.has(line.dataset.mode));
+        const show = fits(line.dataset) && (line.dataset.mode === undefined || isShown(line));
         line.style.display = show ? "" : "none";
       }
       for (const item of all("[data-mode]:not(.row)", panel)) {
-        item.style.display = modes.has(item.dataset.mode) ? "" : "none";
+        item.style.display = isShown(item) ? "" : "none";
       }
       all("svg[data-step]", panel).forEach(stack);
     }
@@ -145,6 +159,5 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });
   document.getElementById("link").addEventListener("click", (event) => copy(location.href, event.target));
-  document.body.classList.add("chosen");
   restore();
 })();
