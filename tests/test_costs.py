@@ -80,7 +80,7 @@ def test_training_flops_are_the_usual_estimate():
 def test_compulsory_bytes_are_weights_inputs_and_outputs_once(name, small_bert):
     model, parameters = workload(name, small_bert), SMALL[name]
     weights, inputs = model.seeded_weights(parameters, 0), model.inputs(parameters, 1)
-    # Rows of tables that 2 x 5 tokens read at most; GPT's table of words is its output layer as well.
+    # Rows of tables that 2 x 5 tokens read at most; GPT's embedding is its output layer as well.
     touched = {"word": 2 * 5, "position": 5, "token_type": 1, "wpe.weight": 5, "embedding.weight": 2 * 5}
     touched |= {"model.embed_tokens.weight": 2 * 5} if "lm_head.weight" in weights else {}
     values = 0

@@ -6,7 +6,6 @@ milliseconds a call (50 calls a sample), and how many library calls and fusions 
 python3 tests/benchmarks/decode_jax.py --workload llama-7b --layers 8
 """
 
-import argparse
 import collections
 import json
 import re
@@ -21,6 +20,8 @@ import jax
 import jax.numpy as jnp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from decode_options import options
 
 import workloads
 from frameworks.jax import llama
@@ -45,7 +46,7 @@ class Drawn(dict):
 
 
 def in_out(x: jax.Array, weight: jax.Array) -> jax.Array:
-    """The product with a matrix that lies as (in, out), as Flax has it; the table of words stays (out, in)."""
+    """The product with a matrix that lies as (in, out), as Flax has it; embeddings stay (out, in)."""
     return x @ weight if weight.shape[0] == x.shape[-1] else usual(x, weight)
 
 
@@ -90,18 +91,14 @@ def measured(name: str, model, params: dict, weights: Drawn) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workload", default="llama-7b")
-    parser.add_argument("--layers", type=int, default=0, help="0: as many as the model has")
-    parser.add_argument("--variants", default=";".join(VARIANTS))
-    asked = parser.parse_args()
-    decode = workloads.get(asked.workload, "decode")
-    model = replace(decode.model, layers=asked.layers or decode.model.layers)
+    chosen = options(VARIANTS)
+    decode = workloads.get(chosen.workload, "decode")
+    model = replace(decode.model, layers=chosen.layers or decode.model.layers)
     weights = Drawn(replace(decode, model=model).weight_shapes({"batch_size": 1, "context": PLACES}))
     params = llama.parameters(model, weights, partial(jnp.asarray, dtype=jnp.bfloat16), PLACES)
-    for name in asked.variants.split(";"):
+    for name in chosen.variants:
         line = measured(name, model, params, weights)
-        print(json.dumps({"workload": asked.workload, "layers": model.layers, **line}), flush=True)
+        print(json.dumps({"workload": chosen.workload, "layers": model.layers, **line}), flush=True)
 
 
 if __name__ == "__main__":

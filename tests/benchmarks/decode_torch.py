@@ -6,7 +6,6 @@ milliseconds a call (50 calls a sample), and its kernels by time: how often a ca
 python3 tests/benchmarks/decode_torch.py --workload llama-7b --layers 8 --variants "cuda-graph;reduce-overhead"
 """
 
-import argparse
 import collections
 import json
 import sys
@@ -21,6 +20,8 @@ from torch._inductor import test_operators  # noqa: F401  what makes `torch.ops.
 from torch.profiler import ProfilerActivity, profile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from decode_options import options
 
 import workloads
 from frameworks.torch import llama
@@ -121,21 +122,17 @@ def kernels(call: Callable) -> list[tuple[str, float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workload", default="llama-7b")
-    parser.add_argument("--layers", type=int, default=0, help="0: as many as the model has")
-    parser.add_argument("--variants", default=";".join(VARIANTS))
-    asked = parser.parse_args()
+    chosen = options(VARIANTS)
     usual = {name: getattr(llama.Block, name) for name in METHODS}
-    model = model_of(asked.workload, asked.layers)
+    model = model_of(chosen.workload, chosen.layers)
     inputs = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.tensor([PLACES - 1], device="cuda")
-    for name in asked.variants.split(";"):
+    for name in chosen.variants:
         with torch.inference_mode():
             call = prepared(name, model, usual, inputs)
             for _ in range(5):
                 call()
             line = {"variant": name, "ms": milliseconds(call), "kernels": kernels(call)}
-        print(json.dumps({"workload": asked.workload, "layers": len(model.blocks), **line}), flush=True)
+        print(json.dumps({"workload": chosen.workload, "layers": len(model.blocks), **line}), flush=True)
 
 
 if __name__ == "__main__":

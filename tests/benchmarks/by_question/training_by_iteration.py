@@ -8,16 +8,15 @@ tensor by its relative root mean square. The files in a launch's `outputs/` are 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-def error(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Root mean square of the difference over that of `expected`."""
-    scale = float(np.sqrt(np.mean(np.square(expected, dtype=np.float64)))) or 1.0
-    return float(np.sqrt(np.mean(np.square(actual.astype(np.float64) - expected)))) / scale
+from measurement import parity
 
 
 def main() -> None:
@@ -31,7 +30,7 @@ def main() -> None:
         names = [name for name in outputs.files if name in reference.files]
         for iteration in sorted({name.partition(".")[0] for name in names}):
             errors = {
-                name: error(outputs[name].ravel(), reference[name].ravel())
+                name: parity.difference({name: outputs[name]}, {name: reference[name]}).relative
                 for name in names
                 if name.partition(".")[0] == iteration
             }
