@@ -1,6 +1,6 @@
 """Does rounding grow from iteration to iteration of training? Errors of a run's modes by iteration, worst and median.
 
-`python tests/benchmarks/by_question/training_by_iteration.py RUN .cache/materials/<workload>-reference-….npz` compares
+`python tests/benchmarks/training_by_iteration.py RUN .cache/materials/<workload>-reference-….npz` compares
 what a run's first launch kept of three iterations (losses, running statistics) with the reference in float64, each
 tensor by its relative root mean square. The files in a launch's `outputs/` are numbered as its job lists the cells.
 """
@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from measurement import parity
 
