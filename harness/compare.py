@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,11 +33,8 @@ def compare(arguments: argparse.Namespace) -> int:
         raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
     limit = share(arguments.max_slowdown)
     console = terminal.console()
-    with ProcessPoolExecutor(1) as pool:  # reading is most of the work
-        other = pool.submit(report.read, [arguments.b], pairs.COLUMNS_READ)
-        a = report.read([arguments.a], pairs.COLUMNS_READ)
-        ours, b = select.filtered(a.columns, arguments.filter), other.result()
-    theirs = select.filtered(b.columns, arguments.filter)
+    a, b = (report.read([run], pairs.COLUMNS_READ) for run in (arguments.a, arguments.b))
+    ours, theirs = (select.filtered(source.columns, arguments.filter) for source in (a, b))
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     comparison = changes.compare(ours, theirs, limit)

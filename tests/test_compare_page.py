@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
+import pytest
 from doubles.reported import failed, write_run
 from test_compare import EAGER, A, compared, moved
 
@@ -27,6 +29,12 @@ def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path
     assert "| alpha graph | 16 | 19.2 | 1.200 (1.19–1.21) | 1.200 (1.18–1.22) | slower |" in page
     assert page.index("#### Slower") < page.index("<details><summary>Same: 1 cell")
     assert max(map(len, re.findall(r"(?m)^\|.*", page))) < 100
+
+
+def test_no_process_is_started_that_would_outlive_a_comparison_that_is_killed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was started"))
+    runs = [write_run(tmp_path / name, rows) for name, rows in (("a", A), ("b", moved(1.0, 1.2)))]
+    assert runner.main(["compare", *map(str, runs)]) == 1
 
 
 def test_at_80_columns_a_row_is_a_line(tmp_path, capsys, monkeypatch):

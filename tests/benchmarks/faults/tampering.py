@@ -165,9 +165,9 @@ def leftovers(trial: Trial, name: str) -> None:
         (trial.out / name).mkdir()
     else:
         (trial.out / name).write_bytes(trial.rng.randbytes(100))
-    ended = trial.resume(codes=DONE | REFUSED if name in ("references.json", "versions.json") else DONE)
+    ended = trial.resume(codes=DONE | REFUSED if name in READ else DONE)
     if ended.code in REFUSED:
-        if f"{name} is torn or was changed" not in ended.output or "remove it, then go on" not in ended.output:
+        if f"{name} is torn or was changed" not in ended.output or ", then go on" not in ended.output:
             trial.saw("no sentence", ended.output[-200:])
         (trial.out / name).unlink()
         trial.resume()
@@ -225,6 +225,7 @@ def damaged(trial: Trial, file: Path, how: str) -> None:
         file.write_bytes(ANY[how](trial, data))
 
 
+READ = ("references.json", "versions.json", "samples.jsonl.gz")  # these may be refused
 FAULTS = {
     "records": dict.fromkeys(RECORDS, records),
     "plan": {f"{name}: {how}": plan for name in ("plan.json", "machine.json", "peaks.json")

@@ -206,7 +206,7 @@ class Trial:
 
     @property
     def begun(self) -> bool:
-        return (self.out / "plan.json").exists()
+        return os.path.exists(self.out / "plan.json")  # Path.exists raises where a name is too long
 
     def planned(self) -> list[str]:
         return json.loads((self.out / "plan.json").read_text())["cells"]
