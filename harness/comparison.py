@@ -16,7 +16,7 @@ from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
 from measurement.cells import Cell
-from measurement.parity import Difference, are_numbers, difference
+from measurement.parity import Difference, are_numbers, difference, nearest_to_its_limit
 from workloads.spec import Workload
 
 STANDING_IN = "references.json"
@@ -82,10 +82,10 @@ class References:
             return None
         dtype, parameters = outcome.cell.dtype, dict(outcome.cell.parameters)
         pairs = [workload.comparable(parameters, values, reference, dtype) for values in outputs]
-        worst = functools.reduce(Difference.worst, (difference(*pair) for pair in pairs))
+        worst, tolerance = nearest_to_its_limit(pairs, lambda output: workload.tolerance_of(output, dtype))
         steps = [workload.first_differing(parameters, values, reference) for values in outputs]
         first = min((step for step in steps if step), default=None)
-        return Parity(worst, workload.tolerance[dtype], name, first)
+        return Parity(worst, tolerance, name, first)
 
     def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
         """The name and outputs of another cell that stands in; None without one, or if its file is gone."""

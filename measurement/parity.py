@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -69,6 +70,21 @@ def difference(outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.nda
         squares.setdefault(name, []).append(_mean_square(expected))
     by_output = [_of_one_output(errors[name], math.sqrt(np.mean(squares[name])) or 1.0) for name in errors]
     return _worst(by_output) if by_output else INCOMPARABLE
+
+
+def nearest_to_its_limit(
+    pairs: Sequence[tuple[Mapping[str, np.ndarray], Mapping[str, np.ndarray]]], allowed: Callable[[str], float]
+) -> tuple[Difference, float]:
+    """The worst errors of all launches, among the outputs that are furthest towards their tolerance, and that one.
+
+    `pairs` are outputs and reference by `<call>.<name>`, and `allowed` is the tolerance of an output by its name.
+    """
+    tolerance = {key: allowed(key.partition(".")[2] or key) for _, reference in pairs for key in reference}
+    errors = []
+    for limit in set(tolerance.values()) or {allowed("")}:
+        held = [(mine, {key: theirs[key] for key in theirs if tolerance[key] == limit}) for mine, theirs in pairs]
+        errors.append((functools.reduce(Difference.worst, (difference(*pair) for pair in held)), limit))
+    return max(errors, key=lambda one: (not one[0].within(one[1]), one[0].relative / (one[1] or 1.0)))
 
 
 def _worst(differences: list[Difference]) -> Difference:

@@ -11,6 +11,7 @@ from doubles.small import SMALL, TRAINED, workload
 from pytest import approx
 
 import workloads
+from measurement.parity import nearest_to_its_limit
 from workloads import training
 from workloads.autograd import Variable
 from workloads.training import adamw, training_of
@@ -128,3 +129,19 @@ def test_micro_batches_differ_and_lie_along_the_first_axis():
 def test_what_the_oracle_does_not_use_cannot_be_differentiated():
     with pytest.raises(TypeError):
         np.sin(Variable(np.ones(2)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "state", "holds", "limit"),
+    [(0.01, 0.08, True, 0.1), (0.03, 0.08, False, 0.02), (0.01, 0.12, False, 0.1), (0.015, 0.001, True, 0.02)],
+)
+def test_a_deep_network_s_losses_are_held_to_more_than_its_running_statistics(loss, state, holds, limit):
+    """What is off in a statistic stays off in the next iteration, and that it repeats is no sign of a fault."""
+    trained = workloads.get("resnet50", "training")
+    reference = {f"{call}.{name}": np.ones(8) for call in range(3) for name in ("loss", "bn1.running_mean")}
+    outputs = {key: value * (1 + (loss if key.endswith("loss") else state)) for key, value in reference.items()}
+    outputs |= {key: np.full(1, 1 + loss) for key in reference if key.endswith("loss")}
+    reference |= {key: np.ones(1) for key in reference if key.endswith("loss")}
+    pair = trained.comparable({}, outputs, reference, "bf16")
+    off, tolerance = nearest_to_its_limit([pair], lambda output: trained.tolerance_of(output, "bf16"))
+    assert (off.within(tolerance), tolerance) == (holds, limit)

@@ -27,6 +27,9 @@ MOMENTUM = 0.1  # the share of a batch in the running statistics
 EXPANSION = 4  # a block's outputs over its width
 STATISTICS = ("running_mean", "running_var")
 OUTPUTS = ("logits",)
+# The scale of the norm that ends a block. With 0.25, bf16 gradients of ResNet-50 were 41 % off and float32's 0.2 %
+# (median of its tensors, 8 images of 64 pixels, against float64); with 0.05 they are 19 % and 0.002 % off.
+LAST_NORM = 0.05
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,9 @@ class ResNet(Workload):
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         """Kernels as He et al. 2015 (standard deviation sqrt(2 / fan-out)); norms around what a trained network has.
 
-        The norm that ends a block is scaled by a quarter, else the residual sum would double at every block. Running
-        statistics are no zeros and ones, which would hide forgotten ones from the parity check.
+        The norm that ends a block is scaled by a twentieth, since networks are trained from zero there (Goyal et al.
+        2017, section 5.1) and gradients through 16 blocks of full weight would be mostly rounding: `LAST_NORM`.
+        Running statistics are no zeros and ones, which would hide forgotten ones from the parity check.
         """
         rng = np.random.default_rng(seed)
         weights = {}
@@ -118,7 +122,7 @@ class ResNet(Workload):
             elif name.endswith("running_var"):
                 weights[name] = 1 + np.float32(0.1) * np.abs(draw)
             elif name.endswith("bn3.weight"):
-                weights[name] = np.float32(0.25) + np.float32(0.02) * draw
+                weights[name] = np.float32(LAST_NORM) * (1 + np.float32(0.1) * draw)
             else:
                 weights[name] = np.float32(0.02) * draw + np.float32(name.endswith(_NORM_WEIGHTS))
         return weights
@@ -255,7 +259,10 @@ def _resnet(name: str, image: int, **sizes) -> ResNet:
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        _resnet("resnet50", 224),  # 25.6M weights
+        # 25.6M weights. In bf16 its gradients are 19 % off (`LAST_NORM`), which two updates carry into the running
+        # statistics: 5.7 % in the worst tensor, where a convolution that is not trained shows by 17 %. TF32 rounds an
+        # eighth as coarsely.
+        _resnet("resnet50", 224, state_tolerance={"tf32": 1.25e-2, "bf16": 1e-1}),
         _resnet("resnet-tiny", 32, stages=(1, 1), width=8, classes=10),
     )
 }

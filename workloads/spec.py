@@ -130,6 +130,7 @@ class Workload(ABC):
     input_sets: int = 4  # same-shape inputs that calls take in turn; fewer where one already exceeds every cache
     parity_calls: int = 2  # how many consecutive calls' outputs are compared
     padding: str | None = None  # the input (B, S) that is 1 where a position counts and 0 where it is padding
+    state_tolerance: dict[str, float] = field(default_factory=dict, hash=False)  # of `state` in training, if another
     has_oracle: bool = True  # else the worker's report holds what outputs are compared with, and what a call costs
 
     @abstractmethod
@@ -186,6 +187,10 @@ class Workload(ABC):
         """Both, as errors are taken of them; keys are `<call>.<name>`, arrays 1-D as `sampled` makes them."""
         return outputs, reference
 
+    def tolerance_of(self, output: str, dtype: str) -> float:
+        """The tolerance of one output, by its name in what `comparable` makes."""
+        return self.tolerance[dtype]
+
     def first_differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> int | None:
         """The first step, from 1, at which another token was generated than by the reference; None if at none."""
         return None
@@ -213,10 +218,7 @@ class Workload(ABC):
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def state(self, parameters: Parameters) -> tuple[str, ...]:
-        """Names of the weights that no gradient reaches and that the forward pass itself changes: running statistics.
-
-        A call of the training pass has them among its outputs, as the call leaves them.
-        """
+        """Names of the weights that only the forward pass changes, running statistics: outputs of a training call."""
         return ()
 
     def loss_and_state(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
@@ -224,9 +226,8 @@ class Workload(ABC):
         return self.loss(parameters, weights, inputs), {}
 
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
-        """Formulas that frameworks have in more than one form, each of which the oracle follows if asked to.
+        """Formulas of which frameworks have several (`Framework.conventions`), asked of the oracle as parameters.
 
-        A framework names its own (`Framework.conventions`), which join the parameters that the oracle is given:
         `running_variance` is the `biased` or else the unbiased variance of a batch.
         """
         return ()

@@ -79,6 +79,20 @@ class Training(Workload):
                 variable.gradient = None
         return outputs
 
+    def comparable(
+        self, parameters: Parameters, outputs: Arrays, reference: Arrays, dtype: str
+    ) -> tuple[Arrays, Arrays]:
+        """The state after each iteration is an output of its own: an error stays in it, and repeats whatever it is."""
+
+        def by_iteration(arrays: Arrays) -> Arrays:
+            return {key if key.endswith(".loss") else f"{key} {key.partition('.')[0]}": arrays[key] for key in arrays}
+
+        return by_iteration(outputs), by_iteration(reference)
+
+    def tolerance_of(self, output: str, dtype: str) -> float:
+        own = {} if output.endswith("loss") else self.model.state_tolerance
+        return own.get(dtype, self.tolerance[dtype])
+
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         """Forward and backward, three times the forward pass (Kaplan et al. 2020, section 2.1), and the update.
 
