@@ -189,7 +189,8 @@ class OneBox:
         self.ask("scancel", "--user=root")
         for node in self.nodes:
             self.ask("scontrol", "update", f"nodename={node}", "state=resume")
-        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"))
+        # On a busy machine nodes were `completing` for a minute after the controller had been restarted.
+        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), 3 * PATIENCE)
         self.came_back = False
 
     def wait(self, condition, seconds: float = PATIENCE) -> None:

@@ -20,12 +20,15 @@ SHAPES = (*FAKE, "--batch", "1..4..1", "--launcher", "slurm")
 WORDS = (*SHAPES, "--mode", "eager,graph")
 
 
-def box() -> OneBox:
-    """The cluster, all of whose nodes are idle. Raises PermissionError where none can be started."""
+def box(nodes: int = 2) -> OneBox:
+    """The cluster, all of whose nodes are idle; it has as many as were asked for first.
+
+    Raises PermissionError where none can be started.
+    """
     if why := why_not():
         raise PermissionError(why)
     if not _BOX:
-        _BOX.append(OneBox(Path(tempfile.mkdtemp(prefix="one-box-"))))
+        _BOX.append(OneBox(Path(tempfile.mkdtemp(prefix="one-box-")), nodes))
         atexit.register(_BOX[0].stop)
         _BOX[0].start()
     _BOX[0].heal()
