@@ -149,10 +149,9 @@ def _any(value: Any, where: str, depth: int = DEPTH) -> Any:
 
 def data_of(value: Any) -> Any:
     """A dataclass as JSON-ready data, which `read` takes back; fields with a `to_json` of their own by that."""
-    kind = type(value)
-    if kind in _PLAIN:
+    if type(value) in _PLAIN:
         return value
-    if (names := _names(kind)) is not None:
+    if (names := _names(value.__class__)) is not None:
         return {name: _entry(getattr(value, name)) for name in names}
     return [_entry(entry) for entry in value] if isinstance(value, (list, tuple)) else value
 
