@@ -76,10 +76,10 @@ def check(trial: Trial, cluster: OneBox, variables: dict) -> None:
 def no_step(trial: Trial, cluster: OneBox) -> None:
     """Note steps that go on.
 
-    Slurm lists that of a daemon that was killed and is back at once until the job ends, and one that ended while the
-    controller was away for about a minute after it is back.
+    Where a daemon was killed and is back Slurm may list steps without a process until the job ends: those of a node
+    that is back at once, and those that ended while the controller was away. `Trial.nothing_left` looks for processes.
     """
-    deadline = time.monotonic() + 3 * PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while (left := cluster.steps()) and time.monotonic() < deadline and not cluster.came_back:
         time.sleep(0.2)
     if left and not cluster.came_back:
