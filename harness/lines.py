@@ -6,7 +6,8 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from harness import recordfile
@@ -16,15 +17,21 @@ from measurement import durable
 _DIGEST = "digest"
 
 
-def append(path: Path, entry: dict, synced: bool = False) -> None:
-    """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone."""
+def append(
+    path: Path, entry: dict, synced: bool = False, waiting: Callable[[], AbstractContextManager] = nullcontext
+) -> None:
+    """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone.
+
+    `waiting` goes around the time until it is on disk, for one that is `synced`.
+    """
     with naming(path), open(path, "ab+") as file:
         if file.tell() and _last_byte(file) != b"\n":
             file.write(b"\n")
         file.write(json.dumps(entry, default=str).encode() + b"\n")
         file.flush()
         if synced:
-            os.fsync(file.fileno())
+            with waiting():
+                os.fsync(file.fileno())
 
 
 def write_compressed(path: Path, entries: Iterable[dict]) -> None:

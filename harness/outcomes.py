@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,7 +75,12 @@ def _holds_arrays(path: Path) -> bool:
 
 def counted(report: Report) -> list[float]:
     """A launch's samples in the rounds in which the host had its usual speed."""
-    return [report.samples[index] for index in host.kept(report.host_loop_s, len(report.samples))]
+    return list(_counted(tuple(report.samples), tuple(report.host_loop_s)))
+
+
+@functools.lru_cache(maxsize=64)  # a record asks some twenty times for those of its launches
+def _counted(samples: tuple[float, ...], host_loop_s: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(samples[index] for index in host.kept(host_loop_s, len(samples)))
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
@@ -41,6 +42,7 @@ class Recorder:
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by peak_benchmarks.key
     references: References = field(init=False)
     written: set[Group] = field(default_factory=set)
+    waiting: Callable[[], AbstractContextManager] = nullcontext  # goes around what a disk takes for a record
 
     def __post_init__(self) -> None:
         self.references = References(self.run)
@@ -50,6 +52,7 @@ class Recorder:
         """A recorder for the cells of a lane; it shares with the others what all lanes know."""
         its = copy.copy(self)
         its.context = replace(self.context, side_by_side=lane.of, served_by=lane.served_by(), node=lane.node)
+        its.waiting = lane.given_away
         return its
 
     def write_impossible(self, plan: Plan, finished: frozenset[str], weights: str) -> None:
@@ -86,7 +89,7 @@ class Recorder:
             except ArithmeticError as error:  # figures that are numbers and no measurement
                 outcome.failure = Failure.over(error)
                 row = assemble.record(outcome, None, workload, weights, peaks, self.context)
-            self.run.append_record(row)
+            self.run.append_record(row, self.waiting)
             self.display.record(row)
 
     def peak_benchmarks(self, cell: Cell) -> tuple[Group, ...]:

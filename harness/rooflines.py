@@ -7,7 +7,7 @@ own peaks, and the columns made here are made anew from all records whenever the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from measurement import flags, regime
@@ -35,25 +35,26 @@ _BATCH = re.compile(r"\bbatch_size=(\d+)")
 
 def completed(records: Sequence[dict]) -> list[dict]:
     """The records with all that hangs on the others: peaks of the machine, MFU, explained share, regime."""
+    return list(_completed(records))
+
+
+def _completed(records: Sequence[dict]) -> Iterator[dict]:
     kinds: dict[tuple, list[dict]] = {}
     for record in records:
         if _is_judged(record):
             kinds.setdefault(_kind(record), []).append(record)
     peaks = {kind: machine_peaks(members) for kind, members in kinds.items()}
     cells = {record["cell"]: record for record in records if _is_judged(record)}
-    return [
-        {**record, **judged(record, peaks[_kind(record)], cells.get(doubled(record["cell"])))}
-        if _is_judged(record)
-        else record
-        for record in records
-    ]
+    for record in records:
+        of_others = _is_judged(record) and judged(record, peaks[_kind(record)], cells.get(doubled(record["cell"])))
+        yield {**record, **of_others} if of_others else record
 
 
 def changes(records: Iterable[dict]) -> dict[str, dict]:
     """By cell the columns in which `completed` records differ from these, which may come one at a time."""
     needed = [{name: record[name] for name in _TAKEN if name in record} for record in records]
     changed = {}
-    for before, after in zip(needed, completed(needed), strict=True):
+    for before, after in zip(needed, _completed(needed), strict=True):
         if different := {name: value for name, value in after.items() if before.get(name) != value}:
             changed[after["cell"]] = different
     return changed

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
@@ -155,13 +156,16 @@ class Run:
         (folder / "outputs").mkdir(parents=True)
         return folder
 
-    def append_record(self, record: dict) -> None:
-        """Add one record, on disk before this returns. Raises ValueError where it breaks the schema."""
+    def append_record(self, record: dict, waiting: Callable[[], AbstractContextManager] = nullcontext) -> None:
+        """Add one record, on disk before this returns. Raises ValueError where it breaks the schema.
+
+        `waiting` goes around the time that the disk takes.
+        """
         problem = schema.problem(record)
         if problem:
             raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
         self.check_place()
-        lines.append(self.records_path, {name: record.get(name) for name in schema.NAMES}, synced=True)
+        lines.append(self.records_path, {name: record.get(name) for name in schema.NAMES}, True, waiting)
 
     def append_samples(self, entry: dict) -> None:
         """Add raw samples of one cell and launch."""

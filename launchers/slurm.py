@@ -31,9 +31,9 @@ IMMEDIATE = 60  # seconds for which a step waits for CPUs of its node: those of 
 ASKING = 20.0  # seconds for an answer of the controller
 # Of a node that is to serve no more: states as sinfo words them, a star after those of one that does not answer.
 GONE = re.compile(r"down|fail|maint|reboot|power|unk|\*", re.IGNORECASE)
-SILENT = re.compile(r"|(?!down|fail).*\*", re.IGNORECASE)  # not given up yet, nor heard of
+SILENT = re.compile(r"|unk.*|(?!down|fail).*\*", re.IGNORECASE)  # not given up, nor heard of (since Slurm started)
 DRAINED = re.compile("drain|drng", re.IGNORECASE)
-OUTAGE, PAUSE = 600.0, 2.0  # seconds until a controller without an answer is given up, and between two questions
+OUTAGE, PAUSE = 600.0, 2.0  # seconds until a controller or node that is silent is given up, and between two questions
 TAKEN = re.compile(r"CANCELLED|PREEMPT|DUE TO|Node failure|oom.?kill|out of memory", re.IGNORECASE)
 OUT_OF_MEMORY = re.compile(r"oom.?kill|out of memory", re.IGNORECASE)
 

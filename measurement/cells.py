@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 ParameterValue = int | str
@@ -57,7 +56,7 @@ class Cell:
 
     def to_json(self) -> dict:
         """The cell as JSON-ready data; `from_json` reads it back."""
-        return {**dataclasses.asdict(self), "parameters": dict(self.parameters)}
+        return {**vars(self), "parameters": dict(self.parameters)}
 
     @classmethod
     def from_json(cls, data: dict) -> Cell:

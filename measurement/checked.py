@@ -42,65 +42,87 @@ def shorter_than(characters: int) -> Rule:
     return lambda text: _some(text.strip()) or (f"has {len(text)} characters" if len(text) > characters else None)
 
 
-@functools.cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+Reader = Callable[[Any, str], Any]  # of a value and of where it stands; raises Misfit
 
 
 def read(kind: type, data: Any, where: str = "") -> Any:
     """An instance of the dataclass `kind`; what it has no field for is left out. Raises Misfit."""
     if not isinstance(data, dict):
         raise Misfit(f"{where or kind.__name__} is no object")
-    values, hints = {}, _hints(kind)
-    for field in dataclasses.fields(kind):
+    values = {}
+    for field, reader in _fields(kind):
         name = f"{where}.{field.name}" if where else field.name
         if field.name in data:
-            values[field.name] = fitted(hints[field.name], data[field.name], name)
+            values[field.name] = reader(data[field.name], name)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise Misfit(f"{name} is missing")
     return kind(**values)
 
 
-def fitted(kind: Any, value: Any, where: str) -> Any:
-    """`value` as the type `kind` of a field. Raises Misfit."""
+@functools.cache
+def _fields(kind: type) -> tuple[tuple[dataclasses.Field, Reader], ...]:
+    """The fields of a dataclass, each with the reader of its type."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple((field, _reader(hints[field.name])) for field in dataclasses.fields(kind))
+
+
+@functools.cache
+def _reader(kind: Any) -> Reader:
+    """What reads a value as the type `kind` of a field."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        value = fitted(arguments[0], value, where)
-        for rule in arguments[1:]:
-            if problem := rule(value):
-                raise Misfit(f"{where} {problem}")
-        return value
+        return functools.partial(_ruled, _reader(arguments[0]), arguments[1:])
     if origin in (Union, types.UnionType):  # always with None here
-        (other,) = (argument for argument in arguments if argument is not types.NoneType)
-        return None if value is None else fitted(other, value, where)
+        (other,) = map(_reader, (argument for argument in arguments if argument is not types.NoneType))
+        return lambda value, where: None if value is None else other(value, where)
+    if origin is tuple and arguments[-1] is ...:
+        return functools.partial(_series, _reader(arguments[0]))
     if origin is tuple:
-        return _series(arguments, value, where)
+        return functools.partial(_places, tuple(map(_reader, arguments)))
     if origin is dict:
-        if not isinstance(value, dict) or len(value) > MOST_ITEMS:
-            raise Misfit(f"{where} is no object, or too large a one")
-        return {str(key): fitted(arguments[1], entry, f"{where}.{key}"[:200]) for key, entry in value.items()}
+        return functools.partial(_mapping, _reader(arguments[1]))
     if kind is Any:
-        return _any(value, where)
+        return _any
     if hasattr(kind, "from_json"):
-        return kind.from_json(value)
+        return lambda value, where: kind.from_json(value)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return read(kind, value, where)
-    return _single(kind, value, where)
+        return functools.partial(read, kind)
+    return functools.partial(_single, kind)
 
 
-def _series(kinds: tuple, value: Any, where: str) -> tuple:
-    """A tuple of one type (`tuple[float, ...]`), or of a type for each place."""
+def _ruled(reader: Reader, rules: tuple[Rule, ...], value: Any, where: str) -> Any:
+    value = reader(value, where)
+    for rule in rules:
+        if problem := rule(value):
+            raise Misfit(f"{where} {problem}")
+    return value
+
+
+def _series(reader: Reader, value: Any, where: str) -> tuple:
+    """A tuple of one type (`tuple[float, ...]`)."""
     if not isinstance(value, (list, tuple)) or len(value) > MOST_ITEMS:
         raise Misfit(f"{where} is no list, or too long a one")
-    if kinds[-1] is ...:
-        return tuple(fitted(kinds[0], entry, where) for entry in value)
-    if len(value) != len(kinds):
-        raise Misfit(f"{where} has {len(value)} entries, not {len(kinds)}")
-    return tuple(fitted(kind, entry, where) for kind, entry in zip(kinds, value, strict=True))
+    return tuple([reader(entry, where) for entry in value])
+
+
+def _places(readers: tuple[Reader, ...], value: Any, where: str) -> tuple:
+    """A tuple of a type for each place."""
+    values = _series(lambda entry, where: entry, value, where)
+    if len(values) != len(readers):
+        raise Misfit(f"{where} has {len(values)} entries, not {len(readers)}")
+    return tuple(reader(entry, where) for reader, entry in zip(readers, values, strict=True))
+
+
+def _mapping(reader: Reader, value: Any, where: str) -> dict:
+    if not isinstance(value, dict) or len(value) > MOST_ITEMS:
+        raise Misfit(f"{where} is no object, or too large a one")
+    return {str(key): reader(entry, f"{where}.{key}"[:200]) for key, entry in value.items()}
 
 
 def _single(kind: type, value: Any, where: str) -> Any:
     """A text, a truth value, or a number that is finite; a whole one will do for a float."""
+    if kind is float and type(value) is float and math.isfinite(value):
+        return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_INTEGER:
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -127,9 +149,23 @@ def _any(value: Any, where: str, depth: int = DEPTH) -> Any:
 
 def data_of(value: Any) -> Any:
     """A dataclass as JSON-ready data, which `read` takes back; fields with a `to_json` of their own by that."""
-    if dataclasses.is_dataclass(value):
-        fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
-        return {name: entry.to_json() if hasattr(entry, "to_json") else data_of(entry) for name, entry in fields}
-    if isinstance(value, (list, tuple)):
-        return [entry.to_json() if hasattr(entry, "to_json") else data_of(entry) for entry in value]
-    return value
+    if type(value) in _PLAIN:
+        return value
+    if (names := _names(value.__class__)) is not None:
+        return {name: _entry(getattr(value, name)) for name in names}
+    return [_entry(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
+_PLAIN = frozenset((str, int, float, bool, types.NoneType))
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """The names of a dataclass's fields; None for another type."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+
+
+def _entry(value: Any) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    return value.to_json() if hasattr(value, "to_json") else data_of(value)

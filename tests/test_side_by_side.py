@@ -6,14 +6,20 @@ import json
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, wait_for
 
 from harness import hosts, lanes, ledger, plan, sweep
+from harness.outcomes import Context
+from harness.recorder import Recorder
+from harness.runs import Run
 from harness.sweep import UsageError
 from measurement import machine
+from measurement.profiles import PROFILES
 from measurement.schema import MEASURED
 
 ASKED = {"framework": "torch", "workload": "mlp", "mode": "eager,graph"}
@@ -244,3 +250,17 @@ def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, 
     assert again.lines[: len(kept)] == kept
     assert again.complete()
     assert {record["status"] for record in again.records if record["mode"] == "hang"} == {"timeout"}
+
+
+def test_other_lanes_go_on_while_a_record_is_put_on_disk(cell, tmp_path, monkeypatch):
+    """Else nodes that finish at once would wait for the disk one after the other."""
+    turn, held, sync = threading.Lock(), [], os.fsync
+    run = Run.create(str(tmp_path / "run"))
+    context = Context("run", "", "", None, PROFILES["quick"], "cold", {"torch": ()})
+    recorder = Recorder(run, context, SimpleNamespace(record=lambda row: held.append(turn.locked())), None)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (held.append(turn.locked()), sync(descriptor)))
+    planned = SimpleNamespace(cells=[cell()], impossible={cell().id: "It cannot run here."})
+    with turn:
+        recorder.in_lane(lanes.Lane(turn=turn)).write_impossible(planned, frozenset(), "seed:0")
+    assert held == [False, True]
+    assert [record["status"] for record in run.records()] == ["unsupported"]

@@ -1,4 +1,4 @@
-"""LAUNCHER=slurm on a real cluster of two nodes on this machine, started once; and its parts without one."""
+"""LAUNCHER=slurm on a real cluster of four nodes on this machine, started once; and its parts without one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = (*FAKE, "--launcher", "slurm", "--timeout", "30")
 def box():
     if why := why_not():
         pytest.skip(why)
-    yield nodes.box()
+    yield nodes.box(4)
     nodes._BOX.pop().stop()
 
 
@@ -36,27 +36,27 @@ def trial(suite, tmp_path) -> Trial:
     return Trial(suite, tmp_path / "trial", random.Random(21))
 
 
-def test_two_nodes_serve_a_plan_and_every_record_tells_where(box, trial):
+def test_four_nodes_serve_a_plan_and_every_record_tells_where(box, trial):
     """Modes that crash and that leave children among them; the report names the nodes and shows the control cell."""
     variables = box.allocate()
-    words = ("--mode", "eager,graph,crash,orphan-ok", "--batch", "1,2,4", "--out", str(trial.out))
+    words = ("--mode", "eager,graph,crash,orphan-ok", "--batch", "1..4..1", "--out", str(trial.out))
     trial.run(*WORDS, *words, environment=variables)
     trial.complete(trial.planned(), {"crash": ("crash",)})
     nodes.check(trial, box, variables | {"kept": "1"})
     assert trial.violations == []
     records = list(trial.records())
-    assert {record["node"] for record in records} == {"n1", "n2"}
+    assert {record["node"] for record in records} == set(box.nodes)
     assert {record["side_by_side"] for record in records} == {1}
     told = json.loads((trial.out / "machine.json").read_text())
     assert {record["machine_id"] for record in records} == {told["machine_id"]} == {told["kind"]}
-    assert list(told["nodes"]) == ["n1", "n2"]
+    assert list(told["nodes"]) == box.nodes
     controls = [json.loads(line) for line in (trial.out / begun.NODES).read_text().splitlines()]
-    assert sorted(entry["node"] for entry in controls) == ["n1", "n2"]
+    assert sorted(entry["node"] for entry in controls) == box.nodes
     assert all(entry["latency_ms"] > 0 for entry in controls)
     assert {entry["cell"].rpartition("/")[2] for entry in controls} == {"eager"}
     trial.report()
     page = (trial.out / "report.md").read_text()
-    assert "Nodes" in page and "| n1 |" in page and "| n2 |" in page
+    assert "Nodes" in page and all(f"| {node} |" in page for node in box.nodes)
 
 
 def test_a_node_that_dies_costs_no_cell_and_two_runs_in_one_folder_are_refused(box, trial):

@@ -109,6 +109,8 @@ def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
     ("states", "why"),
     [
         (["allocated*", None, "allocated"], None),
+        (["unknown", "unknown*", "allocated"], None),
+        (["unknown", "down"], "since Slurm says that it is down"),
         (["allocated*", "down*"], "since Slurm says that it is down*"),
         (["draining"], "since Slurm says that it is draining"),
         (["mixed"], None),

@@ -83,7 +83,7 @@ class OneBox:
         self.folder, self.nodes = folder, [f"n{number}" for number in range(1, nodes + 1)]
         self.conf = folder / "slurm.conf"
         self._daemons: dict[str, _Daemon] = {}
-        self.came_back = False  # whether a node was started again since all were idle
+        self.came_back = False  # whether a daemon was started again since all nodes were idle
         for name in ("munge", "state", *(f"spool.{node}" for node in self.nodes)):
             (folder / name).mkdir(parents=True)
         (folder / "munge").chmod(0o700)
@@ -129,6 +129,7 @@ class OneBox:
         self._daemons.pop(node).kill()
 
     def controller_up(self) -> None:
+        self.came_back = True
         self._begin("controller", "slurmctld", "-D", "-f", str(self.conf))
 
     def controller_down(self) -> None:
@@ -189,7 +190,8 @@ class OneBox:
         self.ask("scancel", "--user=root")
         for node in self.nodes:
             self.ask("scontrol", "update", f"nodename={node}", "state=resume")
-        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"))
+        # On a busy machine nodes were `completing` for a minute after the controller had been restarted.
+        self.wait(lambda: self.states() == dict.fromkeys(self.nodes, "idle"), 3 * PATIENCE)
         self.came_back = False
 
     def wait(self, condition, seconds: float = PATIENCE) -> None:

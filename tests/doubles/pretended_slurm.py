@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 COMMANDS = ("srun", "sinfo", "squeue", "scontrol", "scancel")
+STEPS = "steps"  # a file beside the commands: of each step the seconds that it was to take, and that it took
 NOISE = dict.fromkeys(("other_load_cores", "steal_share", "involuntary_switches_per_s", "frequency_change"), 0.0)
 FACTS = {
     "machine_id": "of-one-node", "kind": "of-all-nodes", "cpu": "Pretended", "cpus": 64, "cpus_usable": 64,
@@ -49,12 +50,22 @@ def work(node: str, folder: Path) -> None:
     say(type="where", node=node, job="7", step=folder.name)
     time.sleep(float(os.environ["PRETENDED_START"]))
     say(type="hello", versions={"numpy": "1"}, effective={"threads": 1})
+    asked = float(os.environ["PRETENDED_START"])
     for group in [*job["groups"], *job["peak_benchmarks"]]:
         for number, cell in enumerate(group["cells"]):
-            time.sleep(seconds if group in job["groups"] else 0)
+            time.sleep(wait := seconds if group in job["groups"] else 0)
+            asked += wait
             say(**report(name_of(cell), number, outputs.get(place_of(cell), "")))
     say(type="done")
     say(type="guard", words="exit 0")
+    with open(Path(os.environ["PRETENDED_OUTPUTS"]).with_name(STEPS), "a") as file:
+        file.write(f"{asked} {age()}\n")
+
+
+def age() -> float:
+    """Seconds since this process was started."""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    return float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def place_of(cell: dict) -> str:

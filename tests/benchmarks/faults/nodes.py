@@ -20,12 +20,15 @@ SHAPES = (*FAKE, "--batch", "1..4..1", "--launcher", "slurm")
 WORDS = (*SHAPES, "--mode", "eager,graph")
 
 
-def box() -> OneBox:
-    """The cluster, all of whose nodes are idle. Raises PermissionError where none can be started."""
+def box(nodes: int = 2) -> OneBox:
+    """The cluster, all of whose nodes are idle; it has as many as were asked for first.
+
+    Raises PermissionError where none can be started.
+    """
     if why := why_not():
         raise PermissionError(why)
     if not _BOX:
-        _BOX.append(OneBox(Path(tempfile.mkdtemp(prefix="one-box-"))))
+        _BOX.append(OneBox(Path(tempfile.mkdtemp(prefix="one-box-")), nodes))
         atexit.register(_BOX[0].stop)
         _BOX[0].start()
     _BOX[0].heal()
@@ -71,7 +74,11 @@ def check(trial: Trial, cluster: OneBox, variables: dict) -> None:
 
 
 def no_step(trial: Trial, cluster: OneBox) -> None:
-    """Note steps that go on. Slurm lists that of a daemon that was killed and is back at once until the job ends."""
+    """Note steps that go on.
+
+    Where a daemon was killed and is back Slurm may list steps without a process until the job ends: those of a node
+    that is back at once, and those that ended while the controller was away. `Trial.nothing_left` looks for processes.
+    """
     deadline = time.monotonic() + PATIENCE
     while (left := cluster.steps()) and time.monotonic() < deadline and not cluster.came_back:
         time.sleep(0.2)
