@@ -16,6 +16,7 @@ from frameworks.description import Crossing, Framework, Mode, Rung
 from harness import ladders, modes
 from harness.ladders import Series
 from harness.plan import modes_of
+from measurement.cells import Cell
 from reports import brief, sections
 from reports.ladder import table
 from reports.material import Material
@@ -186,6 +187,14 @@ def test_every_declared_ladder_can_be_climbed():
             assert {description.mode(mode).name for mode in description.ladder_modes(kind, "training")}
             climbed += 1
     assert climbed == 8
+
+
+def test_eager_mode_alone_is_the_baseline_and_not_the_rung_with_another_cache():
+    cell = Cell("torch", "gpt-tiny", "plain", "decode", "cpu", "fp32", 1, (), "eager-dynamic-cache")
+    assert not frameworks.is_baseline(cell)
+    assert frameworks.is_baseline(replace(cell, mode="eager"))
+    rungs = [rung.mode for rung in frameworks.describe("torch").ladder("cpu", "decode")]
+    assert rungs[:2] == ["eager-dynamic-cache", "eager"]
 
 
 def test_rungs_that_nobody_deploys_are_measured_only_where_they_are_named():
