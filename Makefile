@@ -82,7 +82,7 @@ What is measured; lists are BATCH=1,2,4, ranges SEQ=32..512 (doubling) or SEQ=32
   FRAMEWORK=torch,paddle,tensorflow,jax  WORKLOAD=bert-base,mlp,…  IMPL=library|plain
   PASS=inference|training|prefill|decode|generate  DEVICE=cpu|gpu|gpu:1|gpu:all
   MODE=eager,graph|all|ladder|<mode>  DTYPE=fp32|bf16|fp16|tf32  THREADS=1,2
-  by `make list`: BATCH SEQ MASK=none|full|padded ATTENTION=fused|explicit WIDTH …
+  by `make list`: BATCH SEQ MASK=none|full|padded ATTENTION=fused|explicit CACHE=static WIDTH …
   SHAPES=static|dynamic  UNSEEN_SEQ=N  WEIGHTS=FOLDER  SEED=0  POLICY=users  FILTER=text
 How
   PROFILE=quick|standard|rigorous  BUDGET=SECONDS  TIMEOUT=900  COMPILE_CACHE=cold|warm  ISOLATE=1

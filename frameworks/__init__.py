@@ -26,7 +26,7 @@ def describe(name: str) -> Framework:
 
 def is_baseline(cell: Cell) -> bool:
     """Whether the cell's mode is the one that its framework's graphs are compared with."""
-    return not describe(cell.framework).mode(cell.mode).graph
+    return cell.mode == describe(cell.framework).baseline.name
 
 
 def swept() -> tuple[str, ...]:

@@ -12,7 +12,8 @@ class Mode:
 
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
     for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an experiment that
-    tells what one thing costs. It is measured only where it is named, and is in no verdict.
+    tells what one thing costs. It is measured only where it is named, and is in no verdict. `cache` is what a mode has
+    in place of the cell's own; such a mode without a graph is a rung before eager mode, and no baseline.
     """
 
     name: str
@@ -24,11 +25,12 @@ class Mode:
     cuda_graphs: bool = False  # on a GPU a call replays kernels that were recorded once
     call: str = ""
     deployed: bool = True
+    cache: str = ""
 
     @property
     def is_rung(self) -> bool:
-        """Whether it is a graph that nobody deploys."""
-        return self.graph and not self.deployed
+        """Whether it is a mode that nobody deploys, beside the baseline."""
+        return not self.deployed and (self.graph or bool(self.cache))
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ class Framework:
 
     @property
     def baseline(self) -> Mode:
-        """The one mode without a graph, which speedups are relative to."""
-        (baseline,) = (mode for mode in self.modes if not mode.graph)
+        """The one mode without a graph, and with the cell's cache, which speedups are relative to."""
+        (baseline,) = (mode for mode in self.modes if not mode.graph and not mode.cache)
         return baseline
 
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:

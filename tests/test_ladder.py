@@ -16,6 +16,7 @@ from frameworks.description import Crossing, Framework, Mode, Rung
 from harness import ladders, modes
 from harness.ladders import Series
 from harness.plan import modes_of
+from measurement.cells import Cell
 from reports import brief, sections
 from reports.ladder import table
 from reports.material import Material
@@ -179,11 +180,21 @@ def test_every_declared_ladder_can_be_climbed():
         description = frameworks.describe(name)
         for kind, rungs in description.ladders.items():
             modes = [description.mode(rung.mode) for rung in rungs]
-            assert modes[0] is description.baseline and modes[-1].deployed
+            usual = [mode for mode in modes if "inference" in mode.passes]  # others have a cache of their own
+            assert usual[0] is description.baseline and modes[-1].deployed
+            assert modes.index(description.baseline) == sum(bool(mode.cache) for mode in modes)
             assert all(kind in mode.devices for mode in modes) and all(rung.adds for rung in rungs)
             assert {description.mode(mode).name for mode in description.ladder_modes(kind, "training")}
             climbed += 1
     assert climbed == 8
+
+
+def test_eager_mode_alone_is_the_baseline_and_not_the_rung_with_another_cache():
+    cell = Cell("torch", "gpt-tiny", "plain", "decode", "cpu", "fp32", 1, (), "eager-dynamic-cache")
+    assert not frameworks.is_baseline(cell)
+    assert frameworks.is_baseline(replace(cell, mode="eager"))
+    rungs = [rung.mode for rung in frameworks.describe("torch").ladder("cpu", "decode")]
+    assert rungs[:2] == ["eager-dynamic-cache", "eager"]
 
 
 def test_rungs_that_nobody_deploys_are_measured_only_where_they_are_named():

@@ -52,6 +52,14 @@ assert "aten::native_layer_norm" not in operators(decomposed) and "aten::var_mea
 assert captured.backend.startswith("aot_eager_decomp_partition")
 rung("torch", "aot-eager", "mlp", "plain", "training", {"batch_size": 1})
 
+DECODE = ("gpt-tiny", "plain", "decode", {"context": 12, "cache": "static"})
+still, growing = (step_of("torch", mode, *DECODE) for mode in ("eager", "eager-dynamic-cache"))
+right = arrays(still)
+for name, value in arrays(growing).items():
+    assert np.allclose(value, right[name], atol=1e-4), name
+for step, has, lacks in ((still, "aten::index_copy_", "aten::cat"), (growing, "aten::cat", "aten::index_copy_")):
+    assert has in operators(step) and lacks not in operators(step), has
+
 from frameworks.torch import graphs, token_file
 graphs.BACKENDS["inductor-data-pipeline"] = graphs.BACKENDS["dynamo"]  # seconds sooner: what differs is the reading
 GPT = ("gpt-tiny", "plain", "training", {"batch_size": 3, "seq_len": 4, "accumulate": 2})

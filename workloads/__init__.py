@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 
-PASSES = ("inference", "training", "prefill", "decode", "generate")
+from workloads.passes import PASSES as PASSES
+from workloads.passes import WITH_CACHE
+
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
@@ -46,12 +48,16 @@ def get(name: str, pass_name: str = "inference"):
         from workloads.training import training_of
 
         return training_of(workload)
-    if pass_name == "decode" and "decode" in workload.passes:
-        from workloads.decode import decode_of
+    if pass_name in workload.passes and pass_name in WITH_CACHE:
+        return _with_cache(workload, pass_name)
+    return workload  # a workload is in itself its inference pass
 
-        return decode_of(workload)
-    if pass_name == "generate" and "generate" in workload.passes:
-        from workloads.generate import generate_of
 
-        return generate_of(workload)
-    return workload  # a workload is in itself its inference pass, or its prefill
+def _with_cache(workload, pass_name: str):
+    """The workload in one of the passes that have a cache."""
+    from workloads import cached_gpt, decode, generate
+
+    model = cached_gpt.cached(workload) if workload.family == "gpt" else workload
+    return {"prefill": lambda model: model, "decode": decode.decode_of, "generate": generate.generate_of}[pass_name](
+        model
+    )

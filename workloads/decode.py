@@ -1,4 +1,4 @@
-"""The decode pass of a model with a cache: one token at a time, over what a static cache holds."""
+"""The decode pass of a model with a cache: one token at a time, over what the cache holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workloads import drawn, llama_cost
+from workloads import causal_cost, drawn
+from workloads.causal import CACHE, Causal
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
@@ -25,10 +26,11 @@ class Decode(Workload):
 
     The cache holds a seeded past, the same for every sequence, as where one prompt is continued several times. Calls
     take tokens that are given (teacher forcing) at the last four places in turn, each of which writes its keys and
-    values to its place, and attends to all up to it. The place is an input: a graph serves all four.
+    values to its place, and attends to all up to it. The place is an input: a graph serves all four. A static cache
+    has all places from the beginning; a dynamic one grows by one with each call, and begins anew after the fourth.
     """
 
-    model: Workload = None
+    model: Causal = None
 
     def first_place(self, parameters: Parameters) -> int:
         """That of the first call."""
@@ -71,7 +73,7 @@ class Decode(Workload):
         return self.model.canonical_name(checkpoint_name)
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
-        return {"context": parameters["context"]}
+        return self.model.weight_parameters(parameters) | {"context": parameters["context"]}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         """Token ids (B,) and their place (1,): the first one."""
@@ -86,9 +88,9 @@ class Decode(Workload):
             arrays | {"place": arrays["place"] + index} for index, arrays in enumerate(super().sets(parameters, seed))
         ]
 
-    def places_compared(self, place: np.ndarray) -> np.ndarray:
-        """Where the cache is compared after a call: at its own place, and at the one before, which it must leave."""
-        return np.concatenate([place - 1, place])
+    def places_told(self, parameters: Parameters) -> list[np.ndarray]:
+        """Inputs tell them all."""
+        return []
 
     def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
         return self.references(parameters, weights, [inputs])[0]
@@ -129,7 +131,7 @@ class Decode(Workload):
         return outputs
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        return llama_cost.decode(self.model, parameters, dtype, fused_attention)
+        return causal_cost.decode(self.model, parameters, dtype, fused_attention)
 
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
@@ -144,7 +146,7 @@ class Decode(Workload):
         return self.model.oracle_parameters(parameters)
 
 
-def decode_of(model: Workload) -> Decode:
+def decode_of(model: Causal) -> Decode:
     """The decode pass of `model`."""
     by_name = {parameter.name: parameter for parameter in model.parameters}
     context = Parameter(
@@ -157,7 +159,7 @@ def decode_of(model: Workload) -> Decode:
         name=model.name,
         family=model.family,
         implementations=model.implementations,
-        parameters=(by_name["batch_size"], context, attention),
+        parameters=(by_name["batch_size"], context, attention, CACHE),
         tolerance=model.tolerance,
         passes=model.passes,
         input_sets=STEPS,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workloads import drawn, llama_cost
+from workloads import causal_cost, drawn
+from workloads.causal import CACHE, Causal
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
@@ -26,13 +27,13 @@ class Generate(Workload):
     The likeliest token is taken, of equals the first. A static cache has a place for every token.
     """
 
-    model: Workload = None
+    model: Causal = None
 
     def places(self, parameters: Parameters) -> int:
         """How many the cache has."""
         return int(parameters["prompt"]) + int(parameters["tokens"])
 
-    def decoded_places(self, parameters: Parameters) -> list[np.ndarray]:
+    def places_told(self, parameters: Parameters) -> list[np.ndarray]:
         """Those of the tokens that are fed back, (1,) each: all but the last one generated."""
         return [np.array([place], np.int64) for place in range(int(parameters["prompt"]), self.places(parameters) - 1)]
 
@@ -50,6 +51,9 @@ class Generate(Workload):
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
+
+    def weight_parameters(self, parameters: Parameters) -> Parameters:
+        return self.model.weight_parameters(parameters)
 
     def canonical_name(self, checkpoint_name: str) -> str:
         return self.model.canonical_name(checkpoint_name)
@@ -122,9 +126,18 @@ class Generate(Workload):
         return self.tokens_per_call(parameters)
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        read = llama_cost.prefill(self.model, parameters, dtype, fused_attention)
-        token = llama_cost.decode(self.model, parameters | {"context": self.places(parameters)}, dtype, fused_attention)
-        return read.and_then(token, len(self.decoded_places(parameters)))
+        """A token reads all places of a static cache, and of a dynamic one those that are there."""
+        whole = causal_cost.prefill(self.model, parameters, dtype, fused_attention)
+
+        def token(context: int) -> Cost:
+            return causal_cost.decode(self.model, parameters | {"context": context}, dtype, fused_attention)
+
+        places = [int(place[0]) for place in self.places_told(parameters)]
+        if parameters.get("cache", "static") == "static":
+            return whole.and_then(token(self.places(parameters)), len(places))
+        for place in places:
+            whole = whole.and_then(token(place + 1), 1)
+        return whole
 
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
@@ -136,19 +149,20 @@ class Generate(Workload):
         return self.model.oracle_parameters(parameters)
 
 
-def generate_of(model: Workload) -> Generate:
+def generate_of(model: Causal) -> Generate:
     """The generate pass of `model`."""
     by_name = {parameter.name: parameter for parameter in model.parameters}
     tokens = Parameter(
-        "tokens", "tokens", 128, "tokens that are generated after the prompt (generate)",
+        "tokens", "tokens", min(128, model.positions // 2), "tokens that are generated after the prompt (generate)",
         minimum=2, maximum=model.positions // 2,
     )  # fmt: skip
-    prompt = replace(by_name["prompt"], maximum=model.positions // 2)
+    most = model.positions // 2
+    prompt = replace(by_name["prompt"], default=min(128, most), maximum=most)
     return Generate(
         name=model.name,
         family=model.family,
         implementations=model.implementations,
-        parameters=(by_name["batch_size"], prompt, tokens, replace(by_name["attention"], default="explicit")),
+        parameters=(by_name["batch_size"], prompt, tokens, replace(by_name["attention"], default="explicit"), CACHE),
         tolerance=model.tolerance,
         passes=model.passes,
         input_sets=2,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from workloads.passes import WITH_CACHE
 from workloads.reference import cross_entropy, gelu, layer_norm, softmax
 from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
 from workloads.transformer import ATTENTION, tolerance
@@ -64,10 +66,12 @@ class Gpt(Workload):
         shape = (int(parameters["batch_size"]), int(parameters["seq_len"]) + more)
         return np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)
 
-    def _states(self, weights: Arrays, ids: np.ndarray) -> np.ndarray:
-        """(B, T) token ids -> (B, T, H) after the last norm."""
+    def states(self, weights: Arrays, ids: np.ndarray, positions: np.ndarray, attend: Callable) -> np.ndarray:
+        """(B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
+
+        `attend(layer, q, k, v)` takes a layer's queries, keys and values, (B, nh, T, hs) each, and gives the context.
+        """
         batch, length = ids.shape
-        causal = np.triu(np.full((length, length), -np.inf, np.float32), 1)  # (T, T), 0 where attended
 
         def norm(x: np.ndarray, name: str) -> np.ndarray:
             return layer_norm(x, weights[f"{name}.weight"], np.float32(0), LAYER_NORM_EPSILON)
@@ -75,25 +79,35 @@ class Gpt(Workload):
         def heads(y: np.ndarray) -> np.ndarray:  # (B, T, H) -> (B, nh, T, hs)
             return y.reshape(batch, length, self.heads, -1).transpose(0, 2, 1, 3)
 
-        x = weights["wte.weight"][ids] + weights["wpe.weight"][:length]  # (B, T, H)
+        x = weights["wte.weight"][ids] + weights["wpe.weight"][positions]  # (B, T, H)
         for layer in range(self.layers):
             prefix = f"h.{layer}"
             qkv = norm(x, f"{prefix}.ln_1") @ weights[f"{prefix}.attn.c_attn.weight"].T  # (B, T, 3H)
             q, k, v = (heads(qkv[:, :, i * self.hidden : (i + 1) * self.hidden]) for i in range(3))
-            scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(self.hidden // self.heads)  # (B, nh, T, T)
-            context = (softmax(scores + causal) @ v).transpose(0, 2, 1, 3).reshape(batch, length, self.hidden)
+            context = attend(layer, q, k, v).transpose(0, 2, 1, 3).reshape(batch, length, self.hidden)
             x = x + context @ weights[f"{prefix}.attn.c_proj.weight"].T  # (B, T, H)
             y = gelu(norm(x, f"{prefix}.ln_2") @ weights[f"{prefix}.mlp.c_fc.weight"].T)  # (B, T, 4H)
             x = x + y @ weights[f"{prefix}.mlp.c_proj.weight"].T  # (B, T, H)
         return norm(x, "ln_f")
 
+    def _read(self, weights: Arrays, ids: np.ndarray) -> np.ndarray:
+        """The states of whole sequences (B, T) -> (B, T, H)."""
+        length = ids.shape[1]
+        causal = np.triu(np.full((length, length), -np.inf, np.float32), 1)  # (T, T), 0 where attended
+
+        def attend(_: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+            scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(self.hidden // self.heads)  # (B, nh, T, T)
+            return softmax(scores + causal) @ v
+
+        return self.states(weights, ids, np.arange(length), attend)
+
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
-        last = self._states(weights, inputs["input_ids"])[:, -1]  # (B, H)
+        last = self._read(weights, inputs["input_ids"])[:, -1]  # (B, H)
         return {"logits": last @ weights["wte.weight"].T}  # (B, V)
 
     def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
         """The mean cross-entropy of every token's successor."""
-        logits = self._states(weights, inputs["input_ids"]) @ weights["wte.weight"].T  # (B, T, V)
+        logits = self._read(weights, inputs["input_ids"]) @ weights["wte.weight"].T  # (B, T, V)
         return cross_entropy(logits.reshape(-1, self.vocabulary), inputs["targets"].reshape(-1))
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
@@ -178,7 +192,7 @@ def _gpt(name: str, **sizes: int) -> Gpt:
         implementations=("plain",),
         parameters=parameters,
         tolerance=tolerance(sizes["layers"]),
-        passes=("inference", "training"),
+        passes=("inference", "training", *WITH_CACHE),
         **sizes,
     )
 

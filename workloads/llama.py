@@ -7,24 +7,21 @@ others of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from workloads import drawn, llama_cost
-from workloads.reference import softmax
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+from workloads.causal import Attend, Causal, prompt_of
+from workloads.passes import WITH_CACHE
+from workloads.spec import Parameter, Parameters
 from workloads.transformer import ATTENTION, tolerance
 
 NORM_EPSILON = 1e-5
-OUTPUTS = ("logits", "keys", "values")
 # Times BERT's rounding: a layer has more products in a row. In bf16 7e-3 was seen of torch, over 16 layers.
 ROUNDING_OF_BERT = 2
-PLACES_COMPARED = 8  # of a prompt, whose keys and values in the cache are compared
 EMBEDDING, HEAD, LAST_NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
-
-Attend = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,10 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Llama(Workload):
-    """A Llama of a given size. A call of prefill fills a cache from a prompt and gives the next token's logits."""
+class Llama(Causal):
+    """A Llama of a given size."""
+
+    norm_operations: ClassVar[int] = 4
 
     layers: int = 16
     hidden: int = 2048
@@ -63,13 +62,21 @@ class Llama(Workload):
     tied: bool = True  # embeddings: the output layer's weights are the token embeddings
 
     @property
-    def model(self) -> Llama:
-        """The model itself, as other passes of it have it."""
-        return self
+    def products(self) -> tuple[tuple[int, int], ...]:
+        h, kv = self.hidden, self.kv_heads * self.head_size
+        return (h, h + 2 * kv), (h, h), (h, 2 * self.intermediate), (self.intermediate, h)
 
     @property
-    def head_size(self) -> int:
-        return self.hidden // self.heads
+    def turned(self) -> int:
+        return self.hidden + self.kv_heads * self.head_size
+
+    @property
+    def activation(self) -> tuple[int, int]:
+        return self.intermediate, 2
+
+    def unread(self, rows: int, length: int) -> int:
+        """Embeddings that are not in use, unless the output layer reads them."""
+        return 0 if self.tied else (self.vocabulary - rows) * self.hidden
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         h, kv = self.hidden, self.kv_heads * self.head_size
@@ -88,26 +95,6 @@ class Llama(Workload):
         shapes[LAST_NORM] = (h,)
         return shapes if self.tied else shapes | {HEAD: (self.vocabulary, h)}
 
-    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """The norms, drawn around 1 since all ones would hide a forgotten one, and the pool of all other weights."""
-        rng, shapes = np.random.default_rng(seed), self.weight_shapes(parameters)
-        norms = {name: shape for name, shape in shapes.items() if len(shape) == 1}
-        kept = {
-            name: 1 + rng.standard_normal(shape, dtype=np.float32) * np.float32(0.1) for name, shape in norms.items()
-        }
-        return kept | {drawn.POOL: drawn.pool({n: s for n, s in shapes.items() if n not in norms}, rng)}
-
-    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
-        return drawn.Drawn(kept, self.weight_shapes(parameters), {}) if drawn.POOL in kept else kept
-
-    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """Normal weights of standard deviation 0.02, as Llamas are initialised, and norms around 1."""
-        return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
-
-    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        shape = (int(parameters["batch_size"]), int(parameters["prompt"]))
-        return {"input_ids": np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)}
-
     def rotary(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cosines and signed sines (n, head size), float64, of the angles at `positions` (n,) (Su et al. 2021).
 
@@ -121,21 +108,7 @@ class Llama(Workload):
         cosines, sines = np.cos(angles), np.sin(angles)
         return np.concatenate([cosines, cosines], -1), np.concatenate([-sines, sines], -1)
 
-    def places(self, parameters: Parameters) -> int:
-        """How many the cache has."""
-        return int(parameters["prompt"])
-
-    def places_compared(self, parameters: Parameters) -> np.ndarray:
-        """Where in the prompt the cache is compared."""
-        length = int(parameters["prompt"])
-        return np.unique(np.linspace(0, length - 1, PLACES_COMPARED).round().astype(np.int64))
-
     def states(self, weights: Mapping, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
-        """(B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
-
-        `attend(layer, q, k, v)` takes a layer's turned queries (B, nkv, nh / nkv, T, hs) and keys, and its values
-        (B, nkv, T, hs), and gives the context in the queries' shape.
-        """
         batch, length = ids.shape
         x = weights[EMBEDDING][ids]  # (B, T, H)
         cosines, sines = (table.astype(x.dtype) for table in self.rotary(positions))  # (T, hs)
@@ -160,36 +133,7 @@ class Llama(Workload):
         return rms_norm(x, weights[LAST_NORM])
 
     def logits(self, weights: Mapping, states: np.ndarray) -> np.ndarray:
-        """(B, H) -> (B, V)."""
         return states @ weights[EMBEDDING if self.tied else HEAD].T
-
-    def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
-        """Logits (B, V), and keys and values (layers, B, nkv, n, hs) at the places of the cache that are compared."""
-        ids, places = inputs["input_ids"], self.places_compared(parameters)
-        future = np.triu(np.full((ids.shape[1],) * 2, -np.inf, np.float32), 1)  # (T, T), 0 where attended
-        cached: list[tuple[np.ndarray, np.ndarray]] = []
-
-        def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-            cached.append((k[:, :, places], v[:, :, places]))
-            scores = q @ k[:, :, None].swapaxes(-1, -2) / math.sqrt(self.head_size)  # (B, nkv, nh / nkv, T, T)
-            return softmax(scores + future) @ v[:, :, None]
-
-        states = self.states(weights, ids, np.arange(ids.shape[1]), attend)
-        keys, values = (np.stack(parts) for parts in zip(*cached, strict=True))
-        return {"logits": self.logits(weights, states[:, -1]), "keys": keys, "values": values}
-
-    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        return llama_cost.prefill(self, parameters, dtype, fused_attention)
-
-    def items_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"])
-
-    def tokens_per_call(self, parameters: Parameters) -> int:
-        return int(parameters["batch_size"]) * int(parameters["prompt"])
-
-    def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        # How attention is written does not change what it computes.
-        return {name: value for name, value in parameters.items() if name != "attention"}
 
 
 def rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -207,16 +151,16 @@ def _llama(name: str, **sizes) -> Llama:
     positions = sizes["positions"]
     parameters = (
         Parameter("batch_size", "batch", 1, "sequences per call"),
-        Parameter("prompt", "prompt", min(128, positions), "tokens of a prompt (prefill)", maximum=positions),
+        prompt_of(positions),
         ATTENTION,
-    )  # fmt: skip
+    )
     return Llama(
         name=name,
         family="llama",
         implementations=("plain",),
         parameters=parameters,
         tolerance=tolerance(sizes["layers"], ROUNDING_OF_BERT),
-        passes=("prefill", "decode", "generate"),
+        passes=WITH_CACHE,
         **sizes,
     )
 

@@ -76,6 +76,14 @@ FRAMEWORK = Framework(
             call='jax.jit(function, compiler_options={"xla_gpu_enable_command_buffer": ""})',
             deployed=False,
         ),
+        Mode(
+            "jit-loop",
+            graph=True,
+            summary="one jax.jit of a whole generation: the prompt, and a scan over the tokens",
+            passes=("generate",),
+            fuses=True,
+            call="jax.jit(generate), with jax.lax.scan over tokens",
+        ),
     ),
     default_graph=("jit",),
     ladders={

@@ -19,6 +19,7 @@ from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.jax import compiling, generation, graphs, memory, models, own, program, runtime
 from measurement.cells import Cell
 from workloads.own import Own
+from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
 
 # dtype -> (dtype of parameters and activations, jax_default_matmul_precision). JAX's own default is TF32 on a GPU.
@@ -95,7 +96,7 @@ class Adapter(boundary.Adapter):
             raise Unsupported("only the suite's own models are divided into blocks: measure IMPL=plain.")
         if cell.implementation == "own":
             return self._prepare_own(workload, cell, weights, inputs)
-        if cell.pass_name in generation.PASSES:
+        if cell.pass_name in WITH_CACHE:
             return self._prepare_generating(workload, cell, weights, inputs)
         built = models.of(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
@@ -147,11 +148,12 @@ class Adapter(boundary.Adapter):
 
     def _prepare_generating(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """The model with a cache of its own, which a jitted call takes over from the one before."""
+        generation.refuse(cell)
         dtype = jnp.dtype(PRECISION[cell.dtype][0])
         if cell.pass_name == "generate":
             cached = generation.Cached(workload, cell, weights, functools.partial(self._load, dtype), dtype)
             prompts = [self.place(cell, arrays) for arrays in inputs]
-            places = [self._load(dtype, place) for place in workload.decoded_places(dict(cell.parameters))]
+            places = [self._load(dtype, place) for place in workload.places_told(dict(cell.parameters))]
             jax.block_until_ready((cached.params, cached.cache, prompts, places))
             return generation.generating(cached, cell, prompts, places, self._compilations)
         made = generation.Generator(workload, cell, weights, functools.partial(self._load, dtype), dtype)

@@ -1,4 +1,4 @@
-"""The passes prefill and decode: a cache that goes from call to call, in a jitted one donated to the next."""
+"""The passes with a cache, which goes from call to call, in a jitted one donated to the next."""
 
 from __future__ import annotations
 
@@ -13,38 +13,40 @@ import numpy as np
 
 from frameworks.adapter import Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation
-from frameworks.jax import attention, gpt, graphs, llama, program
+from frameworks.jax import attention, cached_gpt, causal, gpt, graphs, llama, program
 from measurement.cells import Cell
 from workloads.decode import STEPS
 from workloads.spec import Arrays, Workload
 
-PASSES = ("prefill", "decode", "generate")
+KINDS = {"llama": llama, "gpt": cached_gpt}
+LOOP = "jit-loop"
 
 
 class Generator:
     """Calling it runs the model on its cache. `advance(params, cache, *inputs)` gives the new cache and outputs."""
 
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
-        model, batch, attends = workload.model, int(cell.parameter("batch_size")), cell.parameter("attention")
+        kind, model = KINDS[workload.family], workload.model
+        batch, attends = int(cell.parameter("batch_size")), cell.parameter("attention")
         decodes = cell.pass_name == "decode"
         places = workload.places(dict(cell.parameters))
         self.detail = ""
-        self.params = llama.parameters(model, weights, load, places)
+        self.params = kind.parameters(model, weights, load, places)
         if decodes:
             if attends == "fused":
                 raise Unsupported("jax.nn.dot_product_attention takes no cache of (batch, heads, places, head size).")
-            self.cache, self._decodes = llama.past(model, batch, weights, load), True
-            self.forward = partial(llama.decode, model)
+            self.cache, self._decodes = causal.past(model, batch, weights, load), True
+            self.forward = partial(causal.decode, kind, model)
             # What calls write over, which `restore` puts back.
             self._first = [tuple(part[:, :, -STEPS:] for part in layer) for layer in self.cache]
         else:
-            attend = llama.explicit_attention
+            attend = causal.explicit_attention
             if attends == "fused":
                 attend, self.detail = attention.fused(gpt.fused_attention, model, cell, dtype)
             # Put there, as a jitted function's results are: else the first call would have a graph of its own.
-            empty = llama.empty(model, batch, places, dtype)
-            self.cache, self._decodes = jax.device_put(empty, self.params["embedding"].sharding), False
-            self.forward = partial(llama.prefill, model, attend)
+            empty = causal.empty(model, batch, places, dtype)
+            self.cache, self._decodes = jax.device_put(empty, self.params["last_norm"].sharding), False
+            self.forward = partial(causal.prefill, kind, model, attend)
             self._places = jnp.asarray(workload.places_compared(dict(cell.parameters)))
         self.advance = self.forward  # until it is jitted
 
@@ -75,11 +77,12 @@ class Cached:
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
         if cell.parameter("attention") == "fused":
             raise Unsupported("jax.nn.dot_product_attention takes no cache of (batch, heads, places, head size).")
-        model, batch, places = workload.model, int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
-        self.params = llama.parameters(model, weights, load, places)
-        self.cache = jax.device_put(llama.empty(model, batch, places, dtype), self.params["embedding"].sharding)
-        self.read = _choosing(partial(llama.prefill, model, llama.explicit_attention))
-        self.proceed = _choosing(partial(llama.decode, model))
+        kind, model = KINDS[workload.family], workload.model
+        batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
+        self.params = kind.parameters(model, weights, load, places)
+        self.cache = jax.device_put(causal.empty(model, batch, places, dtype), self.params["last_norm"].sharding)
+        self.read = _choosing(partial(causal.prefill, kind, model, causal.explicit_attention))
+        self.proceed = _choosing(partial(causal.decode, kind, model))
 
     def part(self, cell: Cell, name: str, forward: Callable, inputs: tuple, compilations: graphs.Compilations) -> Step:
         """One of the parts as the cell's mode calls it; `name` tells its compilations from the other's."""
@@ -94,10 +97,47 @@ class Cached:
         return Step(call, [inputs], capture, program=program.listing(cell, advance, arguments, call, inputs))
 
 
+def refuse(cell: Cell) -> None:
+    """Raise `Unsupported` for a cache that JAX's users do not have."""
+    if cell.parameter("cache") == "dynamic":
+        raise Unsupported("XLA compiles for one shape, and a cache that grows has another a token: CACHE=static.")
+
+
+def in_one(cached: Cached, cell: Cell, prompts: Sequence[tuple], places: jax.Array, compilations: Any) -> Step:
+    """Generations of which each is one call of a jitted function, with the loop over `places` (N - 1,) inside."""
+
+    def generate(params: dict, cache: causal.Cache, prompt: jax.Array, places: jax.Array) -> tuple[causal.Cache, tuple]:
+        cache, first = cached.read(params, cache, prompt)
+
+        def token(carry: tuple, place: jax.Array) -> tuple:
+            cache, output = cached.proceed(params, *carry, place[None])
+            return (cache, output[NEXT]), output
+
+        (cache, _), others = jax.lax.scan(token, (cache, first[NEXT]), places)
+        return cache, (first, others)
+
+    arguments = (cached.params, cached.cache, *prompts[0], places)
+    advance, capture = compilations.callable(cell, generate, arguments, "", donated=(1,))
+
+    def call(prompt: jax.Array) -> dict[str, Any]:
+        cached.cache, (first, others) = advance(cached.params, cached.cache, prompt, places)
+
+        def told() -> dict[str, jax.Array]:
+            return {name: jnp.concatenate([first[name][None], others[name]]).T for name in (NEXT, LARGEST)}
+
+        return {**others, "cache": told}
+
+    # Eager mode lists its two parts once each, so here is a loop of one token.
+    once = (*arguments[:-1], places[:1])
+    return Step(call, prompts, capture, program=program.listing(cell, advance, once, call, prompts[0]))
+
+
 def generating(
     cached: Cached, cell: Cell, prompts: Sequence[tuple], places: Sequence[jax.Array], compilations: graphs.Compilations
 ) -> Step:
     """Generations in the cell's mode."""
+    if cell.mode == LOOP:
+        return in_one(cached, cell, prompts, jnp.concatenate(places), compilations)
     tokens = jnp.zeros_like(prompts[0][0][:, 0])
     read = cached.part(cell, "prompt", cached.read, prompts[0], compilations)
     proceed = cached.part(cell, "token", cached.proceed, (tokens, places[0]), compilations)
@@ -107,7 +147,7 @@ def generating(
 def _choosing(forward: Callable) -> Callable:
     """`forward`, whose output is the likeliest next token of each sequence and its logit, (B,)."""
 
-    def chosen(params: dict, cache: llama.Cache, *inputs: jax.Array) -> tuple[llama.Cache, dict]:
+    def chosen(params: dict, cache: causal.Cache, *inputs: jax.Array) -> tuple[causal.Cache, dict]:
         cache, output = forward(params, cache, *inputs)
         logits = output["logits"]
         tokens = jnp.argmax(logits, axis=-1).astype(jnp.int32)

@@ -1,24 +1,16 @@
-"""Llama as pure functions over parameters and a static cache, operator for operator as in the other frameworks' files.
-
-The cache is a list with a layer's keys and values each, (B, nkv, C, hs); a call gives a new one, in the old one's
-memory where that was donated. Matrices are (out, in), as checkpoints have them.
-"""
+"""Llama as pure functions over parameters, operator for operator as in the other frameworks' files."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workloads.decode import PAST
+from frameworks.jax.causal import product
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
 from workloads.spec import Arrays
-
-Cache = list[tuple[jax.Array, jax.Array]]
 
 
 def parameters(model: Llama, weights: Arrays, load: Callable[[np.ndarray], jax.Array], places: int) -> dict:
@@ -48,34 +40,25 @@ def parameters(model: Llama, weights: Arrays, load: Callable[[np.ndarray], jax.A
     }
 
 
-def empty(model: Llama, batch: int, places: int, dtype: np.dtype) -> Cache:
-    """A cache with nothing in it."""
-    shape = (batch, model.kv_heads, places, model.head_size)
-    return [(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(model.layers)]
-
-
-def past(model: Llama, batch: int, weights: Arrays, load: Callable[[np.ndarray], jax.Array]) -> Cache:
-    """A cache with the same past for every sequence."""
-    keys, values = (weights[name] for name in PAST)  # (layers, nkv, C, hs)
-    return [
-        tuple(jnp.tile(load(part[layer])[None], (batch, 1, 1, 1)) for part in (keys, values))
-        for layer in range(model.layers)
-    ]
-
-
-def product(x: jax.Array, weight: jax.Array) -> jax.Array:
-    """(..., in) and (out, in) -> (..., out); without a transposition, which op by op would be a copy."""
-    return jax.lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())))
-
-
 def norm(x: jax.Array, weight: jax.Array) -> jax.Array:
     wide = x.astype(jnp.float32)
     wide = wide * jax.lax.rsqrt(jnp.mean(wide * wide, axis=-1, keepdims=True) + NORM_EPSILON)
     return wide.astype(x.dtype) * weight
 
 
-def projected(model: Llama, p: dict, x: jax.Array, cosines: jax.Array, sines: jax.Array) -> tuple:
+def embedded(params: dict, ids: jax.Array, at: jax.Array | None) -> tuple[jax.Array, tuple]:
+    """Tokens (B,) at a place, or prompts (B, T) where it is None -> states (..., H), and what turns heads."""
+    tables = params["cosines"], params["sines"]
+    if at is None:
+        turn = tuple(table[: ids.shape[1], None] for table in tables)  # (T, 1, hs)
+    else:
+        turn = tuple(jax.lax.dynamic_slice_in_dim(table, at, 1) for table in tables)  # (1, hs)
+    return jnp.take(params["embedding"], ids, axis=0), turn
+
+
+def projected(model: Llama, p: dict, x: jax.Array, turn: tuple) -> tuple:
     """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
+    cosines, sines = turn
     qkv = product(norm(x, p["input_norm"]), p["qkv"])
     qkv = qkv.reshape(*x.shape[:-1], -1, model.head_size)
     qk, v = jnp.split(qkv, [model.heads + model.kv_heads], axis=-2)
@@ -93,47 +76,3 @@ def fed_forward(p: dict, x: jax.Array, context: jax.Array) -> jax.Array:
 def logits(params: dict, x: jax.Array) -> jax.Array:
     """(B, H) -> (B, V)."""
     return product(norm(x, params["last_norm"]), params.get("head", params["embedding"]))
-
-
-def decode(model: Llama, params: dict, cache: Cache, tokens: jax.Array, place: jax.Array) -> tuple[Cache, dict]:
-    """`tokens` (B,) and their place (1,), int32 -> the cache with them, and logits of the next token (B, V)."""
-    at = place[0]
-    cosines, sines = (jax.lax.dynamic_slice_in_dim(params[name], at, 1) for name in ("cosines", "sines"))  # (1, hs)
-    slots = jnp.arange(params["cosines"].shape[0])  # (C,)
-    x = jnp.take(params["embedding"], tokens, axis=0)  # (B, H)
-    batch, updated = len(tokens), []
-    for p, (keys, values) in zip(params["blocks"], cache, strict=True):
-        q, k, v = projected(model, p, x, cosines, sines)
-        keys = jax.lax.dynamic_update_slice_in_dim(keys, k[:, :, None], at, axis=2)
-        values = jax.lax.dynamic_update_slice_in_dim(values, v[:, :, None], at, axis=2)
-        updated.append((keys, values))
-        q = q.reshape(batch, model.kv_heads, -1, model.head_size) * model.head_size**-0.5
-        scores = jnp.einsum("bkgd,bkcd->bkgc", q, keys)  # (B, nkv, nh / nkv, C)
-        scores = jnp.where(slots <= at, scores.astype(jnp.float32), -jnp.inf)
-        shares = jax.nn.softmax(scores).astype(values.dtype)
-        context = jnp.einsum("bkgc,bkcd->bkgd", shares, values)  # (B, nkv, nh / nkv, hs)
-        x = fed_forward(p, x, context.reshape(batch, -1))
-    return updated, {"logits": logits(params, x)}
-
-
-def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """(B, T, nh, hs), (B, T, nkv, hs) twice -> (B, T, nh, hs); each token attends up to itself."""
-    batch, length, heads, size = q.shape
-    q = q.reshape(batch, length, k.shape[2], -1, size) / math.sqrt(size)
-    scores = jnp.einsum("btkgd,bskd->bkgts", q, k).astype(jnp.float32)  # (B, nkv, nh / nkv, T, T)
-    future = jnp.triu(jnp.ones((length, length), bool), 1)  # (T, T)
-    shares = jax.nn.softmax(jnp.where(future, -jnp.inf, scores)).astype(v.dtype)
-    return jnp.einsum("bkgts,bskd->btkgd", shares, v).reshape(batch, length, heads, size)
-
-
-def prefill(model: Llama, attend: Callable, params: dict, cache: Cache, input_ids: jax.Array) -> tuple[Cache, dict]:
-    """`input_ids` (B, T), int32 -> the cache filled from its beginning, and logits of the next token (B, V)."""
-    batch, length = input_ids.shape
-    cosines, sines = (params[name][:length, None] for name in ("cosines", "sines"))  # (T, 1, hs)
-    x, updated = jnp.take(params["embedding"], input_ids, axis=0), []  # (B, T, H)
-    for p, (keys, values) in zip(params["blocks"], cache, strict=True):
-        q, k, v = projected(model, p, x, cosines, sines)  # (B, T, n, hs)
-        write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=0, axis=2)
-        updated.append((write(keys, k.swapaxes(1, 2)), write(values, v.swapaxes(1, 2))))
-        x = fed_forward(p, x, attend(q, k, v).reshape(batch, length, -1))
-    return updated, {"logits": logits(params, x[:, -1])}

@@ -21,6 +21,7 @@ from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
 from workloads import bert, gpt, lstm
+from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
 
 # Names of what models of a family return, in their order.
@@ -120,10 +121,10 @@ class Adapter(adapter.Adapter):
             call = calls.named(exported, names)
             return Step(call, tensors, lambda: exported.captured, program=exported.operators, load=exported.load)
         if cell.pass_name == "generate":
-            places = [paddle.to_tensor(place) for place in workload.decoded_places(dict(cell.parameters))]
+            places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
             return generation.generating(model, partial(graphs.in_mode, workload, cell), tensors, places)
         outer, restore = (lambda call: call), (lambda: None)
-        if workload.family == "llama":
+        if cell.pass_name in WITH_CACHE:
             outer, restore = partial(generating.telling_cache, told=model.compared), model.restore
         return graphs.in_mode(workload, cell, model, tensors, names, outer, restore)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from paddle import nn
 
 from frameworks.adapter import Unsupported
-from frameworks.paddle import library_images, llama, plain
+from frameworks.paddle import generation, library_images, plain
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
+from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
 
 
@@ -21,11 +22,8 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
         except ImportError as error:
             raise Unsupported(f"the library implementation needs the package paddlenlp: {error}.") from error
         return library.bert(workload, weights)
-    if workload.family == "llama":
-        if cell.parameter("attention") == "fused":
-            raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
-        places = workload.places(dict(cell.parameters))
-        return llama.MODELS[cell.pass_name](workload, weights, int(cell.parameter("batch_size")), places)
+    if cell.pass_name in WITH_CACHE:
+        return generation.build(workload, cell, weights)
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.

@@ -102,7 +102,7 @@ class Adapter(boundary.Adapter):
             model = models[workload.family](workload.model if trains else workload, cell, weights, types)
             sets = [self.place(cell, arrays) for arrays in inputs]
             if cell.pass_name == "generate":
-                places = [tf.constant(place) for place in workload.decoded_places(dict(cell.parameters))]
+                places = [tf.constant(place) for place in workload.places_told(dict(cell.parameters))]
                 return generation.generating(model, partial(graphs.in_mode, workload, cell), sets, places)
             state, called = generation.keeping(model, cell)
             if trains:

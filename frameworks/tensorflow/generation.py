@@ -1,4 +1,4 @@
-"""The passes prefill and decode: which model a cell means, and how the content of its cache is told."""
+"""The passes with a cache: which model a cell means, and how the content of its cache is told."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from functools import partial
 
 import tensorflow as tf
 
-from frameworks.adapter import Step
+from frameworks.adapter import Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
-from frameworks.tensorflow import llama
+from frameworks.tensorflow import cached_gpt, llama
+from frameworks.tensorflow.causal import CausalModel
 from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
-MODELS = {"prefill": llama.Prefill, "decode": llama.Decode, "generate": llama.LlamaModel}
+MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
 
 
-def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> tf.Module:
+def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> CausalModel:
     """The model of the cell's pass."""
-    return MODELS[cell.pass_name](workload, cell, weights, types)
+    if cell.parameter("cache") == "dynamic":
+        raise Unsupported("the cache of these models is in variables, whose shapes are fixed: CACHE=static.")
+    model = MODELS[workload.family](workload, cell, weights, types)
+    if cell.pass_name == "decode":
+        model.remember(weights)
+    return model
 
 
 def keeping(model: tf.Module, cell: Cell) -> tuple[dict[str, Callable], Callable[[Callable], Callable]]:
@@ -29,9 +35,7 @@ def keeping(model: tf.Module, cell: Cell) -> tuple[dict[str, Callable], Callable
     return {"restore": model.restore}, partial(telling_cache, told=model.compared)
 
 
-def generating(
-    model: llama.LlamaModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[tf.Tensor]
-) -> Step:
+def generating(model: CausalModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[tf.Tensor]) -> Step:
     """Generations of the model's two parts, each `in_mode(part, input sets)`."""
 
     def read(input_ids: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -10,6 +10,7 @@ from frameworks.tensorflow import generation, gpt, lstm, probes, resnet, vit
 from frameworks.tensorflow.layers import LayerNorm, Linear, Types, lengths
 from workloads.bert import LAYER_NORM_EPSILON as BERT_EPSILON
 from workloads.mlp import LAYER_NORM_EPSILON as MLP_EPSILON
+from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
 
 
@@ -130,7 +131,11 @@ class PointwiseChain(tf.Module):
 
 MODELS = {
     "bert": lambda workload, cell, weights, types: Bert(workload, weights, types),
-    "gpt": lambda workload, cell, weights, types: gpt.GptModel(workload, weights, types),
+    "gpt": lambda workload, cell, weights, types: (
+        generation.build(workload, cell, weights, types)
+        if cell.pass_name in WITH_CACHE
+        else gpt.GptModel(workload, weights, types)
+    ),
     "llama": generation.build,
     "resnet": lambda workload, cell, weights, types: resnet.ResNetModel(
         workload, weights, cell.parameter("layout"), cell.pass_name == "training", types

@@ -26,7 +26,8 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
 
 # The rungs of every device; in training the optimizer stays outside the graph until the last one.
 TO_INDUCTOR = (
-    Rung("eager", "operator by operator"),
+    Rung("eager-dynamic-cache", "operator by operator, on a cache that grows by concatenation"),
+    Rung("eager", "operator by operator; keys and values, if any, in a static cache"),
     Rung("dynamo", "a captured graph in place of the model's Python, behind guards"),
     Rung("aot-eager", "functional form, operators taken apart as Inductor wants them"),
     Rung("inductor", "generated kernels, operators fused"),
@@ -120,6 +121,14 @@ FRAMEWORK = Framework(
             fuses=True,
             summary="inductor, each call of which reads its batch from a file of tokens first: a GPT's data pipeline",
             passes=("training",),
+            deployed=False,
+        ),
+        Mode(
+            "eager-dynamic-cache",
+            graph=False,
+            summary="eager, on a cache that grows by concatenation, whatever CACHE says",
+            passes=("decode", "generate"),
+            cache="dynamic",
             deployed=False,
         ),
     ),

@@ -31,6 +31,7 @@ from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
 from measurement.cells import Cell
 from workloads.own import Own
+from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -94,15 +95,11 @@ class Adapter(adapter.Adapter):
             self._models[cell.group_id] = models.build(workload, cell, tensors)
         model = self._models[cell.group_id]
         resident = [self.place(cell, arrays) for arrays in inputs]
-        if cell.pass_name == "generate":
-            places = [self.place(cell, {"place": place})[0] for place in workload.decoded_places(dict(cell.parameters))]
-            overwrites = cell.mode == cuda_graph.MODE or graphs.uses_cuda_graphs(cell.mode, self._device)
-            return generation.step(model, partial(modes.in_mode, self._device, cell), resident, places, overwrites)
-        outer, restore = (lambda call: call), (lambda: None)
-        if cell.pass_name in generation.PASSES:
-            outer = partial(generating.telling_cache, told=generation.compared(model, workload, cell))
-            restore = generation.restoring(model)
-        return modes.in_mode(self._device, cell, model, resident, outer, restore)
+        in_mode = partial(modes.in_mode, self._device, cell)
+        if cell.pass_name not in WITH_CACHE:
+            return in_mode(model, resident)
+        places = [self.place(cell, {"place": place})[0] for place in workload.places_told(dict(cell.parameters))]
+        return generation.step(workload, cell, model, in_mode, resident, places)
 
     def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.group_id not in self._own:
@@ -172,6 +169,12 @@ def _refuse(cell: Cell, device: torch.device) -> None:
             raise Unsupported(f"{cell.dtype} needs compute capability 8.0 or newer; this GPU has {major}.{minor}.")
     if cell.mode == cuda_graph.MODE and cell.shapes == "dynamic":
         raise Unsupported("a CUDA graph holds the addresses and sizes of one shape.")
+    if generation.has_dynamic_cache(cell) and graphs.uses_cuda_graphs(cell.mode, device):
+        raise Unsupported(
+            "a CUDA graph holds the addresses and sizes of one length, and this cache grows: CACHE=static."
+        )
+    if FRAMEWORK.mode(cell.mode).cache == cell.parameter("cache"):
+        raise Unsupported(f"{cell.mode} is eager mode here, which has a {cell.parameter('cache')} cache already.")
     problem = graphs.missing_toolchain(cell.mode, device) if cell.mode in graphs.BACKENDS else None
     if problem:
         raise Unsupported(problem)

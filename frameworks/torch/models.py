@@ -7,13 +7,14 @@ import torch
 from frameworks.adapter import Unsupported
 from frameworks.torch import generation, plain
 from measurement.cells import Cell
+from workloads.passes import WITH_CACHE
 from workloads.spec import Workload
 
 
 def build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
     """The cell's model with these weights. Raises `Unsupported` where there is none."""
     if cell.implementation == "plain":
-        if cell.pass_name in generation.PASSES:
+        if cell.pass_name in WITH_CACHE:
             return generation.build(workload, cell, tensors)
         return plain.build(workload, dict(cell.parameters), tensors)
     try:  # transformers takes seconds to import

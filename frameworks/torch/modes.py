@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from frameworks.adapter import Step
-from frameworks.torch import cuda_graph, graphs, program
+from frameworks.torch import FRAMEWORK, cuda_graph, graphs, program
 from measurement.cells import Cell
 
 
@@ -22,7 +22,7 @@ def in_mode(
     restore: Callable[[], None] = lambda: None,
 ) -> Step:
     """The model as the cell's mode calls it, on inputs that are on the device."""
-    if cell.mode == "eager":
+    if not FRAMEWORK.mode(cell.mode).graph:
         call = inference(model)
         return Step(outer(call), resident, restore=restore, program=lambda: program.operations(call, resident[0]))
     if cell.mode == cuda_graph.MODE:

@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from decode_options import options
 
 import workloads
-from frameworks.jax import llama
+from frameworks.jax import causal, llama
 from workloads.decode import PAST
 
 CALLS, SAMPLES, PLACES = 50, 7, 1024
-usual = llama.product
+usual = causal.product
 
 
 class Drawn(dict):
@@ -73,10 +73,10 @@ def turned(params: dict) -> dict:
 
 def measured(name: str, model, params: dict, weights: Drawn) -> dict:
     options, product, turns = VARIANTS[name]
-    llama.product = product
+    causal.product = llama.product = product
     params = turned(params) if turns else params
-    cache = llama.past(model, 1, weights, jnp.asarray)
-    step = jax.jit(partial(llama.decode, model), donate_argnums=1, compiler_options=options or None)
+    cache = causal.past(model, 1, weights, jnp.asarray)
+    step = jax.jit(partial(causal.decode, llama, model), donate_argnums=1, compiler_options=options or None)
     inputs = jnp.zeros(1, jnp.int32), jnp.array([PLACES - 1], jnp.int32)
     text, samples = step.lower(params, cache, *inputs).compile().as_text(), []
     for _ in range(SAMPLES + 1):

@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from decode_options import options
 
 import workloads
-from frameworks.torch import llama
+from frameworks.torch import generation, llama
 from workloads.decode import PAST
 
 CALLS, SAMPLES, PROFILED, PLACES = 50, 7, 4, 1024
-METHODS = ("_projected", "_fed_forward")
+METHODS = ("projected", "fed_forward")
 realize = torch.ops._inductor_test.realize  # what Inductor then computes once, in a kernel of its own
 
 
@@ -49,7 +49,7 @@ def fed_forward(self, x, context):
 
 
 GRAPHS = {"triton.cudagraphs": True}
-KEPT = {"_projected": projected, "_fed_forward": fed_forward}
+KEPT = {"projected": projected, "fed_forward": fed_forward}
 # What torch.compile is told, and which of the block's methods are others.
 VARIANTS: dict[str, tuple[dict, dict]] = {
     "cuda-graph": ({}, {}),  # eager's kernels, not compiled
@@ -61,7 +61,7 @@ VARIANTS: dict[str, tuple[dict, dict]] = {
 }
 
 
-def model_of(workload: str, layers: int) -> llama.Decode:
+def model_of(workload: str, layers: int) -> torch.nn.Module:
     """The plain model with so many layers and random weights, batch 1."""
     decode = workloads.get(workload, "decode")
     decode = replace(decode, model=replace(decode.model, layers=layers or decode.model.layers))
@@ -70,7 +70,10 @@ def model_of(workload: str, layers: int) -> llama.Decode:
     for name, shape in decode.weight_shapes({"batch_size": 1, "context": PLACES}).items():
         drawn = torch.randn(shape, device="cuda", dtype=torch.bfloat16) * (1.28 if name in PAST else 0.02)
         weights[name] = drawn + 1 if len(shape) == 1 else drawn  # norms around 1
-    return llama.Decode(decode.model, weights, 1, PLACES, fused=False)
+    past = [weights.pop(name) for name in PAST]
+    model = llama.LlamaModel(decode.model, weights, PLACES, fused=False)
+    model.hold([(keys[None], values[None]) for keys, values in zip(*past, strict=True)])
+    return generation.Proceeding(model, chooses=False)
 
 
 def captured(call: Callable) -> Callable:
@@ -84,7 +87,7 @@ def captured(call: Callable) -> Callable:
     return graph.replay
 
 
-def prepared(name: str, model: llama.Decode, usual: dict, inputs: tuple) -> Callable:
+def prepared(name: str, model: torch.nn.Module, usual: dict, inputs: tuple) -> Callable:
     options, others = VARIANTS[name]
     for method, function in (usual | others).items():
         setattr(llama.Block, method, function)
@@ -132,7 +135,7 @@ def main() -> None:
             for _ in range(5):
                 call()
             line = {"variant": name, "ms": milliseconds(call), "kernels": kernels(call)}
-        print(json.dumps({"workload": chosen.workload, "layers": len(model.blocks), **line}), flush=True)
+        print(json.dumps({"workload": chosen.workload, "layers": len(model.model.blocks), **line}), flush=True)
 
 
 if __name__ == "__main__":

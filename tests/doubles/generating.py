@@ -1,6 +1,7 @@
-"""Passes of a small Llama in one framework, all in one process: `python generating.py FRAMEWORK MODE,...`.
+"""Passes of a small Llama and GPT in one framework, all in one process: `generating.py FRAMEWORK MODE,... CACHE,...`.
 
-Prints JSON: for each pass and mode its parity, capture and program, and whether calls compiled anything again.
+Prints JSON: for each workload, cache, pass and mode its parity, capture and program, and whether calls compiled
+anything again.
 """
 
 from __future__ import annotations
@@ -25,12 +26,24 @@ PARAMETERS = {
     "prefill": {"batch_size": 2, "prompt": 12, "attention": "explicit"},
     "generate": {"batch_size": 2, "prompt": 12, "tokens": 128, "attention": "explicit"},
 }
+WHOLE = {"jax": ["jit-loop"]}  # modes of generations alone
 # Relative. The matrices below make attention so peaked that rounding grows to some 1e-6; a fault is of order 1e-2.
 TOLERANCE = 2e-5
 # Calls after which nothing is compiled any more, and those before parity is looked at: the cache holds what they left.
 # One of a generation is 128 tokens long.
 SETTLED = {"decode": 2, "prefill": 2, "generate": 1}
 CALLS = {"decode": 6, "prefill": 2, "generate": 0}
+
+
+def places(caches: list[str]) -> list[tuple[str, str, str]]:
+    """Workload, cache and pass of all that is measured; a prompt is read into a static cache."""
+    return [
+        (name, cache, pass_name)
+        for name in ("llama-tiny", "gpt-tiny")
+        for cache in caches
+        for pass_name in PARAMETERS
+        if (cache, pass_name) != ("dynamic", "prefill")
+    ]
 
 
 def weights_of(workload, pass_name: str, parameters: dict) -> dict[str, np.ndarray]:
@@ -58,35 +71,47 @@ def in_parts(adapter, step) -> list[list[int]]:
     return [adapter.to_numpy(output)["tokens"].astype(int).tolist() for output in step.called_in_parts()]
 
 
+def parameters_of(name: str, pass_name: str, cache: str) -> dict:
+    """What a workload is measured with; the small GPT has fewer positions."""
+    parameters = PARAMETERS[pass_name] | ({} if pass_name == "prefill" else {"cache": cache})
+    return parameters | ({"tokens": 32} if (name, pass_name) == ("gpt-tiny", "generate") else {})
+
+
+def rows_of(adapter, framework: str, modes: list[str], place: tuple[str, str, str]) -> list[dict]:
+    """A workload's pass on a cache, in each mode."""
+    name, cache, pass_name = place
+    parameters, workload = parameters_of(name, pass_name, cache), workloads.get(name, pass_name)
+    rows, eager, weights = [], [], weights_of(workload, pass_name, parameters)
+    sets = workload.sets(parameters, 0)
+    references = workload.references(parameters, weights, sets[: workload.parity_calls])
+    expected = {f"{i}.{key}": v.reshape(-1) for i, arrays in enumerate(references) for key, v in arrays.items()}
+    for mode in modes:
+        cell = Cell(framework, name, "plain", pass_name, "cpu", "fp32", 1, tuple(parameters.items()), mode)
+        adapter.start_compiler(cell)
+        step = adapter.prepare(workload, cell, weights, sets)
+        for _ in range(SETTLED[pass_name]):
+            adapter.synchronize(step())
+        before = step.capture().compilations
+        outputs = compared(adapter, step, CALLS[pass_name], workload.parity_calls)
+        row = {
+            "place": [*place, mode],
+            "agrees": difference(*workload.comparable(parameters, outputs, expected, "fp32")).within(TOLERANCE),
+            "parts": in_parts(adapter, step) if step.parts else None,
+            "compiled_again": step.capture().compilations != before,
+        }
+        listed = step.program()
+        eager = eager or [listed]
+        rows.append(row | program.verdict(eager, listed) | asdict(step.capture()))
+    return rows
+
+
 def main() -> None:
-    name, modes = sys.argv[1], sys.argv[2].split(",")
-    adapter, rows = frameworks.load_adapter(name), []
-    for pass_name, parameters in PARAMETERS.items():
-        workload, steps, eager = workloads.get("llama-tiny", pass_name), {}, []
-        weights = weights_of(workload, pass_name, parameters)
-        sets = workload.sets(parameters, 0)
-        references = workload.references(parameters, weights, sets[: workload.parity_calls])
-        expected = {f"{i}.{key}": v.reshape(-1) for i, arrays in enumerate(references) for key, v in arrays.items()}
-        for mode in modes:
-            cell = Cell(name, "llama-tiny", "plain", pass_name, "cpu", "fp32", 1, tuple(parameters.items()), mode)
-            if not rows:
-                adapter.configure(cell)
-            adapter.start_compiler(cell)
-            step = steps[mode] = adapter.prepare(workload, cell, weights, sets)
-            for _ in range(SETTLED[pass_name]):
-                adapter.synchronize(step())
-            before = step.capture().compilations
-            outputs = compared(adapter, step, CALLS[pass_name], workload.parity_calls)
-            row = {
-                "pass": pass_name,
-                "mode": mode,
-                "agrees": difference(*workload.comparable(parameters, outputs, expected, "fp32")).within(TOLERANCE),
-                "parts": in_parts(adapter, step) if step.parts else None,
-                "compiled_again": step.capture().compilations != before,
-            }
-            listed = step.program()
-            eager = eager or [listed]
-            rows.append(row | program.verdict(eager, listed) | asdict(step.capture()))
+    framework, modes, caches = sys.argv[1], sys.argv[2].split(","), sys.argv[3].split(",")
+    adapter, rows = frameworks.load_adapter(framework), []
+    adapter.configure(Cell(framework, "llama-tiny", "plain", "decode", "cpu", "fp32", 1, (), modes[0]))
+    for place in places(caches):
+        rows += rows_of(adapter, framework, modes + (WHOLE.get(framework, []) if place[2] == "generate" else []), place)
+        adapter.release()
     print(json.dumps(rows))
 
 

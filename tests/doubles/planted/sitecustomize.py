@@ -1,7 +1,8 @@
-"""Faults in torch's Llama, planted by length into every process that finds this folder on its path.
+"""Faults in torch's models with a cache, planted by length into every process that finds this folder on its path.
 
-A cache of 17 places is written one place early, one of 18 has another rotary base, one of 19 is attended to wholly; a
-prompt of 13 tokens is read without its causal mask. All other lengths are as they should be.
+A static cache of 17 places is written one place early and what a dynamic one holds is moved by one, one of 18 has
+another rotary base or, in a GPT, the embedding of the next position, one of 19 is attended to wholly; a prompt of 13
+tokens is read without its causal mask. All other lengths are as they should be.
 """
 
 from __future__ import annotations
@@ -15,36 +16,71 @@ from types import SimpleNamespace
 EARLY, OTHER_BASE, UNMASKED, NOT_CAUSAL = 17, 18, 19, 13
 
 
-def plant(module) -> None:
-    """The faults, into `frameworks.torch.llama`."""
-    decode, build, attend = module.Block.decode, module.LlamaModel.__init__, module.F.scaled_dot_product_attention
+def plant_causal(module) -> None:
+    """The faults of caches and masks, into `frameworks.torch.causal`."""
+    written, grow = module.StaticLayer.written, module.CausalModel.grow
+    decode, attend = module.Block.decode, module.F.scaled_dot_product_attention
 
-    def faulty_decode(self, x, turn, place, mask):
-        places = self.keys.size(2)
-        mask = mask.nan_to_num(neginf=0.0) if places == UNMASKED else mask
-        return decode(self, x, turn, place - 1 if places == EARLY else place, mask)
+    def faulty_written(self, place, k, v):
+        return written(self, place - 1 if self.keys.size(2) == EARLY else place, k, v)
 
-    def faulty_build(self, model, weights, batch, places, fused):
-        model = dataclasses.replace(model, theta=1e4) if places == OTHER_BASE else model
-        build(self, model, weights, batch, places, fused)
+    def faulty_decode(self, x, turn, write, mask):
+        mask = mask.nan_to_num(neginf=0.0) if mask is not None and len(mask) == UNMASKED else mask
+        return decode(self, x, turn, write, mask)
+
+    def faulty_grow(self, tokens, place, layers):
+        if self.places == EARLY:
+            layers = [tuple(module.torch.cat((t[:, :, 1:], t[:, :, -1:]), 2) for t in pair) for pair in layers]
+        return grow(self, tokens, place, layers)
 
     def faulty_attention(q, k, v, is_causal=False, **options):
         return attend(q, k, v, is_causal=is_causal and q.size(2) != NOT_CAUSAL, **options)
 
-    module.Block.decode, module.LlamaModel.__init__ = faulty_decode, faulty_build
+    module.StaticLayer.written, module.Block.decode = faulty_written, faulty_decode
+    module.CausalModel.grow = faulty_grow
     module.F = SimpleNamespace(**vars(module.F) | {"scaled_dot_product_attention": faulty_attention})
+
+
+def plant_llama(module) -> None:
+    """Another rotary base, into `frameworks.torch.llama`."""
+    build = module.LlamaModel.__init__
+
+    def faulty_build(self, model, weights, places, fused):
+        model = dataclasses.replace(model, theta=1e4) if places == OTHER_BASE else model
+        build(self, model, weights, places, fused)
+
+    module.LlamaModel.__init__ = faulty_build
+
+
+def plant_gpt(module) -> None:
+    """Another position's embedding, into `frameworks.torch.cached_gpt`."""
+    embedded = module.GptModel.embedded
+
+    def faulty_embedded(self, ids, places):
+        if self.places == OTHER_BASE:
+            places = (module.torch.arange(ids.size(1)) if places is None else places) + 1
+        return embedded(self, ids, places)
+
+    module.GptModel.embedded = faulty_embedded
+
+
+PLANTS = {
+    "frameworks.torch.causal": plant_causal,
+    "frameworks.torch.llama": plant_llama,
+    "frameworks.torch.cached_gpt": plant_gpt,
+}
 
 
 class Planting(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name != "frameworks.torch.llama":
+        if name not in PLANTS:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         execute = spec.loader.exec_module
 
         def executed(module) -> None:
             execute(module)
-            plant(module)
+            PLANTS[name](module)
 
         spec.loader.exec_module = executed
         return spec

@@ -1,0 +1,136 @@
+"""Language models that read a prompt into a cache: what their passes ask of them. A model is its own prefill pass."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Self
+
+import numpy as np
+
+from workloads import causal_cost, drawn
+from workloads.reference import softmax
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+
+OUTPUTS = ("logits", "keys", "values")
+PLACES_COMPARED = 8  # of a prompt, whose keys and values in the cache are compared
+CACHE = Parameter(
+    "cache", "cache", "static", "keys and values in memory for all places (static), or in tensors that grow by "
+    "concatenation with each token (dynamic; decode, generate)",
+    choices=("static", "dynamic"),
+)  # fmt: skip
+
+Attend = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def prompt_of(positions: int) -> Parameter:
+    """The parameter of how long a prompt is, for a model of so many positions."""
+    return Parameter("prompt", "prompt", min(128, positions), "tokens of a prompt (prefill)", maximum=positions)
+
+
+class Causal(Workload):
+    """A model with a cache. A call of prefill fills the cache from a prompt and gives the next token's logits.
+
+    The attributes are the sizes by which frameworks build it, and the cost of a call is counted: `products` are (in,
+    out) of a block's matrices, `norm_operations` those of a norm a value, `turned` the values of queries and keys that
+    are turned a token, `activation` (values, reads) those of the perceptron's activation, a token, and how many numbers
+    each is made of.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    positions: int
+    products: tuple[tuple[int, int], ...]
+    norm_operations: int
+    turned: int
+    activation: tuple[int, int]
+
+    @abstractmethod
+    def states(self, weights: Mapping, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
+        """(B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
+
+        `attend(layer, q, k, v)` takes a layer's queries (B, nkv, nh / nkv, T, hs), and its keys and values
+        (B, nkv, T, hs), as the cache holds them, and gives the context in the queries' shape.
+        """
+
+    @abstractmethod
+    def logits(self, weights: Mapping, states: np.ndarray) -> np.ndarray:
+        """(B, H) -> (B, V)."""
+
+    @abstractmethod
+    def unread(self, rows: int, length: int) -> int:
+        """How many values of the weights a call does not read, on `rows` tokens in sequences of `length`."""
+
+    @property
+    def model(self) -> Self:
+        """The model itself, as other passes of it have it."""
+        return self
+
+    @property
+    def head_size(self) -> int:
+        return self.hidden // self.heads
+
+    def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """The norms, drawn around 1 since all ones would hide a forgotten one, and the pool of all other weights."""
+        rng, shapes = np.random.default_rng(seed), self.weight_shapes(parameters)
+        norms = {name: shape for name, shape in shapes.items() if len(shape) == 1}
+        kept = {
+            name: 1 + rng.standard_normal(shape, dtype=np.float32) * np.float32(0.1) for name, shape in norms.items()
+        }
+        return kept | {drawn.POOL: drawn.pool({n: s for n, s in shapes.items() if n not in norms}, rng)}
+
+    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        return drawn.Drawn(kept, self.weight_shapes(parameters), {}) if drawn.POOL in kept else kept
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        """Normal weights of standard deviation 0.02, as Llamas are initialised, and norms around 1."""
+        return dict(self.weights_from(parameters, self.kept_weights(parameters, seed)))
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        shape = (int(parameters["batch_size"]), int(parameters["prompt"]))
+        return {"input_ids": np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)}
+
+    def places(self, parameters: Parameters) -> int:
+        """How many the cache has."""
+        return int(parameters["prompt"])
+
+    def places_compared(self, parameters: Parameters) -> np.ndarray:
+        """Where in the prompt the cache is compared."""
+        length = int(parameters["prompt"])
+        return np.unique(np.linspace(0, length - 1, PLACES_COMPARED).round().astype(np.int64))
+
+    def places_told(self, parameters: Parameters) -> list[np.ndarray]:
+        """What a framework needs to know of places besides inputs: where the cache is compared, (n,)."""
+        return [self.places_compared(parameters)]
+
+    def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
+        """Logits (B, V), and keys and values (layers, B, nkv, n, hs) at the places of the cache that are compared."""
+        ids, places = inputs["input_ids"], self.places_compared(parameters)
+        future = np.triu(np.full((ids.shape[1],) * 2, -np.inf, np.float32), 1)  # (T, T), 0 where attended
+        cached: list[tuple[np.ndarray, np.ndarray]] = []
+
+        def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+            cached.append((k[:, :, places], v[:, :, places]))
+            scores = q @ k[:, :, None].swapaxes(-1, -2) / math.sqrt(self.head_size)  # (B, nkv, nh / nkv, T, T)
+            return softmax(scores + future) @ v[:, :, None]
+
+        states = self.states(weights, ids, np.arange(ids.shape[1]), attend)
+        keys, values = (np.stack(parts) for parts in zip(*cached, strict=True))
+        return {"logits": self.logits(weights, states[:, -1]), "keys": keys, "values": values}
+
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        return causal_cost.prefill(self, parameters, dtype, fused_attention)
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"])
+
+    def tokens_per_call(self, parameters: Parameters) -> int:
+        return int(parameters["batch_size"]) * int(parameters["prompt"])
+
+    def oracle_parameters(self, parameters: Parameters) -> Parameters:
+        # How attention is written, and where a cache lies, does not change what is computed.
+        return {name: value for name, value in parameters.items() if name not in ("attention", "cache")}

@@ -1,0 +1,73 @@
+"""What a call of a model with a cache costs: floating-point operations and bytes, weights and cache included."""
+
+from __future__ import annotations
+
+import math
+
+from workloads.spec import BYTES_PER_VALUE, Cost, OperatorCost, Parameters, linear_cost
+
+
+def prefill(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
+    """A prompt read, its keys and values written to the cache, and the logits of its last token."""
+    batch, length = int(parameters["batch_size"]), int(parameters["prompt"])
+    attended = length * (length + 1) // 2 if fused else length * length
+    return _cost(model, BYTES_PER_VALUE[dtype], batch, length, attended, length, fused, None)
+
+
+def decode(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
+    """One token a sequence: every slot of a static cache is read, whether a token is in it yet or not.
+
+    A dynamic cache is written anew with it, at the last of the places that are decoded.
+    """
+    batch, context = int(parameters["batch_size"]), int(parameters["context"])
+    return _cost(
+        model, BYTES_PER_VALUE[dtype], batch, 1, context, context, fused, str(parameters.get("cache", "static"))
+    )
+
+
+def _cost(model, w: int, batch: int, length: int, attended: int, context: int, fused: bool, cache: str | None) -> Cost:
+    """`length` tokens a sequence, with `attended` pairs of query and key and `context` keys in all.
+
+    `cache` is the kind of the one that keys are read from; None where there is none yet.
+    """
+    rows, h, size = batch * length, model.hidden, model.head_size
+    kv, (inner, inner_reads) = model.kv_heads * size, model.activation
+    scores = batch * model.heads * attended
+    stored = 0 if fused else scores  # that reach memory
+    cached, appended = 2 * batch * context * kv, 2 * rows * kv  # values of a layer's cache
+    written = cached if cache == "dynamic" else appended
+    read = cached if cache else 0
+    matmuls = [linear_cost(rows, inputs, outputs, w) for inputs, outputs in model.products]
+    head = linear_cost(batch, h, model.vocabulary, w)
+    norms = (2 * model.layers + 1) * rows * h
+    # Softmax: 5 operations a value; turning queries and keys 3, the activation 5, scaling and masking of the scores,
+    # two residual sums.
+    turned = rows * model.turned
+    pointwise_flops = 3 * turned + 5 * rows * inner + 2 * scores + 2 * rows * h
+    pointwise_bytes = w * (2 * turned + (inner_reads + 1) * rows * inner + 4 * stored + 2 * 3 * rows * h)
+    weights = sum(math.prod(shape) for shape in model.weight_shapes({}).values())
+    layers = model.layers
+    moved = weights - model.unread(rows, length) + layers * (written + read) + batch * model.vocabulary
+    return Cost(
+        operators=(
+            OperatorCost(
+                "matmul", layers * sum(m[0] for m in matmuls) + head[0], layers * sum(m[1] for m in matmuls) + head[1]
+            ),
+            OperatorCost(
+                "attention",
+                layers * 2 * 2 * scores * size,
+                layers * w * (2 * rows * h + cached + 2 * stored),
+            ),
+            OperatorCost(
+                "normalisation",
+                model.norm_operations * norms + layers * 5 * scores,
+                2 * w * (norms + layers * stored),
+                transcendentals=layers * scores,
+            ),
+            OperatorCost(
+                "pointwise", layers * pointwise_flops, layers * pointwise_bytes, transcendentals=layers * rows * inner
+            ),
+            OperatorCost("copy", 0, layers * 2 * w * written + 2 * w * rows * h + 8 * rows),
+        ),
+        compulsory_bytes=w * moved + 8 * rows,
+    )
