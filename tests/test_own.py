@@ -69,11 +69,12 @@ def test_a_file_is_read_and_not_run(net):
         ("settings = {'framework': 'mxnet'}", "framework is one of"),
         ("settings = 1 + 1", "settings is a dict"),
         ("\0", "no Python"),
+        ("# caf\udce9", "not in UTF-8, line 1: save it"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text, words):
     path = tmp_path / "bad.py"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=words) as refused:
         own.take_in([str(path)])
     assert str(refused.value).startswith("bad.py") and "\n" not in str(refused.value)
