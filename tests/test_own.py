@@ -25,7 +25,6 @@ from workloads.own import named
 NET = """
 import torch
 import danger_that_is_not_installed
-
 settings = {"tolerance": {"bf16": 0.1}}
 
 def model():
@@ -174,6 +173,7 @@ def test_every_planted_break_of_torch_is_found_at_its_line(torch_answers):
     assert (told["count"], told["graphs"], told["whole"]) == (5, 6, False)
     assert told["inside"] and told["settled"] and told["difference"] < 1e-6
     assert told["outputs"] == ["both.0", "both.1", "x"]
+    assert torch_answers["lstm"] == "nothing of it is compiled, lstm.py:11: Dynamo does not support RNN, GRU, or LSTM"
     # The last stops in Python's library, where the first file's did as well.
     assert torch_answers["again"] == [f"again.py:{line}" for line in (14, 16, 18, 19, 21)]
 

@@ -110,7 +110,9 @@ class Backend(CountingBackend):
         breaks, recompiled = tuple(self._breaks.items()), tuple(self._recompiled.items())
         if not breaks:
             return replace(capture, recompiled=recompiled)
-        detail = f"the model was broken at {len(breaks)} places into {capture.graphs} graphs"
+        detail = f"graph breaks at {len(breaks)}, graphs: {capture.graphs}"
+        if not capture.graphs:
+            detail = "nothing of it is compiled, " + "; ".join(f"{place}: {reason}" for place, reason in breaks)
         return replace(
             capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
         )
