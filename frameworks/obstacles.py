@@ -1,4 +1,4 @@
-"""Why a GPU cannot be used, as one sentence with the way out: from the driver's own answer, or from an error's words.
+"""Why a GPU or a build cannot be used, in a sentence with the way out: from the driver's answer, or an error's words.
 
 Frameworks name the same few troubles in many ways, and some only in a log. Nothing here imports a framework.
 """
@@ -50,11 +50,16 @@ _WORDS = (
         "the {0} that was found is older than this build needs: install the build that brings NVIDIA's libraries "
         "along, such as jax[cuda13], and keep other copies off LD_LIBRARY_PATH.",
     ),
+    (
+        r"operator torchvision::\w+ does not exist",
+        "torchvision is built for another torch than the one beside it: install both from one package index, or name "
+        "an interpreter in which both load, PYTHON=/path/to/python.",
+    ),
 )
 
 
 def from_words(words: str) -> str | None:
-    """What an error's text means for the use of a GPU; None where it is about something else."""
+    """What an error's text means for the use of a GPU or a build; None where it is about something else."""
     for pattern, sentence in _WORDS:
         if match := re.search(pattern, words):
             return sentence.format(

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 PACKAGES = "/site-packages/"
+INSTALLING = "name an interpreter that has it, PYTHON=/path/to/python, or what to install, REQUIREMENTS=file."
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 

@@ -19,6 +19,8 @@ from measurement.schema import MEASURED
 from reports import ladder, terminal, verdict, write
 from reports.points import Points
 
+LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
+
 
 def bench(request: Request) -> int:
     """Measure a sweep, or resume one; returns the exit code. Raises UsageError before anything is started."""
@@ -79,6 +81,8 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     ladder.show(ladders.of_run(run.folder, records), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
+    if any(record["status"] in LOGGED for record in records):
+        console.print(f"Tracebacks: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
     if not campaign.request.again:
         console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
     return exit_code([record["status"] for record in records])

@@ -188,8 +188,12 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
             elif status in ready:  # and all that was written has been read: whoever holds the pipe writes no more
                 raise WorkerFailure("crash", _death(status))
             elif time.monotonic() >= deadline:
-                reason = f"The worker gave no sign of life for {launch.timeout_s:g} s and was stopped."
-                raise WorkerFailure("timeout", reason)
+                raise WorkerFailure("timeout", silence(launch.timeout_s))
+
+
+def silence(seconds: float) -> str:
+    """What is told of a worker that was silent for so long."""
+    return f"The worker gave no sign of life for {seconds:g} s and was stopped; TIMEOUT=SECONDS waits longer."
 
 
 def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[dict]:

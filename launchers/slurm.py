@@ -239,8 +239,7 @@ class _Process:
         self.stop()
         if not self._ended:
             raise LaneFailure(f"{self._node} gave no sign of life for {self._launch.timeout_s:g} s.", bool(self._began))
-        seconds = f"{self._launch.timeout_s:g} s"
-        raise WorkerFailure("timeout", f"The worker gave no sign of life for {seconds} and was stopped.")
+        raise WorkerFailure("timeout", local.silence(self._launch.timeout_s))
 
     def stop(self) -> None:
         """End the worker and all that it started: politely, then not, then by taking the step away."""

@@ -23,7 +23,7 @@ _SHAPE += ("batch_size", "seq_len", "parameters")
 _USUAL = ("inference", "static", None)  # which goes without saying
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
 _FILE_WIDTH = 120
-MOST_SHAPES = 60  # more than this scrolls by unread
+MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
 _UNLIMITED = 10_000
 _HEADS = ("framework", "mode", "ms", "speedup", "interval")
 # What raises these is the machine, not the cell.
@@ -167,9 +167,22 @@ def counts(records: list[dict], told: Collection[str] = (), shown: list[dict] | 
     lines += [
         f"{name} ({raised[name]}): docs/methodology.md says what it means" for name in marks.OF_THE_CELL if raised[name]
     ]
-    reasons = Counter((r["framework"], r["mode"], r["status"], r["reason"]) for r in records if r.get("reason"))
-    lines += [f"{framework} {mode}: {status}: {why}" for (framework, mode, status, why), _ in reasons.most_common(20)]
+    lines += failures(records)
     return "\n".join(line for line in lines if line and line not in told)
+
+
+def failures(records: list[dict]) -> list[str]:
+    """Why cells failed, the commonest reason first: in which modes, and of which workloads where there are several."""
+    alike: dict[tuple, list[dict]] = {}
+    for record in records:
+        if record.get("reason"):
+            alike.setdefault((record["framework"], record["status"], record["reason"]), []).append(record)
+    several = len({record["workload"] for record in records}) > 1
+    lines = []
+    for (framework, status, why), cells in sorted(alike.items(), key=lambda entry: -len(entry[1]))[:MOST_REASONS]:
+        names = [", ".join(dict.fromkeys(cell[name] for cell in cells)) for name in ("mode", "workload")]
+        lines.append(f"{framework} {' of '.join(names if several else names[:1])}: {status}: {why}")
+    return lines
 
 
 def _legend(records: list[dict]) -> str:

@@ -52,6 +52,7 @@ MESSAGES = [
     ("Failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY: system not yet initialized", "start nvidia-fabricmanager"),
     ("Unknown: no kernel image is available for execution on the device", "no kernels for this GPU: install a build"),
     ("Torch not compiled with CUDA enabled", "for the CPU only: install one for CUDA"),
+    ("operator torchvision::nms does not exist", "install both from one package index, or name"),
     ("Unable to load cuDNN. Is it installed?", "cuDNN cannot be loaded: install the build that brings NVIDIA's"),
     (
         "Outdated cuDNN installation found.\nVersion JAX was built against: 8907\nMinimum supported: 9100\n"

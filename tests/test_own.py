@@ -25,7 +25,6 @@ from workloads.own import named
 NET = """
 import torch
 import danger_that_is_not_installed
-
 settings = {"tolerance": {"bf16": 0.1}}
 
 def model():
@@ -68,12 +67,12 @@ def test_a_file_is_read_and_not_run(net):
         ("settings = {'tolerance': 3}", "from 0 to 1"),
         ("settings = {'framework': 'mxnet'}", "framework is one of"),
         ("settings = 1 + 1", "settings is a dict"),
-        ("\0", "no Python"),
+        ("\0", "no Python"), ("# caf\udce9", "not in UTF-8, line 1: save it"),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text, words):
     path = tmp_path / "bad.py"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=words) as refused:
         own.take_in([str(path)])
     assert str(refused.value).startswith("bad.py") and "\n" not in str(refused.value)
@@ -173,6 +172,8 @@ def test_every_planted_break_of_torch_is_found_at_its_line(torch_answers):
     assert (told["count"], told["graphs"], told["whole"]) == (5, 6, False)
     assert told["inside"] and told["settled"] and told["difference"] < 1e-6
     assert told["outputs"] == ["both.0", "both.1", "x"]
+    stopped = "nothing of it is compiled, lstm.py:11: Dynamo does not support RNN, GRU, or LSTM"
+    assert torch_answers["lstm"] == [2 * 3 * 2 * (16 * 4 + 16 * 4), stopped, stopped]
     # The last stops in Python's library, where the first file's did as well.
     assert torch_answers["again"] == [f"again.py:{line}" for line in (14, 16, 18, 19, 21)]
 

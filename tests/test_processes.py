@@ -174,7 +174,8 @@ def test_bytes_that_are_no_message_do_not_count_as_a_sign_of_life(worker):
     """
     for text in ("x", "x\n"):
         told = failure(worker(trickle.format(text=text), timeout_s=0.5))
-        assert (told.status, str(told)) == ("timeout", "The worker gave no sign of life for 0.5 s and was stopped.")
+        silent = "The worker gave no sign of life for 0.5 s and was stopped; TIMEOUT=SECONDS waits longer."
+        assert (told.status, str(told)) == ("timeout", silent)
 
 
 def test_each_message_is_a_sign_of_life_and_what_the_parent_does_between_two_no_silence(worker, monkeypatch):

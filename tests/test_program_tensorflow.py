@@ -61,6 +61,21 @@ def test_one_model_is_the_same_program_with_gradients_and_functions_inside(run):
     )
 
 
+def test_strides_and_sizes_are_the_same_however_eager_mode_spells_them(run):
+    run(
+        """
+        layers = tf.keras.layers
+        model = tf.keras.Sequential([
+            layers.Input((16, 16, 3)), layers.ZeroPadding2D(1), layers.Conv2D(4, 3, 2), layers.DepthwiseConv2D(3),
+            layers.SeparableConv2D(4, 2), layers.MaxPooling2D(), layers.GlobalAveragePooling2D(),
+        ])
+        x = tf.ones((1, 16, 16, 3))
+        assert difference(lambda x: model(x, training=False), x) is None, difference(model, x)
+        (held,) = (x for x in graph_of(model, (x,)) if x.name == "conv2d" and x.arguments["strides"] == "[1, 2, 2, 1]")
+        """,
+    )
+
+
 def test_a_python_loop_is_the_same_program_as_a_while_of_as_many_trips(run):
     run(
         """

@@ -177,6 +177,19 @@ def test_a_flag_of_the_cell_itself_is_named_at_the_end(record):
     assert "program_differs (2): " in text
 
 
+def test_a_failure_names_its_modes_and_its_workload_where_there_are_several(record):
+    failed = [record(mode=mode, status="error", reason="net.py:3: no.") for mode in ("eager", "graph")]
+    assert "alpha eager, graph: error: net.py:3: no." in counts(failed)
+    others = [cell | {"workload": "net.py", "reason": "Yes."} for cell in failed]
+    lines = counts([*failed, *others, record(mode="more", workload="net.py", status="error", reason="Yes.")]).split(
+        "\n"
+    )
+    assert lines[-2:] == [
+        "alpha eager, graph, more of net.py: error: Yes.",
+        "alpha eager, graph of mlp: error: net.py:3: no.",
+    ]
+
+
 def test_a_file_is_as_wide_as_columns_says(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     assert terminal.console().width == 120

@@ -49,6 +49,13 @@ def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
     ]
 
 
+def test_a_default_that_cannot_be_told_from_eager_brings_nothing():
+    wide = cell(7.0, 1.35, mode="plain") | {"speedup_ci_low": 0.49, "speedup_ci_high": 3.71}
+    (line,) = told(cell(10.0), wide, cell(8.8, 1.14, mode="quick"))
+    assert 'use alpha.compile(model, "quick"): 1.14×' in line
+    assert "The default, plain, cannot be told from eager." in line and "1.35" not in line
+
+
 def test_shapes_that_share_a_mode_and_its_gain_share_a_sentence():
     rows = []
     for batch, gain in ((1, 6.0), (8, 4.0), (64, 1.2)):

@@ -11,7 +11,7 @@ from dataclasses import asdict
 import frameworks
 from frameworks import canary
 from frameworks.adapter import Adapter, Effective, Unsupported
-from frameworks.own import Fault, place_of
+from frameworks.own import INSTALLING, Fault, place_of
 from measurement.cells import Cell
 from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks
@@ -74,6 +74,8 @@ class Station:
                 reason = f"the model called exit({'' if error.code is None else error.code})."
             if source and not isinstance(error, (Unsupported, Fault)) and (place := place_of(error, source)):
                 reason = f"{place}: {reason}"
+            if source and isinstance(error, ModuleNotFoundError):
+                reason = f"{reason}: {INSTALLING}"
             trouble.append(status)
             for cell in cells:
                 self.channel.send(Failed(cell.id, status, reason))

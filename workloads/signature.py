@@ -6,9 +6,12 @@ Standard library only: `make` reads the names of a file's parameters before ther
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
+import io
 import re
 import sys
+import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,9 +97,13 @@ def read(path: str | Path) -> Signature:
         content = Path(path).read_bytes()
         if len(content) > LARGEST_FILE:
             raise Unreadable(f"{name} has more than {LARGEST_FILE >> 20} MiB: that is no model's file.")
+        content.decode(_encoding(content))  # the parser does not look at comments; who imports the file does
         tree = ast.parse(content)
     except OSError as error:
         raise Unreadable(f"The file {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        where = content[: error.start].count(b"\n") + 1
+        raise Unreadable(f"{name} is not in {error.encoding.upper()}, line {where}: save it as UTF-8.") from None
     except (SyntaxError, ValueError, RecursionError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise Unreadable(f"{name} is no Python{where}: {getattr(error, 'msg', error)}.") from None
@@ -107,6 +114,13 @@ def read(path: str | Path) -> Signature:
         digest=hashlib.sha256(content).hexdigest()[:16],
         trains="loss" in _bound(tree),
     )
+
+
+def _encoding(content: bytes) -> str:
+    """What the file says that it is written in; UTF-8 where it says nothing, or nothing that Python knows."""
+    with contextlib.suppress(SyntaxError):
+        return tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+    return "utf-8"
 
 
 def _parameters(tree: ast.Module, name: str) -> tuple[tuple[str, int | str], ...]:

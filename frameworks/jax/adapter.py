@@ -93,7 +93,8 @@ class Adapter(boundary.Adapter):
         if cell.shapes == "dynamic" and cell.mode != "eager":
             raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
         if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
-            raise Unsupported("only the suite's own models are divided into blocks: measure IMPL=plain.")
+            way_out = "" if cell.implementation == "own" else ": measure IMPL=plain"
+            raise Unsupported(f"only the suite's plain models are divided into blocks{way_out}.")
         if cell.implementation == "own":
             return self._prepare_own(workload, cell, weights, inputs)
         if cell.pass_name in WITH_CACHE:

@@ -184,6 +184,8 @@ def _text(name: str, key: str, value: Any) -> str:
     if value is None:  # eager calls leave it out where it is the operator's default
         attribute = next(a for a in op_def_registry.get(name).attr if a.name == key)
         value = getattr(attribute.default_value, attribute.default_value.WhichOneof("value"))
+    if isinstance(value, tuple):  # a graph holds lists
+        value = list(value)
     if isinstance(value, float):  # a graph holds float32
         return f"{value:.6g}"
     return value.decode() if isinstance(value, bytes) else str(value)

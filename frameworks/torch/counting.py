@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -12,7 +13,17 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from frameworks.own import Counted
 
+# Recurrent layers as one kernel for all steps, of which nothing is counted.
+UNCOUNTED = ("mkldnn_rnn_layer_backward", "_cudnn_rnn", "_cudnn_rnn_backward")
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
+
+
+def fused_lstm(rows: Sequence[int], of_inputs: Sequence[int], of_states: Sequence[int], *_: Any, **__: Any) -> int:
+    """FLOPs of an LSTM layer of oneDNN by shapes (steps, sequences, inputs), (gates, inputs) and (gates, states).
+
+    Both matrices are multiplied with every step of every sequence once.
+    """
+    return 2 * prod(rows[:-1]) * (prod(of_inputs) + prod(of_states))
 
 
 class _Bytes(TorchDispatchMode):
@@ -29,13 +40,26 @@ class _Bytes(TorchDispatchMode):
         return result
 
 
-def count(call: Callable[[], Any], module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Counted:
-    """What `call` computes and moves; weights, buffers, inputs and outputs once are what must move."""
-    flops, moved = FlopCounterMode(display=False), _Bytes()
+def count(call: Callable[[], Any], module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Counted | None:
+    """What `call` computes and moves; weights, buffers, inputs and outputs once are what must move.
+
+    None where it runs a kernel that is not counted.
+    """
+    uncounted: list[int] = []
+
+    def passed_over(*_: Any, **__: Any) -> int:
+        uncounted.append(1)
+        return 0
+
+    rules = {getattr(torch.ops.aten, name): passed_over for name in UNCOUNTED}
+    rules[torch.ops.aten.mkldnn_rnn_layer] = fused_lstm
+    flops, moved = FlopCounterMode(display=False, custom_mapping=rules), _Bytes()
     with flops:
         output = call()
     with moved:
         call()
+    if uncounted:
+        return None
     held = [*module.parameters(), *module.buffers()]
     return Counted(
         flops=int(flops.get_total_flops()),

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from frameworks import obstacles, own
 from frameworks.adapter import Unsupported
 from frameworks.own import Fault
 
@@ -79,12 +80,7 @@ def _installed(library: str) -> ModuleType:
     try:
         return importlib.import_module(library)
     except ImportError as error:
-        raise Unsupported(
-            f"{library} is not installed beside torch here ({error}): name an interpreter that has it, PYTHON=/path/to/"
-            "python, or what to install, REQUIREMENTS=file."
-        ) from error
+        raise Unsupported(f"{library} is not installed beside torch here ({error}): {own.INSTALLING}") from error
     except (RuntimeError, OSError) as error:  # torchvision for CUDA beside torch for the CPU, for one
-        raise Unsupported(
-            f"{library} is installed but does not load beside torch {torch.__version__} ({error}): install builds of "
-            "both that belong together."
-        ) from error
+        why = obstacles.from_words(str(error)) or "install builds of both that belong together."
+        raise Unsupported(f"{library} does not load beside torch {torch.__version__} ({error}): {why}") from error

@@ -106,7 +106,7 @@ class Model:
                 return f"its own eager mode in {str(dtype).removeprefix('torch.')}", outputs
         raise Unsupported("the model does not run on a copy of its weights, so nothing can be compared with it.")
 
-    def cost(self, tensors: tuple) -> Counted:
+    def cost(self, tensors: tuple) -> Counted | None:
         """FLOPs and bytes of one eager call."""
         counted = count(lambda: self.calling(self.module)(*tensors), self.module, tensors)
         self.restore()
@@ -156,7 +156,7 @@ class Owned(own.Owned):
     def reference(self, calls: int) -> tuple[str, list[dict[str, np.ndarray]]]:
         return self._model.reference(self._sets[:calls])
 
-    def cost(self) -> Counted:
+    def cost(self) -> Counted | None:
         return self._model.cost(self._sets[0])
 
     def watch(self, around: Callable[[Callable, Sequence], Any] | None) -> None:

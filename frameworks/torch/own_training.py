@@ -35,13 +35,13 @@ class Owned(own.Owned):
         self._model.refuse_what_changes(module, self._sets[0], lambda: module.load_state_dict(first))
         return self._model.in_more_precision(self._trainer, self._sets[:calls])
 
-    def cost(self) -> Counted:
+    def cost(self) -> Counted | None:
         """FLOPs and bytes of one eager iteration; the update reads and writes every weight, whatever is fused."""
         module = copy.deepcopy(self._model.module).to(self._model.device)
         trainer = self._trainer(module)
         counted = count(lambda: trainer(*self._sets[0]), module, self._sets[0])
         weights = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
-        return replace(counted, bytes=counted.bytes + UPDATE_BYTES * weights)
+        return counted and replace(counted, bytes=counted.bytes + UPDATE_BYTES * weights)
 
     def _trainer(self, module: torch.nn.Module) -> training.Trainer:
         objective = self._objective(module)

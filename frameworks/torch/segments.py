@@ -38,6 +38,7 @@ class _Journal(logging.Handler):
         super().__init__(logging.DEBUG)
         self.current: Backend | None = None
         self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch says it stopped
+        self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch tells once what it skips
         torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
         for artifact, modules in _LOGS.items():
             for module in modules:
@@ -91,9 +92,9 @@ class Backend(CountingBackend):
             if mine := self._innermost(traced):
                 self._journal.places[place] = mine
             place = self._journal.places.get(place, place)
-            self._keep(self._breaks, place, explained[1] if explained else match["reason"])
+            self._keep_break(place, explained[1] if explained else match["reason"])
         elif _SKIPPED in text and (place := self._innermost(text)):
-            self._keep(self._breaks, place, "Dynamo cannot go on from here, so the whole function runs without a graph")
+            self._keep_break(place, "Dynamo cannot go on from here, so the whole function runs without a graph")
 
     def _innermost(self, traced: str) -> tuple[str, str] | None:
         """The innermost frame of a traceback that is in the user's folder, else in any file but Python's own."""
@@ -105,12 +106,19 @@ class Backend(CountingBackend):
     def _keep(self, kept: dict[str, str], place: tuple[str, str], reason: str) -> None:
         kept.setdefault(short_place(*place, self._source), " ".join(reason.split())[:REASON_CHARACTERS])
 
+    def _keep_break(self, place: tuple[str, str], reason: str) -> None:
+        self._keep(self._breaks, place, reason)
+        self._keep(self._journal.breaks.setdefault(self._source, {}), place, reason)
+
     def capture(self) -> Capture:
         capture = super().capture()
-        breaks, recompiled = tuple(self._breaks.items()), tuple(self._recompiled.items())
+        known = self._breaks or ({} if capture.graphs else self._journal.breaks.get(self._source, {}))
+        breaks, recompiled = tuple(known.items()), tuple(self._recompiled.items())
         if not breaks:
             return replace(capture, recompiled=recompiled)
-        detail = f"the model was broken at {len(breaks)} places into {capture.graphs} graphs"
+        detail = f"graph breaks at {len(breaks)}, graphs: {capture.graphs}"
+        if not capture.graphs:
+            detail = "nothing of it is compiled, " + "; ".join(f"{place}: {reason}" for place, reason in breaks)
         return replace(
             capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
         )

@@ -99,8 +99,10 @@ def _default(advice: Advice) -> str:
         return ""
     if not advice.deployed:
         return f"The default, {advice.default}, takes {milliseconds(points)}"
-    known = [point.speedup.value for point in points if point.speedup]
-    return f"The default, {advice.default}, brings {ratios(known)}" if known else ""
+    known = [point.speedup for point in points if point.speedup]
+    if known and all(speedup.low <= 1 <= speedup.high for speedup in known):
+        return f"The default, {advice.default}, cannot be told from eager"
+    return f"The default, {advice.default}, brings {ratios([speedup.value for speedup in known])}" if known else ""
 
 
 def _costs(advice: Advice) -> str:

@@ -104,6 +104,26 @@ def inputs(batch_size=2):
 def loss(output):
     return output.mean()
 """,
+    "lstm": """
+import torch
+
+
+class Tagger(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = torch.nn.LSTM(4, 4)
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+
+def model():
+    return Tagger()
+
+
+def inputs(batch_size=2):
+    return torch.ones(3, batch_size, 4)
+""",
     "random_": """
 import torch
 
@@ -242,7 +262,12 @@ def main() -> None:
         trained(adapter, str(folder / "dropped.py"), "eager")
     except Exception as error:
         answers["dropped"] = classify(error)
-    others = [name for name in MODELS if name not in ("broken", "norm", "trained", "dropped")]
+    answers["lstm"] = [prepared(adapter, str(folder / "lstm.py")).own.cost().flops]
+    for mode in ("inductor", "dynamo"):  # of the second mode torch says nothing
+        step = prepared(adapter, str(folder / "lstm.py"), mode)
+        step()
+        answers["lstm"].append(step.capture().detail)
+    others = [name for name in MODELS if name not in ("broken", "norm", "trained", "dropped", "lstm")]
     answers["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
     answers["library"] = ended(adapter, "torchvision:resnet18")
     print(json.dumps(answers))

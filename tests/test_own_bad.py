@@ -1,0 +1,84 @@
+"""Users' files that cannot be measured, beside one that can: one run on torch, as one types it."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from harness import environments
+
+pytestmark = pytest.mark.xdist_group("own_bad")
+
+NET = """
+import os, sys, torch{missing}
+
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        {line}
+        return super().forward(x)
+
+def model():
+    return Net({size}, {size})
+
+def inputs(batch_size):
+    return torch.randn(batch_size, 8)
+"""
+# The line of `forward`, and what the run ends in for it.
+LINES = {
+    "good": ("pass", ("", "")),
+    "floods": ("print('x' * 100_000)", ("", "")),
+    "forks": ("os.fork()", ("error", "forks the process that measures it")),
+    "raises": ("raise KeyError('two\\nlines')", ("error", "raises.py:6: KeyError: 'two")),
+    "exits": ("sys.exit(3)", ("error", "exits.py:6: the model called exit(3).")),
+    "huge": ("pass", ("oom", "huge.py:10: RuntimeError")),
+    "misses": (
+        "pass",
+        ("error", "misses.py:2: ModuleNotFoundError: No module named 'absent_here': name an interpreter"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[Path, str]:
+    """The run's folder, and what was on the screen."""
+    if not environments.path("torch", "cpu").exists():
+        pytest.skip("torch's environment is not made")
+    folder = tmp_path_factory.mktemp("bad")
+    for name, (line, _) in LINES.items():
+        text = NET.format(
+            line=line, size=1 << 20 if name == "huge" else 8, missing=", absent_here" * (name == "misses")
+        )
+        (folder / f"{name}.py").write_text(text)
+    files = ",".join(str(folder / f"{name}.py") for name in LINES)
+    words = ["--workload", files, "--mode", "eager", "--budget", "0.1", "--out", str(folder / "run")]
+    done = subprocess.run([sys.executable, "runner.py", "bench", *words], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 3, done.stderr
+    return folder / "run", done.stdout
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_bad_file_is_a_sentence_and_the_others_are_measured(run, name):
+    folder, screen = run
+    with open(folder / "results.csv", newline="") as table:
+        (row,) = [row for row in csv.DictReader(table) if row["workload"] == f"{name}.py"]
+    status, words = LINES[name][1]
+    assert words in row["reason"] and "\n" not in row["reason"], row
+    if not status:
+        assert float(row["latency_ms_median"]) > 0 and row["program"] == ""
+        return
+    assert row["status"] == status, row
+    assert f"torch eager of {name}.py: {status}: " in screen
+
+
+def test_the_traceback_is_in_the_log_that_the_screen_names(run):
+    folder, screen = run
+    assert f"Tracebacks: {folder}/launches/*/worker.log" in screen
+    logs = list(folder.glob("launches/*/worker.log"))
+    text = "".join(log.read_text(errors="replace") for log in logs)
+    assert "KeyError: 'two\\nlines'" in text and "Traceback" in text
+    assert all(log.stat().st_size < 80 << 20 for log in logs)
