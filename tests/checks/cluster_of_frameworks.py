@@ -27,7 +27,8 @@ from measurement import schema  # noqa: E402
 
 WORDS = ("--framework", "torch,paddle,tensorflow,jax", "--workload", "mlp,bert-tiny", "--batch", "1", "--seq", "16")
 WORDS += ("--width", "8", "--depth", "1", "--threads", "1", "--budget", "0.1")
-OF_NOISE = {"flags", "reason"}  # columns, and below statuses, that one run may have and the other not
+# Columns that a run fills or not by how long calls took: percentiles need many calls, breaking even a faster mode.
+OF_NOISE = {"flags", "reason", "break_even_calls", "latency_call_ms_p95", "latency_call_ms_p99"}
 OF_PLACE = {"node", "job_steps"}
 MEASURED = {status: "measured" for status in schema.MEASURED}
 
