@@ -82,7 +82,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if any(record["status"] in LOGGED for record in records):
-        console.print(f"Tracebacks: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"Logs: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
     if not campaign.request.again:
         console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
     return exit_code([record["status"] for record in records])

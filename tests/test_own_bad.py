@@ -77,7 +77,7 @@ def test_a_bad_file_is_a_sentence_and_the_others_are_measured(run, name):
 
 def test_the_traceback_is_in_the_log_that_the_screen_names(run):
     folder, screen = run
-    assert f"Tracebacks: {folder}/launches/*/worker.log" in screen
+    assert f"Logs: {folder}/launches/*/worker.log" in screen
     logs = list(folder.glob("launches/*/worker.log"))
     text = "".join(log.read_text(errors="replace") for log in logs)
     assert "KeyError: 'two\\nlines'" in text and "Traceback" in text

@@ -50,7 +50,7 @@ def test_the_shape_that_most_frameworks_ran_is_shown_first():
 
 
 def test_cards_answer_at_a_glance():
-    (card, fastest, costs) = built(small_set()[:12])["answer"].panels[0].charts[0].cards
+    (card, fastest, costs, trusted) = built(small_set()[:12])["answer"].panels[0].charts[0].cards
     assert (card.question, card.answer, card.kind) == ("Compile?", "Yes", "good")
     assert card.lines == (
         "alpha: graph, 1.25× as fast as eager (95 %: 1.23 to 1.27×)",
@@ -60,6 +60,7 @@ def test_cards_answer_at_a_glance():
     assert fastest.lines == ("95 %: 14.8 to 15.2 ms", "then alpha graph, 16 ms (1.07× the time, 95 %: 1.05 to 1.08×)")
     assert costs.answer == "Pays for itself after about 10 s of calls"
     assert costs.lines == ("beta, 330 calls", "alpha: pays for itself after about 25 s of calls (1,300 calls)")
+    assert trusted.lines == ("no figure is noisy", "from 3 processes or more each, on one machine")
 
 
 class Tables(HTMLParser):
@@ -193,7 +194,7 @@ def test_a_framework_of_another_machine_is_shown_and_not_ranked_unless_asked_for
     (fastest,) = (card for card in chart.cards if card.question == "Fastest")
     assert fastest.answer == "alpha graph, 16 ms"
     _, line = fastest.lines
-    assert line.startswith("not ranked: beta graph, 15 ms on Another processor; across machines 1.07× the speed (95 %")
+    assert line.startswith("not ranked: beta graph, 15 ms on Another processor: 1.07× the speed of alpha graph here (")
     assert here.table.rows[0].cells[1] == "alpha graph" and there.table.rows[0].cells[1] == "beta graph"
     (together,) = built(alpha + beta, across=True)["answer"].panels
     assert together.table.rows[0].cells[1] == "beta graph on Another processor"

@@ -106,9 +106,9 @@ def test_each_machine_that_treated_frameworks_unequally_is_named_in_the_answer()
 
 def test_outputs_are_ticked_where_all_were_compared():
     compared = [record("alpha", mode) | {"parity_reference": "numpy"} for mode in ("eager", "graph")]
-    assert built(compared)["answer"].panels[0].checks[0] == "✓ 2 of 2 outputs compared, all agree"
+    assert built(compared)["answer"].panels[0].checks[0] == "✓ 2 of 2 outputs compared with a reference, all agree"
     compared[0]["parity_reference"] = None
-    assert built(compared)["answer"].panels[0].checks[0] == "! 1 of 2 outputs compared, all agree"
+    assert built(compared)["answer"].panels[0].checks[0] == "! 1 of 2 outputs compared with a reference, all agree"
 
 
 def test_a_graph_that_was_not_timed_beside_eager_is_no_tick():
@@ -116,10 +116,27 @@ def test_a_graph_that_was_not_timed_beside_eager_is_no_tick():
     assert "! 0 of 2 compiled figures timed in turn with eager's" in built(rows)["answer"].panels[0].checks
 
 
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"status": "noisy"}, "1 of 4 figures are noisy or disturbed (~)"),
+        ({"launches": 1}, "from one process each, on one machine"),
+        ({"program": "differs"}, "1 ran another program than eager mode and is not ranked"),
+    ],
+)
+def test_what_speaks_against_figures_of_a_shape_is_said_at_a_glance(changed, line):
+    rows = small_set()[:12]
+    shape = {name: rows[0][name] for name in ("batch_size", "seq_len")}
+    (row,) = [r for r in rows if r["framework"] == "alpha" and r["mode"] == "graph" and shape.items() <= r.items()]
+    row |= changed
+    cards = [chart.cards[-1] for chart in built(rows)["answer"].panels[0].charts]
+    assert {(card.answer, card.kind) for card in cards if line in card.lines} == {("With care", "unsure")}
+
+
 def test_checks_speak_for_and_against():
     checks = built(small_set())["answer"].panels[0].checks
     assert checks == (
-        "! 0 of 12 outputs compared",
+        "! 0 of 12 outputs compared with a reference",
         "✓ 6 of 6 compiled figures timed in turn with eager's",
         "✓ 3 processes or more each",
         "! of 12 figures 1 noisy",

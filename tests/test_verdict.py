@@ -61,8 +61,10 @@ def test_shapes_that_share_a_mode_and_its_gain_share_a_sentence():
     for batch, gain in ((1, 6.0), (8, 4.0), (64, 1.2)):
         rows += [cell(12.0, batch_size=batch), cell(12.0 / gain, gain, mode="plain", batch_size=batch)]
     first, second = told(*rows)
-    assert first.startswith("alpha at batch 1 and 8, 128 tokens: use alpha.compile(model): 4.00× (95 %: 3.96 to ")
-    assert "to 4.04×) to 6.00× (95 %: 5.94 to 6.06×) as fast as eager, by shape, 2 to 3 ms." in first
+    assert first.startswith(
+        "alpha at batch 1 and 8, 128 tokens: use alpha.compile(model): 4.00× at batch 8, 128 tokens (3 ms; "
+        "95 %: 3.96 to 4.04×) to 6.00× at batch 1, 128 tokens (2 ms; 95 %: 5.94 to 6.06×) as fast as eager."
+    )
     assert second.startswith("alpha at batch 64, 128 tokens: use alpha.compile(model): 1.20× as fast as eager")
 
 
@@ -194,17 +196,28 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
     (fastest,) = first.fastest.values()
     assert fastest.sentence == "At batch 1, 128 tokens: alpha plain, 5 ms (no other framework was measured here)."
     assert [absent.sentence for absent in fastest.absent] == [
-        "not ranked: beta graph, 4 ms on Another processor; across machines 1.25× the speed (95 %: 1.23 to 1.27×); "
-        "part of that may be the machines"
+        "not ranked: beta graph, 4 ms on Another processor: 1.25× the speed of alpha plain here (95 %: 1.23 to 1.27×), "
+        "part of which may be the machines"
     ]
     (other,) = second.fastest.values()
-    assert "across machines 1.25× the time (95 %: 1.23 to 1.27×)" in other.absent[0].sentence
+    assert "1.25× the time of beta graph here (95 %: 1.23 to 1.27×)" in other.absent[0].sentence
     again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
     rows = [point.record for point in beside(elsewhere=True)[0].all]
     for whole in verdict.of(Points(rows + again), KNOWN):
         ranked = {rank.point["framework"] for fastest in whole.fastest.values() for rank in fastest.ranks}
         absent = {one.point["framework"] for fastest in whole.fastest.values() for one in fastest.absent}
         assert ranked & absent == set()
+
+
+def test_of_an_absent_framework_the_figures_of_most_processes_count():
+    there = {"framework": "beta", "device_name": "Another processor"}
+    other = [cell(4.0, 2.25, **there, machine_id="ffff"), cell(3.0, 2.25, **there, machine_id="eeee", launches=1)]
+    (here, *_) = verdict.of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), *other]), KNOWN)
+    ((absent,),) = [fastest.absent for fastest in here.fastest.values()]
+    assert absent.sentence.startswith("not ranked: beta graph, 4 ms on") and "one process" not in absent.sentence
+    (here, *_) = verdict.of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), other[1]]), KNOWN)
+    ((absent,),) = [fastest.absent for fastest in here.fastest.values()]
+    assert absent.sentence.startswith("not ranked: beta graph, 3 ms on Another processor, one process")
 
 
 def test_the_winner_s_modes_that_may_be_as_fast_are_named_and_libraries_said_to_differ():
@@ -253,7 +266,7 @@ def test_shapes_in_words():
 def test_every_mode_of_the_registry_has_a_call_that_a_user_can_type():
     known = words()
     swept = {name for name in frameworks.NAMES if not frameworks.describe(name).oracle}
-    graphs = {key: said for key, said in known.items() if key[1] != "eager"}
+    graphs = {key: said for key, said in known.items() if frameworks.describe(key[0]).mode(key[1]).graph}
     assert all("(" in said.call or "." in said.call for said in graphs.values())
     assert {framework for (framework, _), said in graphs.items() if said.default} == swept
 

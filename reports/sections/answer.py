@@ -63,12 +63,12 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
     ranked = [rank.point for rank in fastest.ranks]
     differing = [point for point in verdict.setting.at[shape] if not comparable(point)]
     rows = [_dot(material, point) for point in ranked]
-    rows += [
-        _dot(material, absent.point, note=f"not ranked: {absent.machine}", absent=True) for absent in fastest.absent
-    ]
     rows += [_dot(material, point, note="another program than eager") for point in differing]
     rows.sort(key=lambda row: row.value)
-    words = f"Latency of every mode at {shape.text}, the fastest first"
+    rows += [  # last, for the first row is read as the fastest
+        _dot(material, absent.point, note=f"not ranked: {absent.machine}", absent=True) for absent in fastest.absent
+    ]
+    words = f"Latency of every mode at {shape.text}, the fastest first, those of other machines last"
     return Chart(drawing.dots(rows), words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
 
 
@@ -109,6 +109,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         answer, _, more = text.partition(" (")
         lines = [f"{framework}{f', {more[:-1]}' if more else ''}", *(f"{name}: {text}" for name, text in rest)]
         yield Card("Does compiling pay?", answer[:1].upper() + answer[1:], tuple(lines))
+    yield trust.card(verdict.setting.at[shape])
 
 
 def _advised(advice, judged) -> str:

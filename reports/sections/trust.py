@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from measurement.statistics import ENOUGH_LAUNCHES
-from reports.content import times
+from reports.content import Card, times
+from reports.points import Point
 from reports.verdict import Setting
 
 YES, BUT = "✓", "!"
 
 
+def card(points: Sequence[Point]) -> Card:
+    """Whether the figures of one shape may be trusted."""
+    unsure = sum(point["status"] != "ok" for point in points)
+    fewest = min((point["launches"] or 1 for point in points), default=1)
+    other = sum(point["program"] == "differs" for point in points)
+    lines = [f"{unsure} of {len(points)} figures are noisy or disturbed (~)" if unsure else "no figure is noisy"]
+    lines.append(f"from {'one process' if fewest == 1 else f'{fewest} processes or more'} each, on one machine")
+    lines += [f"{other} ran another program than eager mode and {'is' if other == 1 else 'are'} not ranked"] * (
+        other > 0
+    )
+    sure = not unsure and not other and fewest >= ENOUGH_LAUNCHES
+    return Card("Can I trust it?", "Yes" if sure else "With care", tuple(lines), "good" if sure else "unsure")
+
+
 def checks(setting: Setting) -> list[str]:
-    """The checks in few words each, with a tick or an exclamation mark before them."""
+    """The checks of a whole setting in few words each, with a tick or an exclamation mark before them."""
     points = setting.points
     checked = sum(point["parity_reference"] is not None for point in points)
     mark, agree = YES if checked == len(points) else BUT, ", all agree" if checked else ""
-    lines = [f"{mark} {checked} of {len(points)} outputs compared{agree}"]
+    lines = [f"{mark} {checked} of {len(points)} outputs compared with a reference{agree}"]
     graphs = [point for point in points if not point.eager]
     paired = sum(point["speedup_vs_eager"] is not None for point in graphs)
     if graphs:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from measurement.schema import is_noisy
 from measurement.statistics import Interval, independent_ratio
 from reports import facts
 from reports.content import ratio, text_of
@@ -36,15 +37,18 @@ class Absent:
     def sentence(self) -> str:
         """What it took, and what comparing across machines would say."""
         time = text_of(self.point["latency_ms_median"])
-        told = f"not ranked: {self.point['framework']} {self.point['mode']}, {time} ms on {self.machine}"
+        sure = "~" if is_noisy(self.point.record, "latency") else ""
+        processes = ", one process" if self.point["launches"] == 1 else ""
+        name = f"{self.point['framework']} {self.point['mode']}"
+        told = f"not ranked: {name}, {time}{sure} ms on {self.machine}{processes}"
         if self.ratio is None:
             return told
         longer = self.ratio.value >= 1
         value = self.ratio.value if longer else 1 / self.ratio.value
         low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
         return (
-            f"{told}; across machines {ratio(value)}× the {'time' if longer else 'speed'} "
-            f"({wording.certain(Interval(value, low, high))}); part of that may be the machines"
+            f"{told}: {ratio(value)}× the {'time' if longer else 'speed'} of {self.first.series} here "
+            f"({wording.certain(Interval(value, low, high))}), part of which may be the machines"
         )
 
 
@@ -151,7 +155,8 @@ class Verdict:
         away = [p for p in self.setting.at_elsewhere.get(shape, ()) if p["framework"] not in here and comparable(p)]
         absent = []
         for group in grouped(away, lambda point: point["framework"]).values():
-            best = min(group, key=lambda point: point["latency_ms_median"])
+            most = max(point["launches"] or 0 for point in group)  # one process says less than several
+            best = min((p for p in group if (p["launches"] or 0) == most), key=lambda p: p["latency_ms_median"])
             absent.append(Absent(best, self.machines[machine_of(best.record)], ranks[0].point))
         return Fastest(shape, tuple(ranks), tuple(absent))
 

@@ -66,7 +66,7 @@ def _use(advice: Advice) -> str:
     parts = [f"use {advice.words.call or advice.mode}"]
     time = milliseconds(advice.chosen)
     if advice.deployed:
-        parts.append(f"{_gain(advice.speedups)}, {time}")
+        parts.append(_gain(advice))
     else:
         eager = [judged.eager for judged in advice.judged if judged.eager]
         beside = f" (operator by operator {milliseconds(eager)}, which nobody deploys)" if eager else ""
@@ -75,14 +75,19 @@ def _use(advice: Advice) -> str:
     return ". ".join([begun, *filter(None, (_default(advice), _costs(advice)))])
 
 
-def _gain(speedups: Sequence[Interval]) -> str:
-    """One speedup with its interval; of several the lowest and the highest, each with its own."""
+def _gain(advice: Advice) -> str:
+    """One speedup with its interval and the time; of several the lowest and the highest, each with its shape's."""
+    speedups = advice.speedups
     low, high = (kind(speedups, key=lambda one: one.value) for kind in (min, max))
     if ratio(low.value) == ratio(high.value):
         whole = Interval(low.value, min(one.low for one in speedups), max(one.high for one in speedups))
-        return f"{ratio(low.value)}× as fast as eager ({certain(whole)})"
-    ends = f"{ratio(low.value)}× ({certain(low)}) to {ratio(high.value)}× ({certain(high)})"
-    return f"{ends} as fast as eager, by shape"
+        return f"{ratio(low.value)}× as fast as eager ({certain(whole)}), {milliseconds(advice.chosen)}"
+    shapes = {point.speedup: (j.shape, point) for j in advice.judged if (point := j.mode(advice.mode))}
+    ends = [
+        f"{ratio(end.value)}× at {shapes[end][0].text} ({milliseconds([shapes[end][1]])}; {certain(end)})"
+        for end in (low, high)
+    ]
+    return f"{ends[0]} to {ends[1]} as fast as eager"
 
 
 def certain(interval: Interval) -> str:
