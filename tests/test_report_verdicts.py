@@ -119,8 +119,8 @@ def test_a_graph_that_was_not_timed_beside_eager_is_no_tick():
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
-        ({"status": "noisy"}, "1 of 4 figures are noisy or disturbed (~)"),
-        ({"launches": 1}, "from one process each, on one machine"),
+        ({"status": "noisy"}, "1 of 4 figures are noisy or disturbed"),
+        ({"launches": 1}, "one process each, one machine"),
         ({"program": "differs"}, "1 ran another program than eager mode and is not ranked"),
     ],
 )

@@ -68,7 +68,7 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
     rows += [  # last, for the first row is read as the fastest
         _dot(material, absent.point, note=f"not ranked: {absent.machine}", absent=True) for absent in fastest.absent
     ]
-    words = f"Latency of every mode at {shape.text}, the fastest first, those of other machines last"
+    words = f"Latency of every mode at {shape.text}, the fastest first"
     return Chart(drawing.dots(rows), words, tags(shape), tuple(_cards(verdict, shape, fastest)), first)
 
 
@@ -137,6 +137,6 @@ def _fastest_row(fastest: Fastest) -> Row:
         number(second.point["latency_ms_median"] / first["latency_ms_median"]) if second else "",
         span(longer.low, longer.high) if longer else "",
         second.slower if second else "",
-        "; ".join(absent.sentence for absent in fastest.absent),
+        "; ".join(absent.time for absent in fastest.absent),
     )
     return Row(cells, tags(fastest.shape))

@@ -17,8 +17,8 @@ def card(points: Sequence[Point]) -> Card:
     unsure = sum(point["status"] != "ok" for point in points)
     fewest = min((point["launches"] or 1 for point in points), default=1)
     other = sum(point["program"] == "differs" for point in points)
-    lines = [f"{unsure} of {len(points)} figures are noisy or disturbed (~)" if unsure else "no figure is noisy"]
-    lines.append(f"from {'one process' if fewest == 1 else f'{fewest} processes or more'} each, on one machine")
+    lines = [f"{unsure} of {len(points)} figures are noisy or disturbed" if unsure else "no figure is noisy"]
+    lines.append(f"{'one process' if fewest == 1 else f'{fewest} processes or more'} each, one machine")
     lines += [f"{other} ran another program than eager mode and {'is' if other == 1 else 'are'} not ranked"] * (
         other > 0
     )

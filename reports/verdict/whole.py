@@ -34,21 +34,26 @@ class Absent:
         return independent_ratio(*known) if all(known) else None
 
     @property
-    def sentence(self) -> str:
-        """What it took, and what comparing across machines would say."""
+    def time(self) -> str:
+        """What it took, and where."""
         time = text_of(self.point["latency_ms_median"])
         sure = "~" if is_noisy(self.point.record, "latency") else ""
         processes = ", one process" if self.point["launches"] == 1 else ""
         name = f"{self.point['framework']} {self.point['mode']}"
-        told = f"not ranked: {name}, {time}{sure} ms on {self.machine}{processes}"
+        return f"{name}, {time}{sure} ms on {self.machine}{processes}"
+
+    @property
+    def sentence(self) -> str:
+        """What it took, and what comparing across machines would say."""
+        told = f"not ranked: {self.time}"
         if self.ratio is None:
             return told
         longer = self.ratio.value >= 1
         value = self.ratio.value if longer else 1 / self.ratio.value
         low, high = (self.ratio.low, self.ratio.high) if longer else (1 / self.ratio.high, 1 / self.ratio.low)
         return (
-            f"{told}: {ratio(value)}× the {'time' if longer else 'speed'} of {self.first.series} here "
-            f"({wording.certain(Interval(value, low, high))}), part of which may be the machines"
+            f"{told}: {ratio(value)}× the {'time' if longer else 'speed'} of the fastest here "
+            f"({wording.certain(Interval(value, low, high))})"
         )
 
 
