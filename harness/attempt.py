@@ -115,9 +115,17 @@ class Attempt:
         self.samples.append({**whose, "seconds_per_call": report.samples, "host_loop_s": report.host_loop_s})
 
     @property
+    def marked(self) -> str:
+        """The cell that is at work, by the messages or the file in which the worker notes it; empty if none is."""
+        try:
+            return self.at_work or (self.folder / "marker").read_bytes().decode().strip()
+        except OSError:
+            return ""
+
+    @property
     def died_at_start(self) -> bool:
-        """Whether the worker said nothing of any cell, nor that the framework was imported and configured."""
-        return not (self.hello or self.done)
+        """Whether the worker had begun no cell, as while it imports and configures the framework."""
+        return not (self.done or (self.hello and self.marked))
 
     def culprits(self, left: list[Group]) -> set[str]:
         """The cells to blame for the worker's death: the one at work, or all if it died before any.
@@ -125,10 +133,6 @@ class Attempt:
         None if it died between two groups, or when it was done with the one at work: a new worker goes on from there.
         """
         remaining = {cell.id for group in left for cell in group.cells}
-        try:
-            marked = self.at_work or (self.folder / "marker").read_bytes().decode().strip()
-        except OSError:
-            marked = ""
-        if self.hello and marked in remaining:
-            return {marked}
+        if self.hello and self.marked in remaining:
+            return {self.marked}
         return set() if self.done else remaining

@@ -164,14 +164,18 @@ def duration(seconds: float) -> str:
 def line(record: dict, names: Names) -> Text:
     """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
     cell, measured = record["cell"], record.get("latency_ms_median") is not None
-    figures = marks.in_a_line(record) if measured else Text(f"{record['status']}: {record['reason']}", style="yellow")
+    figures = marks.in_a_line(record) if measured else Text(_failure(record), style="yellow")
     mode, shape = names.widths
     room = LINE - 4 - max(marks.WIDTH, cell_len(figures.plain) if measured else 0)
     shape = min(shape, max(room - mode, room // 2))
     mode = min(mode, room - shape)
-    text = Text(f"{fitted(names.mode(cell), mode)}  {fitted(names.shape(cell), shape)}  ") + figures
+    text = Text(f"{fitted(plain(names.mode(cell)), mode)}  {fitted(plain(names.shape(cell)), shape)}  ") + figures
     text.truncate(LINE, overflow="ellipsis")
     return text
+
+
+def _failure(record: dict) -> str:
+    return plain(f"{record['status']}: {record['reason']}")
 
 
 def fitted(text: str, width: int) -> str:

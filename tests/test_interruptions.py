@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, processes_naming, wait_for
 
+from harness.attempt import Attempt
 from harness.outcomes import Kept
+from harness.plan import Group
 from harness.runs import Run
 from measurement.checked import data_of
 from measurement.protocol import Hello, Readback
@@ -210,3 +212,18 @@ def test_a_worker_that_dies_while_it_imports_is_tried_once_more(run, tmp_path):
     always = run(*words, environment={"FAKE_IMPORT": "dies"})
     assert {record["status"] for record in always.records} == {"crash"}
     assert len(list(always.folder.glob("launches/0*"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("greeted", "at_work", "blamed"),
+    [(False, "", {"a", "b"}), (True, "", {"a", "b"}), (True, "b", {"b"})],
+    ids=["importing", "imported", "at work"],
+)
+def test_whom_a_death_before_any_result_is_blamed_on(greeted, at_work, blamed, cell, tmp_path):
+    """A worker that was killed after it told what it runs on and before it began a cell has tried none of them."""
+    cells = tuple(cell(mode=mode) for mode in ("a", "b"))
+    names = {one.id: one.mode for one in cells}
+    (tmp_path / "marker").write_text("".join(name for name, mode in names.items() if mode == at_work).ljust(512))
+    attempt = Attempt(tmp_path, 0, {}, hello=Hello({}, Readback(), {}, None) if greeted else None)
+    assert attempt.died_at_start == (not at_work)
+    assert {names[one] for one in attempt.culprits([Group(cells, frozenset(names))])} == blamed

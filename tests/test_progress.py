@@ -195,6 +195,8 @@ def test_a_flag_of_the_cell_is_named_and_a_failure_says_why(cells, record):
     assert "unsupported: It needs a" in text
     assert len(text) == 80
     assert text.endswith("…")
+    hostile = line(failed | {"cell": cells[1].id, "reason": "\x1b[2J\x1b]0;gone"}, names).plain
+    assert r"unsupported: \x1b[2J\x1b]0;gone" in hostile
 
 
 def test_names_say_what_differs_and_share_the_rest(cell):
