@@ -12,6 +12,7 @@ from conftest import ROOT
 TO_WORKERS = ("KILL", "SEGV", "ABRT", "STOP", "TERM")
 TO_RUNNER = ("KILL", "TERM", "HUP", "INT", "TERM TERM", "INT INT", "HUP KILL", "TERM everybody", "KILL everybody")
 SHAPES = ("--mode", "eager,graph", "--batch", "1,2")
+PAIRS = 8  # kills, each with a resume, of one fault of that group
 REAL = {
     "torch": ("torch", "eager,inductor"),
     "jax": ("jax", "eager,jit"),
@@ -89,23 +90,39 @@ def real(trial: Trial, what: str) -> None:
     (one_worker_hit if whom == "worker" else runner_hit)(trial, name, words)
 
 
-def pair(trial: Trial, which: str) -> None:
-    """Kill the runner at any instant and go on, up to three times; then complete the plan."""
-    words = (*real_words(trial, which), "--out", str(trial.out))
-    for _ in range(trial.rng.randint(1, 3)):
+def pairs(trial: Trial, which: str) -> None:
+    """Kill the runner at any instant and go on, `PAIRS` times; a run that is complete by then is followed by another.
+
+    Whatever the instant: records that there were stay as they are, no process goes on, and the plan is completed.
+    """
+    words, runs = real_words(trial, which), 0
+    for _ in range(PAIRS):
+        before = trial.lines() if trial.begun else []
         process = trial.begin(*again(trial, words))
-        trial.later(15)
+        trial.later(12)
         process.send_signal(trial.rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
         trial.end(process, DONE | INTERRUPTED | frozenset({-signal.SIGKILL, -signal.SIGTERM}))
-        if (trial.out / "records.jsonl").exists() and len(trial.lines()) == len(trial.planned()):
-            break
+        kept = trial.lines() if trial.begun else []
+        if kept[: len(before)] != before:
+            trial.saw("finished cells changed", f"{len(before)} lines before")
+        if trial.begun and len(list(trial.records())) == len(trial.planned()):
+            runs += 1
+            finish(trial, words)
+            trial.out = trial.folder / f"run-{runs}"
+    finish(trial, words)
+
+
+def finish(trial: Trial, words: tuple[str, ...]) -> None:
+    """Complete the plan, exactly."""
     trial.run(*again(trial, words))
     trial.complete(trial.planned(), {})
 
 
 def again(trial: Trial, words: tuple[str, ...]) -> tuple[str, ...]:
     """Words that go on with the run, or begin it."""
-    return ("--resume", str(trial.out), *words[words.index("--python") :][:4]) if trial.begun else words
+    if trial.begun:
+        return ("--resume", str(trial.out), *words[words.index("--python") :][:4])
+    return (*words, "--out", str(trial.out))
 
 
 STUBBORN = ("hang", "stops", "child-hang", "orphan-ok", "escaped-ok", "trickle")
@@ -114,5 +131,5 @@ FAULTS = {
     "worker": dict.fromkeys(TO_WORKERS, one_worker_hit),
     "runner": dict.fromkeys(TO_RUNNER, runner_hit) | {f"KILL while {mode}": stubborn for mode in STUBBORN},
     "real": {f"{which} {hit}": real for which in REAL for hit in REAL_HITS},
-    "pairs": dict.fromkeys(REAL, pair),
+    "pairs": dict.fromkeys(REAL, pairs),
 }
