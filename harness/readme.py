@@ -22,8 +22,9 @@ H200, TWO_CORES = ROOT / "results/h200", ROOT / "results/cpu/two-cores"
 # All of these ran on one H200; torch's first.
 RUNS = ("torch-2.13-c-short", "torch-2.13-c-long", "jax-c-long", "tensorflow-c-short", "tensorflow-c-long")
 ONE_MACHINE = tuple(H200 / name for name in RUNS)
-# And these on another of that kind: the library's torch again, and JAX at the shapes that it lacks on the first.
-TORCH_AGAIN, JAX_ALONE = (H200 / "torch-2.13-d-short", H200 / "torch-2.13-d-long"), H200 / "jax-d-short"
+# On another of that kind all three ran the shapes that JAX lacks on the first; the library's torch ran on a third too.
+ALL_THREE = tuple(H200 / f"{name}-h-short" for name in ("torch-2.13", "jax", "tensorflow"))
+TORCH_AGAIN = (H200 / "torch-2.13-d-short", H200 / "torch-2.13-d-long", ALL_THREE[0])
 MASKS = "These are the libraries' models: TensorFlow's and JAX's add a mask of ones, torch's has none."
 BEGIN, END = "<!-- figures: made by python -m harness.readme -->", "<!-- end of figures -->"
 PICTURES = {"light": ROOT / "docs/picture-light.svg", "dark": ROOT / "docs/picture-dark.svg"}
@@ -54,7 +55,7 @@ def figures() -> str:
     small, large = (advice for advice in verdict.advice if advice.framework == whole.points.all[0]["framework"])
     (training,) = material(H200 / "gpt2-training").verdicts[0].advice
     slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
-    ranked = [*(fastest.sentence for fastest in verdict.fastest.values()), _absent()]
+    ranked = [*(fastest.sentence for fastest in verdict.fastest.values()), _all_three()]
     lines = [
         f"- **Small batches: {_gain(small, *_again(small))}** On an H200, bf16, {wording.sentence(small)} "
         f"{_repeated(small)} {wording.cautions(small)}",
@@ -92,7 +93,7 @@ def _gain(advice: Advice, *others: Point) -> str:
 
 
 def _again(advice: Advice) -> list[Point]:
-    """What the recommended mode brought on the other machine, where that ran the same shapes."""
+    """What the recommended mode brought on other machines, where they ran the same shapes."""
     shapes = {(judged.shape.batch, judged.shape.length) for judged in advice.judged}
     points = material(*TORCH_AGAIN).points.measured
     return [p for p in points if p["mode"] == advice.mode and (p["batch_size"], p["seq_len"]) in shapes]
@@ -102,18 +103,16 @@ def _repeated(advice: Advice) -> str:
     again = [
         f"{ratio(p.speedup.value)}× at batch {p['batch_size']}, {p['seq_len']} tokens "
         f"({text_of(p['latency_ms_median'])} ms; {wording.certain(p.speedup)})"
-        for p in _again(advice)
+        for p in sorted(_again(advice), key=lambda p: (p["batch_size"], p["speedup_vs_eager"]))
     ]
-    return f"On another H200 it was {' and '.join(again)}."
+    return f"On other H200s it was {', '.join(again[:-1])} and {again[-1]}."
 
 
-def _absent() -> str:
-    """The framework that ran some of the shapes on another machine, and so is in no ranking there."""
-    verdict = _one(material(*ONE_MACHINE, JAX_ALONE), "library")
-    absent_points = [(fastest.shape, absent.point) for fastest in verdict.fastest.values() for absent in fastest.absent]
-    (name,) = {point.series for _, point in absent_points}
-    times = [f"{text_of(point['latency_ms_median'])} ms at {shape.text}" for shape, point in absent_points]
-    return f"Not ranked, since it ran on another H200: {name}, {' and '.join(times)}."
+def _all_three() -> str:
+    """The ranking where all three ran, at the shapes that one of them lacks on the first machine."""
+    verdict = _one(material(*ALL_THREE), "library")
+    ranked = " ".join(fastest.sentence for fastest in verdict.fastest.values())
+    return f"On another H200, where JAX ran these shapes too: {ranked[0].lower()}{ranked[1:]}"
 
 
 def _fastest(content: Material) -> list[str]:

@@ -17,13 +17,14 @@ def test_its_figures_are_those_of_the_records():
     """To be made anew with `python -m harness.readme`."""
     assert readme.with_figures(TEXT) == TEXT
     assert "3.35 to 7.51×" in TEXT
-    assert "On another H200 it was 3.35× at batch 4" in TEXT
-    assert "Not ranked, since it ran on another H200: jax jit, 0.551 ms at batch 1" in TEXT
+    assert "On other H200s it was 7.07× at batch 1" in TEXT
+    assert "On another H200, where JAX ran these shapes too: at batch 1, 128 tokens: torch" in TEXT
     assert readme.with_figures(TEXT.replace("4.65 to 7.51×", "9 to 10×")) == TEXT
 
 
 def test_its_runs_are_of_one_machine():
     assert len(readme.material(*readme.ONE_MACHINE).points.machines) == 1
+    assert len(readme.material(*readme.ALL_THREE).points.machines) == 1
 
 
 @pytest.mark.parametrize("theme", readme.PICTURES)
