@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-import signal
-import sys
-import threading
+try:
+    import argparse
+    import os
+    import signal
+    import sys
+    import threading
+    from types import FrameType
+except KeyboardInterrupt:  # before anything here could take it
+    raise SystemExit(130) from None
 
-# Whether a stop signal came: an extension module that is being loaded then, as SciPy's, fails with another exception.
-STOPPED = threading.Event()
+AGAIN = 0.02  # seconds after which a signal that came while a module was loaded is sent again
 
 
 def bench(arguments: argparse.Namespace) -> int:
@@ -240,11 +244,14 @@ def stop_politely() -> None:
     """Take what a job scheduler or a closed terminal sends like Ctrl-C; what is ignored (nohup) stays ignored.
 
     Once: make passes on what its whole group was sent, and a second one would cut short what the first began to save.
+    Not while a module is loaded: what is raised there Python may drop, and SciPy's C code takes for another failure.
     """
     names = [name for name in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(name) == signal.SIG_DFL]
 
-    def interrupt(number: int, frame: object) -> None:
-        STOPPED.set()
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if is_loading(frame):
+            threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
+            return
         for name in names if number in names else ():
             signal.signal(name, signal.SIG_IGN)
         raise KeyboardInterrupt
@@ -253,6 +260,13 @@ def stop_politely() -> None:
         signal.signal(signal.SIGINT, interrupt)
     for name in names:
         signal.signal(name, interrupt)
+
+
+def is_loading(frame: FrameType | None) -> bool:
+    """Whether a module is being loaded where this frame is at work."""
+    while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def main(words: list[str] | None = None) -> int:
@@ -270,10 +284,6 @@ def main(words: list[str] | None = None) -> int:
         return refusals.refused(str(error))
     except KeyboardInterrupt:  # before there was a run to keep
         return refusals.INTERRUPTED
-    except (ImportError, SystemError):
-        if not STOPPED.is_set():
-            raise
-        return refusals.INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe has seen enough
         refusals.silence(sys.stdout)
         return refusals.FINDING
@@ -285,9 +295,5 @@ if __name__ == "__main__":
     stop_politely()
     try:
         sys.exit(main())
-    except KeyboardInterrupt:  # while modules were loaded
-        sys.exit(130)
-    except (ImportError, SystemError):
-        if not STOPPED.is_set():
-            raise
+    except KeyboardInterrupt:  # between the loading of two modules
         sys.exit(130)
