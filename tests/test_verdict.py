@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from doubles.synthetic import timed
 from rich.console import Console
@@ -59,13 +61,15 @@ def test_a_default_that_cannot_be_told_from_eager_brings_nothing():
 def test_shapes_that_share_a_mode_and_its_gain_share_a_sentence():
     rows = []
     for batch, gain in ((1, 6.0), (8, 4.0), (64, 1.2)):
-        rows += [cell(12.0, batch_size=batch), cell(12.0 / gain, gain, mode="plain", batch_size=batch)]
+        rows += [cell(12.0, batch_size=batch), cell(12.0 / gain, gain, first=9.0, mode="plain", batch_size=batch)]
     first, second = told(*rows)
     assert first.startswith(
         "alpha at batch 1 and 8, 128 tokens: use alpha.compile(model): 4.00× at batch 8, 128 tokens (3 ms; "
         "95 %: 3.96 to 4.04×) to 6.00× at batch 1, 128 tokens (2 ms; 95 %: 5.94 to 6.06×) as fast as eager."
     )
     assert second.startswith("alpha at batch 64, 128 tokens: use alpha.compile(model): 1.20× as fast as eager")
+    assert re.search(r"pays for itself after about [\d.]+ s of calls \([\d,]+ calls at batch 8, 128 tokens\)", first)
+    assert "calls at" not in second
 
 
 def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_said():

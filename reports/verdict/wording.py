@@ -127,7 +127,9 @@ def pays(advice: Advice) -> str:
     if calls * pair.eager["latency_ms_median"] < 1:
         return "pays for itself from the first call"
     seconds = calls * pair.eager["latency_ms_median"] / 1e3
-    return f"pays for itself after about {_rounded(seconds)} s of calls ({_rounded(calls)} calls)"
+    where = next(judged.shape.text for judged in advice.judged if judged.eager is pair.eager)
+    at = f" at {where}" if len(advice.judged) > 1 else ""
+    return f"pays for itself after about {_rounded(seconds)} s of calls ({_rounded(calls)} calls{at})"
 
 
 def pays_at(advice: Advice, judged: Judged) -> str:
