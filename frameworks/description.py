@@ -100,6 +100,7 @@ class Framework:
     modules: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()  # what its users type for its name as well
     switches: tuple[str, ...] = ()  # how variables begin by which users set it: those of a run are kept beside it
+    no_switches: tuple[str, ...] = ()  # how variables of other programs begin that begin like that, too
     swept: bool = True  # whether FRAMEWORK=all means this one too; else it is measured where it is named
     colour: str = ""  # of its marks in charts, #rrggbb, to be seen on white and on black
     ladders: Mapping[str, tuple[Rung, ...]] = field(default_factory=dict)
@@ -111,6 +112,10 @@ class Framework:
         """The one mode without a graph, and with the cell's cache, which speedups are relative to."""
         (baseline,) = (mode for mode in self.modes if not mode.graph and not mode.cache)
         return baseline
+
+    def is_switch(self, variable: str) -> bool:
+        """Whether users set the framework by an environment variable of that name."""
+        return variable.startswith(self.switches) and not variable.startswith(self.no_switches)
 
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
         """Whether there is such a model, and for this pass."""

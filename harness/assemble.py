@@ -268,11 +268,12 @@ def _peaks(row: dict, peaks: Peaks | None) -> dict:
     }
     if peaks is None:
         return columns
-    cached, transcendentals = peaks.cached_bytes_per_s, peaks.transcendentals_per_s
+    cached, transcendentals, matvec = peaks.cached_bytes_per_s, peaks.transcendentals_per_s, peaks.matvec_bytes_per_s
     return columns | {
         "framework_peak_tflops": peaks.flops_per_s / 1e12,
         "framework_peak_gb_per_s": peaks.bytes_per_s / 1e9,
         "framework_peak_cached_gb_per_s": cached / 1e9 if cached else None,
+        "framework_peak_matvec_gb_per_s": matvec / 1e9 if matvec else None,
         "framework_peak_gtranscendentals_per_s": transcendentals / 1e9 if transcendentals else None,
         "framework_peak_source": peaks.source,
     }

@@ -212,9 +212,7 @@ class Campaign:
             if needed and not self.python and not self.cluster.facts["gpus"]:
                 raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
         facts = self.cluster.described if self.cluster else machine.facts()
-        described = map(frameworks.describe, frameworks.NAMES)
-        noted = (*_NOTED, *(prefix for framework in described for prefix in framework.switches))
-        variables = {k: v for k, v in os.environ.items() if k.startswith(noted)}
+        variables = {name: value for name, value in os.environ.items() if is_noted(name)}
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
             command = {"given": self.given, "python": self.python, "command": sys.argv}
@@ -225,6 +223,12 @@ class Campaign:
         run.write("machine.json", {**facts, "environment": variables, "python": self.python})
         revision = runs.git_revision()
         return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)
+
+
+def is_noted(variable: str) -> bool:
+    """Whether an environment variable of that name may change what is measured, and stands beside the results."""
+    described = map(frameworks.describe, frameworks.NAMES)
+    return variable.startswith(_NOTED) or any(framework.is_switch(variable) for framework in described)
 
 
 def with_requirements(request: Request, resolved: Sweep, console: Console) -> str:

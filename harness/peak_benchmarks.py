@@ -1,4 +1,4 @@
-"""Measured peaks: a matrix product, vectors in memory and in the caches, cosines; once per run and kind of launch."""
+"""Measured peaks: matrix products, vectors in memory and in the caches, cosines; once per run and kind of launch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from measurement.peaks import Peaks
 
 # Large enough to reach the peak and to leave the caches, or for the second vector to stay in them; small enough for a
 # second or so. On the CPU the large vector stays under 32 MiB: above that glibc maps new pages for every result, and
-# their faults, not the memory, would be timed. Cosines are taken of the vector in the caches.
+# their faults, not the memory, would be timed. Cosines are taken of the vector in the caches. A product of one row,
+# whose weights are more than `CACHED_BYTES` in 16 bits too, is measured where the rule of regimes asks for it.
 SIZES = {
     "cpu": (
         ("matmul", {"size": 2048}),
         ("stream", {"elements": 7_500_000}),
         ("stream", {"elements": 1 << 17}),
         ("fused-cos", {"elements": 1 << 17, "repeat": 1}),
+        ("matvec", {"size": 6144}),
     ),
     "gpu": (
         ("matmul", {"size": 8192}),
@@ -59,7 +61,7 @@ def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
         costs.append(cost_of(cell))
         seconds.append(min(outcome.reports[0].samples))  # a ceiling: what slowed the others is not the hardware
         names.append(f"{cell.workload} {cell.parameters[0][1]}")
-    product, memory, caches, cosines = costs
+    product, memory, caches, cosines, *rows = costs
     # A cosine moves as many bytes as an addition: the extra time is the cosine's own. Without extra time its rate
     # cannot be seen, and bounds nothing.
     longer = seconds[3] - seconds[2]
@@ -70,4 +72,5 @@ def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
         source=f"measured here: {cell.framework} eager, {', '.join(names)}",
         cached_bytes_per_s=caches.compulsory_bytes / seconds[2],
         transcendentals_per_s=cosines.transcendentals / longer if visible else None,
+        matvec_bytes_per_s=rows[0].compulsory_bytes / seconds[4] if rows else None,
     )

@@ -21,16 +21,20 @@ RATES = {
     "peak_cached_gb_per_s": ("framework_peak_cached_gb_per_s", 1e9),
     "peak_gtranscendentals_per_s": ("framework_peak_gtranscendentals_per_s", 1e9),
 }
+# What products of one row reach; other operators may be faster, so it is no peak of the machine's by itself.
+_MATVEC = "framework_peak_matvec_gb_per_s"
 # What of a record is looked at or made here.
 _TAKEN = (
     *(name for column, (of_framework, _) in RATES.items() for name in (column, of_framework)),
     *("cell", "machine_id", "device", "device_name", "dtype", "threads", "framework", "mode", "workload", "status"),
     *("flops", "bytes", "moved_bytes", "transcendentals", "achieved_gb_per_s", "host_ms_median", "flags"),
+    *(_MATVEC, "bytes_by_class", "counted_by"),
     *("latency_ms_median", "latency_ms_min", "latency_ms_ci_low", "latency_ms_ci_high"),
     *("peak_source", "batch_doubling_growth", "mfu_pct", "bandwidth_pct", "explained_share", "regime"),
 )
 _NEEDED = ("cell", "device", "framework", "mode", "workload", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
+_PRODUCTS = re.compile(r"\bmatmul=(\d+)")
 
 
 def completed(records: Sequence[dict]) -> list[dict]:
@@ -90,6 +94,7 @@ def machine_peaks(records: Iterable[dict]) -> dict[str, tuple[float, str]]:
 def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
     for column, (of_framework, _) in RATES.items():
         yield column, record.get(of_framework), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
+    yield "peak_gb_per_s", record.get(_MATVEC), f"{record['framework']} eager, matvec"
     if record["status"] in MEASURED and record["workload"] in _PROBES and record.get("latency_ms_min"):
         seconds = record["latency_ms_min"] / 1e3
         for column, amount in _PROBES[record["workload"]].items():
@@ -105,6 +110,7 @@ def _cell_name(record: dict) -> str:
 # Workloads that do one thing alone; any mode of them may be faster than the peak benchmark, which is eager.
 _PROBES: dict[str, dict[str, Callable[[dict], float]]] = {
     "matmul": {"peak_tflops": lambda record: record["flops"]},
+    "matvec": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
     "stream": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
     "pointwise-chain": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
     # Its rate of cosines is the peak benchmark's alone: a cell that memory bounds tells nothing of it.
@@ -132,7 +138,7 @@ def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None
     if machine:
         seconds = record["latency_ms_median"] / 1e3
         roof = _terms(record, machine)
-        reached = _as_peaks({column: record.get(name) for column, (name, _) in RATES.items()})
+        reached = _as_peaks({column: record.get(name) for column, (name, _) in RATES.items()}, record.get(_MATVEC))
         host_s = record["host_ms_median"] / 1e3 if record.get("host_ms_median") is not None else None
         share = roof.larger_s / seconds
         flat = twice is not None and regime.is_flat(
@@ -151,7 +157,7 @@ def _percent(achieved: float | None, peak: float) -> float | None:
     return None if achieved is None else 100 * achieved / peak
 
 
-def _as_peaks(row: dict) -> Peaks | None:
+def _as_peaks(row: dict, matvec: float | None = None) -> Peaks | None:
     """Columns of `RATES` as rates a second; None unless arithmetic and bandwidth are both known."""
     rates = {column: row[column] * RATES[column][1] if row[column] else None for column in RATES}
     if not rates["peak_tflops"] or not rates["peak_gb_per_s"]:
@@ -162,12 +168,21 @@ def _as_peaks(row: dict) -> Peaks | None:
         source="",
         cached_bytes_per_s=rates["peak_cached_gb_per_s"],
         transcendentals_per_s=rates["peak_gtranscendentals_per_s"],
+        matvec_bytes_per_s=matvec * 1e9 if matvec else None,
     )
 
 
 def _terms(record: dict, peaks: Peaks) -> regime.Terms:
-    work = regime.Work(record["flops"], record.get("transcendentals") or 0, record["moved_bytes"])
+    work = regime.Work(
+        record["flops"], record.get("transcendentals") or 0, record["moved_bytes"], _product_bytes(record)
+    )
     return regime.terms(work, peaks, cached=_is_cached(record))
+
+
+def _product_bytes(record: dict) -> int:
+    """Bytes of matrix products; of a user's own model, whose operators are not told apart, all that has to move."""
+    found = _PRODUCTS.search(record.get("bytes_by_class") or "")
+    return int(found[1]) if found else record["bytes"] if record.get("counted_by") else 0
 
 
 def _growth_at_most(record: dict, twice: dict) -> float | None:

@@ -19,7 +19,8 @@ def may_be_cached(bytes_touched: float, device: str) -> bool:
 class Peaks:
     """Rates on one device in one dtype; None where they are not known.
 
-    `cached_bytes_per_s` is the bandwidth of a vector that the caches hold, `transcendentals_per_s` the rate of cosines.
+    `cached_bytes_per_s` is the bandwidth of a vector that the caches hold, `transcendentals_per_s` the rate of cosines,
+    `matvec_bytes_per_s` that at which a product of one row reads its weights from memory (CPU).
     """
 
     flops_per_s: float
@@ -27,12 +28,14 @@ class Peaks:
     source: str
     cached_bytes_per_s: float | None = None
     transcendentals_per_s: float | None = None
+    matvec_bytes_per_s: float | None = None
 
     @property
     def are_rates(self) -> bool:
         """Whether all of them are positive numbers: what was read from a file may hold anything."""
         known = [self.flops_per_s, self.bytes_per_s]
-        known += [rate for rate in (self.cached_bytes_per_s, self.transcendentals_per_s) if rate is not None]
+        optional = (self.cached_bytes_per_s, self.transcendentals_per_s, self.matvec_bytes_per_s)
+        known += [rate for rate in optional if rate is not None]
         return all(type(rate) in (int, float) and 0 < rate < math.inf for rate in known)
 
 

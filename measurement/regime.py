@@ -22,11 +22,15 @@ EXPECTED_GROWTH = 0.5
 
 @dataclass(frozen=True)
 class Work:
-    """What a call does: operations, transcendental ones among them, and the bytes that its mode moves."""
+    """What a call does: operations, transcendental ones among them, and the bytes that its mode moves.
+
+    `product_bytes` is what matrix products read and write, each on its own.
+    """
 
     flops: int
     transcendentals: int
     moved_bytes: int
+    product_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,15 @@ class Terms:
 def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
     """The roofline's terms; `cached` where the caches may hold all that the call touches.
 
-    Transcendental operations take their own time, beside multiplications: the longer of the two counts.
+    Transcendental operations take their own time, beside multiplications: the longer of the two counts. Where the rate
+    of products of one row is known, products move their bytes at that: those of more rows read the same weights, and
+    weights in the caches may come sooner.
     """
     rate = max(peaks.bytes_per_s, peaks.cached_bytes_per_s or 0.0) if cached else peaks.bytes_per_s
     transcendental_s = work.transcendentals / peaks.transcendentals_per_s if peaks.transcendentals_per_s else 0.0
-    return Terms(max(work.flops / peaks.flops_per_s, transcendental_s), work.moved_bytes / rate)
+    of_products = min(work.product_bytes, work.moved_bytes) if peaks.matvec_bytes_per_s else 0
+    traffic_s = (work.moved_bytes - of_products) / rate + of_products / (peaks.matvec_bytes_per_s or rate)
+    return Terms(max(work.flops / peaks.flops_per_s, transcendental_s), traffic_s)
 
 
 def is_flat(growth_at_most: float | None, expected_growth: float | None) -> bool:
@@ -85,6 +93,7 @@ def classify(
     4. elsewhere latency, if the call is one operator, or what is computed takes the framework's own operators at least
        40 % of the time, one term after the other, and the cell is not flat; else overhead.
 
+    What the framework's operators take, its products of one row among them, is all that tells overhead on a CPU.
     So latency is time that the device spends in operators far from any roof, and overhead is time spent around them.
     """
     share = roof.larger_s / seconds

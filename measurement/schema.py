@@ -6,7 +6,8 @@ versions of all that decides, peaks of the machine beside the framework's, expla
 reference's scale, intervals over launches and their scope, statuses of ratio and latency, the host's speed, single
 calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
 as a share of the measured and of the vendor's, nodes of a cluster, users' own
-models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs.
+models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs;
+7, products of one row among the framework's peaks.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile says, undisturbed",
@@ -148,13 +149,14 @@ COLUMNS = _columns(
     ("achieved_tflops", "float", "TFLOP/s", "flops over the median latency"),
     ("mfu_pct", "float", "%", "achieved_tflops over peak_tflops, the machine's"),
     ("peak_tflops", "float", "TFLOP/s", "the machine's: the best of any framework of the run, same dtype and threads"),
-    ("peak_gb_per_s", "float", "GB/s", "the same of bandwidth: a large vector added to itself, read plus written"),
+    ("peak_gb_per_s", "float", "GB/s", "the same of bandwidth: a large vector added to itself, or one row multiplied"),
     ("peak_cached_gb_per_s", "float", "GB/s", "the same with a vector that the caches hold"),
     ("peak_gtranscendentals_per_s", "float", "1e9/s", "the same of cosines, where they take visibly longer than sums"),
     ("peak_source", "str", "", "which framework reached each of the four, and with what"),
     ("framework_peak_tflops", "float", "TFLOP/s", "the framework's own, in eager mode"),
     ("framework_peak_gb_per_s", "float", "GB/s", "likewise"),
     ("framework_peak_cached_gb_per_s", "float", "GB/s", "likewise"),
+    ("framework_peak_matvec_gb_per_s", "float", "GB/s", "its product of one row with weights in memory (CPU)"),
     ("framework_peak_gtranscendentals_per_s", "float", "1e9/s", "likewise"),
     ("framework_peak_source", "str", "", "what the framework's own were measured with"),
     ("datasheet_tflops", "float", "TFLOP/s", "the vendor's dense peak for this dtype; empty where the table has none"),

@@ -33,7 +33,7 @@ class Counting(np.ndarray):
 
 
 @pytest.mark.parametrize(
-    "name", ["bert-tiny", "gpt-tiny", "llama-tiny", "resnet-tiny", "vit-tiny", "lstm-tiny", "mlp", "matmul"]
+    "name", ["bert-tiny", "gpt-tiny", "llama-tiny", "resnet-tiny", "vit-tiny", "lstm-tiny", "mlp", "matmul", "matvec"]
 )
 def test_flops_of_matrix_products_are_those_the_oracle_does(name, small_bert):
     model, parameters = workload(name, small_bert), SMALL[name]

@@ -30,7 +30,7 @@ PEAKS = ("matmul", "stream", "fused-cos")  # without all of them a framework has
 # Every model of every framework in every mode; `tests/checks` has the modes that are another one on a CPU, and
 # `test_rungs.py` those that stand in ladders alone.
 SWEEP = """
-workload = ["bert-tiny", "gpt-tiny", "mlp", "matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"]
+workload = ["bert-tiny", "gpt-tiny", "mlp", "matmul", "matvec", "pointwise-chain", "fused-cos", "stream", "op-overhead"]
 impl = ["library", "plain"]
 mode = "all"
 batch = 2

@@ -8,7 +8,7 @@ import pytest
 from doubles.reported import small_set
 
 import frameworks
-from harness import assemble, bench, recordfile
+from harness import assemble, bench, campaign, recordfile
 from harness.outcomes import Context, Outcome
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
@@ -32,6 +32,29 @@ def test_a_package_that_decides_is_recorded_though_no_framework_names_it(package
     assert "left-pad" not in frameworks.versions("torch")
     assert frameworks.installed()["left-pad"] == "9.1"
     assert frameworks.versions("torch")["numpy"] == frameworks.installed()["numpy"]
+
+
+SWITCHES = """
+TF_XLA_FLAGS TF_CPP_MIN_LOG_LEVEL TF_ENABLE_ONEDNN_OPTS TF_DATA_EXPERIMENT_OPT_IN XLA_FLAGS
+JAX_PLATFORMS FLAGS_use_mkldnn TORCHINDUCTOR_FREEZING PYTORCH_CUDA_ALLOC_CONF CUDA_VISIBLE_DEVICES
+MALLOC_ARENA_MAX LD_PRELOAD
+"""
+TERRAFORM_S = """
+TF_CLI_CONFIG_FILE TF_CLI_ARGS_plan TF_VAR_password TF_LOG TF_LOG_PATH TF_INPUT TF_DATA_DIR TF_WORKSPACE
+TF_IN_AUTOMATION TF_REGISTRY_CLIENT_TIMEOUT TF_PLUGIN_CACHE_DIR TF_IGNORE TF_TOKEN_app_example_org
+TF_STATE_PERSIST_INTERVAL TF_CLOUD_ORGANIZATION TF_REATTACH_PROVIDERS
+"""
+
+
+@pytest.mark.parametrize("name", SWITCHES.split())
+def test_variables_by_which_users_set_frameworks_stand_beside_the_results(name):
+    assert campaign.is_noted(name)
+
+
+@pytest.mark.parametrize("name", [*TERRAFORM_S.split(), "PATH", "MY_TF_FLAGS"])
+def test_variables_of_other_programs_do_not(name):
+    """Terraform's begin like TensorFlow's, and one holds a password."""
+    assert not campaign.is_noted(name)
 
 
 DECIDING = "transformers flax optax tf-keras keras triton numpy paddlenlp safetensors pytorch-triton torchao"

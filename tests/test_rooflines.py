@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT
 
-from harness import recordfile
+from harness import costs, peak_benchmarks, recordfile
 from harness.rooflines import changes, completed, doubled, machine_peaks
 from harness.runs import Run
 from measurement import schema
+from measurement.cells import Cell
+from measurement.peaks import may_be_cached
 
 GROUP = "mlp/plain/inference/cpu/fp32/threads=1"
 
@@ -64,6 +68,62 @@ def test_a_cell_that_is_a_peak_benchmark_raises_the_peak_and_cannot_exceed_it():
     assert itself["flags"] is None
     (wrong,) = completed([{**product, "status": "mismatch"}])
     assert wrong["peak_tflops"] == 1.0  # what computes something else is no peak
+
+
+# A token of GPT-2 124M on two cores at torch's own rates.
+DECODE = dict(
+    workload="gpt2-124m", flops=252_301_824, bytes=504_064_520, moved_bytes=505_990_664, ms=40.8,
+    bytes_by_class="matmul=495066624;attention=9658368;copy=153608", framework_peak_tflops=0.192,
+    framework_peak_gb_per_s=41.2, framework_peak_cached_gb_per_s=81.8, framework_peak_matvec_gb_per_s=11.0,
+)  # fmt: skip
+
+
+def regime_of(**changes) -> str:
+    return completed([record(**(DECODE | changes))])[0]["regime"]
+
+
+def test_time_of_products_of_one_row_is_no_overhead():
+    assert regime_of() == "latency"
+    assert regime_of(framework_peak_matvec_gb_per_s=41.2) == "overhead"  # such products would take 12 of the 41 ms
+    assert regime_of(framework_peak_matvec_gb_per_s=None) == "overhead"  # recorded before they were measured
+    assert regime_of(ms=23.5) == "bandwidth"  # XLA's
+    assert regime_of(ms=300.0) == "overhead"
+
+
+def test_a_tiny_model_is_overhead_and_a_large_product_compute_whatever_one_row_takes():
+    tiny = dict(workload="mlp", flops=17_000, bytes=34_000, moved_bytes=36_000, bytes_by_class="matmul=33792")
+    assert regime_of(**tiny, ms=0.02) == "overhead"  # its products 0.003 ms of it, though they are in the caches
+    large = dict(flops=17_179_869_184, bytes=50_331_648, moved_bytes=50_331_648, bytes_by_class="matmul=50331648")
+    assert regime_of(**large, workload="matmul", ms=100.0) == "compute"
+    additions = dict(flops=1000, bytes=8, moved_bytes=12_000, bytes_by_class="pointwise=12000")
+    assert regime_of(**additions, workload="op-overhead", ms=1.13) == "overhead"
+
+
+def test_of_a_user_s_own_model_all_that_has_to_move_counts_as_products_bytes():
+    own = dict(workload="model.py:Net", bytes_by_class="counted=505990664")
+    assert regime_of(**own, counted_by="torch.utils.flop_counter") == "latency"
+    assert regime_of(**own) == "overhead"
+
+
+def test_a_product_of_one_row_may_show_the_memory_s_peak():
+    """Paddle's addition reaches 4 GB/s, which its products pass: no call exceeds a roof that was seen exceeded."""
+    (paddle,) = completed([record("paddle", **DECODE | {"framework_peak_gb_per_s": 4.4, "ms": 46.5})])
+    assert (paddle["peak_gb_per_s"], paddle["regime"], paddle["flags"]) == (11.0, "bandwidth", None)
+    assert "peak_gb_per_s: paddle eager, matvec" in paddle["peak_source"]
+
+
+def test_products_of_one_row_are_measured_last_and_on_the_cpu_alone():
+    cell = Cell("numpy", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
+    groups = peak_benchmarks.groups_for(cell)
+    assert [group.cells[0].workload for group in groups] == ["matmul", "stream", "stream", "fused-cos", "matvec"]
+    weights = costs.cost_of(replace(groups[-1].cells[0], dtype="bf16")).compulsory_bytes
+    assert not may_be_cached(weights, "cpu")
+    on_gpu = peak_benchmarks.groups_for(replace(cell, framework="torch", device="gpu:0"))
+    assert "matvec" not in [group.cells[0].workload for group in on_gpu]
+    report = SimpleNamespace(samples=[2.0, 1.0])
+    told = [SimpleNamespace(cell=group.cells[0], reports=[report]) for group in groups]
+    assert peak_benchmarks.peaks_from(told).matvec_bytes_per_s == 4 * (6144 * 6144 + 2 * 6144)
+    assert peak_benchmarks.peaks_from(told[:-1]).matvec_bytes_per_s is None
 
 
 def test_a_small_vector_is_no_peak_of_the_memory():

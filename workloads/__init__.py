@@ -8,12 +8,12 @@ from workloads.passes import PASSES as PASSES
 from workloads.passes import WITH_CACHE
 
 # name -> module; a module holds its workloads in WORKLOADS, by name.
-_MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "pointwise-chain": "pointwise"}
+_MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "matvec": "matmul"}
 _MODULES |= {"gpt2-124m": "gpt", "gpt-10m": "gpt", "gpt-tiny": "gpt"}
 _MODULES |= dict.fromkeys(("llama-tiny", "llama-1b", "llama-7b", "llama-8b"), "llama")
 _MODULES |= {"resnet50": "resnet", "resnet-tiny": "resnet", "vit-b16": "vit", "vit-tiny": "vit"}
 _MODULES |= {"lstm": "lstm", "lstm-tiny": "lstm"}
-_MODULES |= {"fused-cos": "pointwise", "stream": "pointwise", "op-overhead": "overhead"}
+_MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream"), "pointwise") | {"op-overhead": "overhead"}
 
 
 # Users' own models of this process by name, once `add` has made them known.

@@ -1,4 +1,8 @@
-"""One square matrix product: the most that a framework reaches, and the peak for the others (`peak_tflops`)."""
+"""One product with a square matrix: of another, the peak of arithmetic (`peak_tflops`), or of a single row.
+
+A product of one row reads each weight for two operations, as every linear layer does that generates a token at batch 1.
+It is a routine of its own in most libraries (GEMV), and some run it far below the memory's bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,13 @@ from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Paramete
 
 @dataclass(frozen=True)
 class Matmul(Workload):
-    """`x @ weight.T` with both `size` x `size`."""
+    """`x @ weight.T` with a weight of `size` x `size`, and as many rows of `x` unless there is but one."""
+
+    one_row: bool = False
+
+    def rows(self, parameters: Parameters) -> int:
+        """Of `x`."""
+        return 1 if self.one_row else int(parameters["size"])
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         size = int(parameters["size"])
@@ -25,15 +35,15 @@ class Matmul(Workload):
         return {"weight": draw * np.float32(1 / math.sqrt(shape[0]))}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        size = int(parameters["size"])
-        return {"x": np.random.default_rng(seed).standard_normal((size, size), dtype=np.float32)}
+        shape = (self.rows(parameters), int(parameters["size"]))
+        return {"x": np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)}
 
     def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
         return {"output": inputs["x"] @ weights["weight"].T}
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         size = int(parameters["size"])
-        flops, traffic = linear_cost(size, size, size, BYTES_PER_VALUE[dtype])
+        flops, traffic = linear_cost(self.rows(parameters), size, size, BYTES_PER_VALUE[dtype])
         return Cost((OperatorCost("matmul", flops, traffic),), compulsory_bytes=traffic)
 
     def items_per_call(self, parameters: Parameters) -> int:
@@ -43,13 +53,29 @@ class Matmul(Workload):
         return dict(parameters)
 
 
+_TOLERANCE = {"fp32": 5e-6, "tf32": 3e-3, "bf16": 1e-2, "fp16": 2e-3}
+
+
+def _size(default: int) -> Parameter:
+    return Parameter("size", "size", default, "rows and columns", implementations=("plain",))
+
+
 WORKLOADS = {
     "matmul": Matmul(
         name="matmul",
         family="matmul",
         implementations=("plain",),
         input_sets=1,
-        parameters=(Parameter("size", "size", 2048, "rows and columns", implementations=("plain",)),),
-        tolerance={"fp32": 5e-6, "tf32": 3e-3, "bf16": 1e-2, "fp16": 2e-3},
-    )
+        parameters=(_size(2048),),
+        tolerance=_TOLERANCE,
+    ),
+    "matvec": Matmul(
+        name="matvec",
+        family="matmul",
+        one_row=True,
+        implementations=("plain",),
+        input_sets=1,
+        parameters=(_size(6144),),
+        tolerance=_TOLERANCE,
+    ),
 }

@@ -5,6 +5,12 @@ from __future__ import annotations
 from frameworks.description import Framework, Mode, Rung, openmp_environment
 from frameworks.traces import hlo
 
+# Terraform's (developer.hashicorp.com/terraform/cli/config/environment-variables); some of them hold secrets.
+TERRAFORM = (
+    *("TF_CLI_", "TF_CLOUD_", "TF_DATA_DIR", "TF_IGNORE", "TF_IN_AUTOMATION", "TF_INPUT", "TF_LOG", "TF_PLUGIN_CACHE_"),
+    *("TF_REATTACH_PROVIDERS", "TF_REGISTRY_", "TF_STATE_PERSIST_INTERVAL", "TF_TOKEN_", "TF_VAR_", "TF_WORKSPACE"),
+)
+
 
 def environment(threads: int, device_kind: str) -> dict[str, str]:
     """Variables for a worker with `threads` intra-op threads on `cpu` or `gpu`."""
@@ -31,6 +37,7 @@ FRAMEWORK = Framework(
     distributions=("tensorflow", "tf-keras", "keras", "transformers", "numpy"),
     aliases=("tf",),
     switches=("TF_", "XLA_"),
+    no_switches=TERRAFORM,
     modes=(
         # What is exported or run by Keras' predict is a tf.function.
         Mode("eager", graph=False, summary="one kernel per operator", deployed=False),

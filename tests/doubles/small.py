@@ -24,6 +24,7 @@ SMALL = {
     "lstm-tiny": {"batch_size": 2, "seq_len": 5, "cell": "unrolled"},
     "mlp": {"batch_size": 3, "width": 6, "depth": 2},
     "matmul": {"size": 5},
+    "matvec": {"size": 5},
     "pointwise-chain": {"elements": 7, "repeat": 3},
     "fused-cos": {"elements": 7, "repeat": 2},
     "stream": {"elements": 7},
