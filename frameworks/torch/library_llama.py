@@ -22,50 +22,57 @@ except ImportError as error:
 class LibraryLlama(CausalModel):
     """The library's model, called as its users call it, on a `StaticCache` and on a `DynamicCache`.
 
-    Each layer of a static cache counts the tokens that were written to it, and the count is where it writes next and
-    up to where it is attended to. Calls come to the same places again and again, so each first tells every count its
-    place: one operator that a user's loop does not have.
+    Each layer of a static cache counts the tokens that were written to it: there it writes next, and up to there it is
+    attended to. The suite's calls come to the same places again, so each first tells every count its place, by one
+    operator that a user's loop does not have.
     """
 
     def __init__(self, model: LlamaForCausalLM, places: int):
         super().__init__([], places)
         self.model = model
-        self.static = StaticCache(config=model.config, max_cache_len=places)
+        self.static = StaticCache(config=model.config, max_cache_len=places)  # no memory yet
         self.growing = DynamicCache(config=model.config)
+        if not all(hasattr(layer, "cumulative_length") for layer in self.static.layers):
+            raise Unsupported(
+                f"a static cache of transformers {transformers.__version__} does not count its tokens, by which the "
+                "suite tells it the place: take transformers 5.23."
+            )
 
     def hold_static(self, batch: int, past: list[torch.Tensor] | None) -> None:
-        """Give the static cache its memory, with a past (layers, nkv, C, hs) of keys and one of values in it."""
+        """Give the static cache its memory and, where there is one, a past: keys and values, (layers, nkv, C, hs)."""
         config, like = self.model.config, self.model.lm_head.weight
         self.static.early_initialization(batch, config.num_key_value_heads, config.head_dim, like.dtype, like.device)
-        if not all(isinstance(getattr(layer, "cumulative_length", None), torch.Tensor) for layer in self.static.layers):
-            raise Unsupported(f"the static cache of transformers {transformers.__version__} does not count its tokens.")
-        self.counts = [layer.cumulative_length for layer in self.static.layers]
-        self.hold([(layer.keys, layer.values) for layer in self.static.layers])
+        self.hold([(layer.keys, layer.values) for layer in self.static.layers])  # counted among the module's memory
         for index, layer in enumerate(self.static.layers if past else []):
             layer.keys.copy_(past[0][index])
             layer.values.copy_(past[1][index])
 
     def read(self, input_ids: torch.Tensor, fills: bool) -> tuple[torch.Tensor, Layers]:
         if fills:
-            torch._foreach_zero_(self.counts)
-            return self._logits(input_ids, self.static), []
+            torch._foreach_zero_([layer.cumulative_length for layer in self.static.layers])
+            return self.logits_after(input_ids, self.static), []
         self.growing.reset()
-        return self._logits(input_ids, self.growing), self._layers()
+        return self.logits_after(input_ids, self.growing), self._grown()
 
     def proceed(self, tokens: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-        torch._foreach_copy_(self.counts, [place[0]] * len(self.counts))
-        return self._logits(tokens[:, None], self.static, position_ids=place[None])
+        self.tell(place)
+        return self.logits_after(tokens[:, None], self.static, position_ids=place[None])
 
     def grow(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> tuple[torch.Tensor, Layers]:
-        for layer, (layer.keys, layer.values) in zip(self.growing.layers, layers, strict=True):
-            layer.is_initialized = True
-        return self._logits(tokens[:, None], self.growing, position_ids=place[None]), self._layers()
+        for layer, (keys, values) in zip(self.growing.layers, layers, strict=True):
+            layer.keys, layer.values, layer.is_initialized = keys, values, True
+        return self.logits_after(tokens[:, None], self.growing, position_ids=place[None]), self._grown()
 
-    def _logits(self, ids: torch.Tensor, cache: StaticCache | DynamicCache, **told: torch.Tensor) -> torch.Tensor:
+    def tell(self, place: torch.Tensor) -> None:
+        """Let the static cache go on at this place (1,)."""
+        counts = [layer.cumulative_length for layer in self.static.layers]
+        torch._foreach_copy_(counts, [place[0]] * len(counts))
+
+    def logits_after(self, ids: torch.Tensor, cache: StaticCache | DynamicCache, **told: torch.Tensor) -> torch.Tensor:
         """Those of the token after `ids` (B, T), whose keys and values go into the cache: (B, V)."""
         return self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1, **told).logits[:, -1]
 
-    def _layers(self) -> Layers:
+    def _grown(self) -> Layers:
         return [(layer.keys, layer.values) for layer in self.growing.layers]
 
 
