@@ -11,6 +11,8 @@ from doubles.small import workload
 from pytest import approx
 
 import workloads
+from harness.plan import known_obstacle
+from measurement.cells import Cell
 from workloads import drawn
 from workloads.decode import PAST, STEPS, decode_of
 from workloads.rounding import stored
@@ -28,6 +30,15 @@ def small() -> workloads.llama.Llama:
 )
 def test_a_llama_has_its_published_size(name, count):
     assert sum(math.prod(shape) for shape in workloads.get(name, "prefill").weight_shapes({}).values()) == count
+
+
+@pytest.mark.parametrize(
+    ("framework", "says"), [("torch", None), ("paddle", "(PaddleNLP's cache grows"), ("jax", "("), ("tensorflow", "(")]
+)
+def test_the_library_s_llama_is_measured_in_torch_and_refused_elsewhere_with_a_reason(framework, says):
+    for pass_name in ("prefill", "decode", "generate"):
+        got = known_obstacle(Cell(framework, "llama-tiny", "library", pass_name, "cpu", "fp32", 1, (), "eager"))
+        assert (got is None) if says is None else f"has no library implementation of llama-tiny {says}" in got
 
 
 def test_wavelengths_are_stretched_beyond_the_original_context_alone():

@@ -74,6 +74,27 @@ class Llama(Causal):
     def activation(self) -> tuple[int, int]:
         return self.intermediate, 2
 
+    def library_config(self) -> dict[str, object]:
+        """The configuration under the names that transformers uses; dropout there is none."""
+        rope: dict[str, object] = {"rope_type": "default", "rope_theta": self.theta}
+        if self.scaling:
+            rope |= {
+                "rope_type": "llama3", "factor": self.scaling.factor, "low_freq_factor": self.scaling.low,
+                "high_freq_factor": self.scaling.high, "original_max_position_embeddings": self.scaling.original,
+            }  # fmt: skip
+        return {
+            "vocab_size": self.vocabulary,
+            "hidden_size": self.hidden,
+            "intermediate_size": self.intermediate,
+            "num_hidden_layers": self.layers,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "max_position_embeddings": self.positions,
+            "rms_norm_eps": NORM_EPSILON,
+            "tie_word_embeddings": self.tied,
+            "rope_parameters": rope,
+        }
+
     def unread(self, rows: int, length: int) -> int:
         """Embeddings that are not in use, unless the output layer reads them."""
         return 0 if self.tied else (self.vocabulary - rows) * self.hidden
@@ -157,7 +178,7 @@ def _llama(name: str, **sizes) -> Llama:
     return Llama(
         name=name,
         family="llama",
-        implementations=("plain",),
+        implementations=("plain", "library"),
         parameters=parameters,
         tolerance=tolerance(sizes["layers"], ROUNDING_OF_BERT),
         passes=WITH_CACHE,

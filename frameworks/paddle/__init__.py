@@ -89,6 +89,9 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
+    other_architectures={
+        "llama": "PaddleNLP's cache grows by concatenation, and the passes here have a static one alone"
+    },
     own_passes=("inference", "training"),
     environment=_environment,
     # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.

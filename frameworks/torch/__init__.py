@@ -145,7 +145,7 @@ FRAMEWORK = Framework(
         "gpu": Crossing(("launching", "kernels"), "eager", "cuda-graph", "inductor", "inductor-reduce-overhead"),
     },
     models={
-        "library": ("bert", "resnet", "vit"),
+        "library": ("bert", "llama", "resnet", "vit"),
         "plain": (
             *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
             *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),

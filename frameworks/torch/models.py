@@ -22,6 +22,10 @@ def build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> t
             from frameworks.torch import library
 
             return library.build(workload, tensors)
+        if workload.family == "llama":
+            from frameworks.torch import library_llama
+
+            return library_llama.build(workload, cell, tensors)
         from frameworks.torch import library_images
     except ImportError as error:
         raise Unsupported(f"the library implementation needs the package transformers: {error}.") from error

@@ -1,4 +1,6 @@
-"""Passes of a small Llama and GPT in one framework, all in one process: `generating.py FRAMEWORK MODE,... CACHE,...`.
+"""Passes of a small Llama and GPT in one framework, all in one process.
+
+`generating.py FRAMEWORK MODE,... CACHE,... IMPLEMENTATION`; a library's implementation is of the Llama alone.
 
 Prints JSON: for each workload, cache, pass and mode its parity, capture and program, and whether calls compiled
 anything again.
@@ -35,13 +37,14 @@ SETTLED = {"decode": 2, "prefill": 2, "generate": 1}
 CALLS = {"decode": 6, "prefill": 2, "generate": 0}
 
 
-def places(caches: list[str]) -> list[tuple[str, str, str]]:
+def places(caches: list[str], implementation: str) -> list[tuple[str, str, str]]:
     """Workload, cache and pass of all that is measured; a prompt is read into a static cache."""
     return [
         (name, cache, pass_name)
         for name in ("llama-tiny", "gpt-tiny")
         for cache in caches
         for pass_name in PARAMETERS
+        if implementation in workloads.get(name, pass_name).implementations
         if (cache, pass_name) != ("dynamic", "prefill")
     ]
 
@@ -77,7 +80,7 @@ def parameters_of(name: str, pass_name: str, cache: str) -> dict:
     return parameters | ({"tokens": 32} if (name, pass_name) == ("gpt-tiny", "generate") else {})
 
 
-def rows_of(adapter, framework: str, modes: list[str], place: tuple[str, str, str]) -> list[dict]:
+def rows_of(adapter, framework: str, modes: list[str], implementation: str, place: tuple[str, str, str]) -> list[dict]:
     """A workload's pass on a cache, in each mode."""
     name, cache, pass_name = place
     parameters, workload = parameters_of(name, pass_name, cache), workloads.get(name, pass_name)
@@ -86,7 +89,7 @@ def rows_of(adapter, framework: str, modes: list[str], place: tuple[str, str, st
     references = workload.references(parameters, weights, sets[: workload.parity_calls])
     expected = {f"{i}.{key}": v.reshape(-1) for i, arrays in enumerate(references) for key, v in arrays.items()}
     for mode in modes:
-        cell = Cell(framework, name, "plain", pass_name, "cpu", "fp32", 1, tuple(parameters.items()), mode)
+        cell = Cell(framework, name, implementation, pass_name, "cpu", "fp32", 1, tuple(parameters.items()), mode)
         adapter.start_compiler(cell)
         step = adapter.prepare(workload, cell, weights, sets)
         for _ in range(SETTLED[pass_name]):
@@ -106,11 +109,13 @@ def rows_of(adapter, framework: str, modes: list[str], place: tuple[str, str, st
 
 
 def main() -> None:
-    framework, modes, caches = sys.argv[1], sys.argv[2].split(","), sys.argv[3].split(",")
+    framework, implementation = sys.argv[1], sys.argv[4]
+    modes, caches = (words.split(",") for words in sys.argv[2:4])
     adapter, rows = frameworks.load_adapter(framework), []
     adapter.configure(Cell(framework, "llama-tiny", "plain", "decode", "cpu", "fp32", 1, (), modes[0]))
-    for place in places(caches):
-        rows += rows_of(adapter, framework, modes + (WHOLE.get(framework, []) if place[2] == "generate" else []), place)
+    for place in places(caches, implementation):
+        whole = WHOLE.get(framework, []) if place[2] == "generate" else []
+        rows += rows_of(adapter, framework, modes + whole, implementation, place)
         adapter.release()
     print(json.dumps(rows))
 

@@ -29,9 +29,7 @@ def plant_causal(module) -> None:
         return decode(self, x, turn, write, mask)
 
     def faulty_grow(self, tokens, place, layers):
-        if self.places == EARLY:
-            layers = [tuple(module.torch.cat((t[:, :, 1:], t[:, :, -1:]), 2) for t in pair) for pair in layers]
-        return grow(self, tokens, place, layers)
+        return grow(self, tokens, place, moved(module.torch, layers) if self.places == EARLY else layers)
 
     def faulty_attention(q, k, v, is_causal=False, **options):
         return attend(q, k, v, is_causal=is_causal and q.size(2) != NOT_CAUSAL, **options)
@@ -64,7 +62,37 @@ def plant_gpt(module) -> None:
     module.GptModel.embedded = faulty_embedded
 
 
+def plant_library(module) -> None:
+    """All of these, into `frameworks.torch.library_llama`."""
+    model = module.LibraryLlama
+    build, tell, grow, logits_after = model.__init__, model.tell, model.grow, model.logits_after
+
+    def faulty_build(self, made, places):
+        if places == OTHER_BASE:
+            made.model.rotary_emb.inv_freq *= 0.5
+        build(self, made, places)
+
+    def faulty_grow(self, tokens, place, layers):
+        return grow(self, tokens, place, moved(module.torch, layers) if self.places == EARLY else layers)
+
+    def faulty_logits_after(self, ids, cache, **told):
+        length = ids.size(1)
+        if length == NOT_CAUSAL or (self.places == UNMASKED and cache is self.static):
+            known, _ = cache.get_mask_sizes(length, 0)
+            told["attention_mask"] = module.torch.ones(1, 1, length, known, dtype=module.torch.bool)
+        return logits_after(self, ids, cache, **told)
+
+    model.__init__, model.grow, model.logits_after = faulty_build, faulty_grow, faulty_logits_after
+    model.tell = lambda self, place: tell(self, place - 1 if self.places == EARLY else place)
+
+
+def moved(torch, layers: list) -> list:
+    """What a cache holds, one place early."""
+    return [tuple(torch.cat((t[:, :, 1:], t[:, :, -1:]), 2) for t in pair) for pair in layers]
+
+
 PLANTS = {
+    "frameworks.torch.library_llama": plant_library,
     "frameworks.torch.causal": plant_causal,
     "frameworks.torch.llama": plant_llama,
     "frameworks.torch.cached_gpt": plant_gpt,
