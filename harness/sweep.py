@@ -92,7 +92,7 @@ AXES = {
         "workload", "what is computed", "bert-base,mlp", lambda word: choose(word, workloads.names(), "workload")
     ),
     "implementation": Axis(
-        "impl", "library, plain; by default the library's where one exists", "",
+        "impl", "library, plain; by default library of the BERTs, else plain", "",
         lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
     ),
     "mode": Axis(
