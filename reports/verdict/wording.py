@@ -124,7 +124,7 @@ def pays(advice: Advice) -> str:
     if not known or len(known) < len(advice.pairs):
         return ""
     calls, pair = max(known, key=lambda entry: entry[0] * entry[1].eager["latency_ms_median"])
-    if calls * pair.eager["latency_ms_median"] < 1:
+    if calls < 1:
         return "pays for itself from the first call"
     seconds = calls * pair.eager["latency_ms_median"] / 1e3
     where = next(judged.shape.text for judged in advice.judged if judged.eager is pair.eager)
