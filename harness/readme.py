@@ -19,12 +19,12 @@ from reports.verdict.rules import Advice, comparable
 
 ROOT = Path(__file__).resolve().parent.parent
 H200, TWO_CORES = ROOT / "results/h200", ROOT / "results/cpu/two-cores"
-# All of these ran on one H200; torch's first.
-RUNS = ("torch-2.13-c-short", "torch-2.13-c-long", "jax-c-long", "tensorflow-c-short", "tensorflow-c-long")
-ONE_MACHINE = tuple(H200 / name for name in RUNS)
-# On another of that kind all three ran the shapes that JAX lacks on the first; the library's torch ran on a third too.
-ALL_THREE = tuple(H200 / f"{name}-h-short" for name in ("torch-2.13", "jax", "tensorflow"))
-TORCH_AGAIN = (H200 / "torch-2.13-d-short", H200 / "torch-2.13-d-long", ALL_THREE[0])
+# Rankings: all three frameworks on one H200 for each length. Torch's own findings: three processes or more.
+SHORT = tuple(H200 / f"{name}-h-short" for name in ("torch-2.13", "jax", "tensorflow"))
+LONG = tuple(H200 / f"{name}-c-long" for name in ("torch-2.13", "jax", "tensorflow"))
+TORCH = SHORT[0], H200 / "torch-2.13-d-long"
+TORCH_AGAIN = H200 / "torch-2.13-c-short", LONG[0], H200 / "torch-2.13-d-short"
+TITLES = "Small batches of 128 tokens", "A small batch of 512 tokens", "A large batch"
 MASKS = "These are the libraries' models: TensorFlow's and JAX's add a mask of ones, torch's has none."
 BEGIN, END = "<!-- figures: made by python -m harness.readme -->", "<!-- end of figures -->"
 PICTURES = {"light": ROOT / "docs/picture-light.svg", "dark": ROOT / "docs/picture-dark.svg"}
@@ -50,24 +50,27 @@ def _command(folder: Path) -> str:
 
 def figures() -> str:
     """The README's findings: sentences of the verdict, and one table."""
-    whole, old, cpu = material(*ONE_MACHINE), material(H200 / "torch-2.11-long"), material(TWO_CORES)
-    verdict = _one(whole, "library")
-    small, large = (advice for advice in verdict.advice if advice.framework == whole.points.all[0]["framework"])
+    old, cpu = material(H200 / "torch-2.11-long"), material(TWO_CORES)
+    ranked = [_one(material(*folders), "library") for folders in (SHORT, LONG)]
+    answers = [advice for folder in TORCH for advice in _one(material(folder), "library").advice]
     (training,) = material(H200 / "gpt2-training").verdicts[0].advice
     slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
-    ranked = [*(fastest.sentence for fastest in verdict.fastest.values()), _all_three()]
     lines = [
-        f"- **Small batches: {_gain(small, *_again(small))}** On an H200, bf16, {wording.sentence(small)} "
-        f"{_repeated(small)} {wording.cautions(small)}",
-        f"- **A large batch: {_gain(large)}** The same, {wording.sentence(large)} {wording.cautions(large)}",
+        *(f"- **{title}: {_finding(advice)}" for title, advice in zip(TITLES, answers, strict=True)),
         f"- **Compare milliseconds, not speedups, between frameworks.** {MASKS}",
-        *(f"  - {sentence}" for sentence in ranked),
+        *(f"  - {fastest.sentence}" for verdict in ranked for fastest in verdict.fastest.values()),
         f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
         f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, {wording.sentence(training)} "
         f"{wording.cautions(training)}".rstrip(),
         f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
     ]
-    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption(verdict), END])
+    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption(ranked), END])
+
+
+def _finding(advice: Advice) -> str:
+    """What torch's users should take, and what it brought elsewhere."""
+    told = f"On an H200, bf16, {wording.sentence(advice)} {_repeated(advice)} {wording.cautions(advice)}"
+    return f"{_gain(advice, *_again(advice))}** {told}".rstrip()
 
 
 def _differs(point: Point) -> str:
@@ -96,23 +99,19 @@ def _again(advice: Advice) -> list[Point]:
     """What the recommended mode brought on other machines, where they ran the same shapes."""
     shapes = {(judged.shape.batch, judged.shape.length) for judged in advice.judged}
     points = material(*TORCH_AGAIN).points.measured
-    return [p for p in points if p["mode"] == advice.mode and (p["batch_size"], p["seq_len"]) in shapes]
+    same = [p for p in points if (p["implementation"], p["mode"]) == ("library", advice.mode)]
+    return [p for p in same if (p["batch_size"], p["seq_len"]) in shapes]
 
 
 def _repeated(advice: Advice) -> str:
+    points = sorted(_again(advice), key=lambda p: (p["batch_size"], p["speedup_vs_eager"]))
+    places = [f" at batch {p['batch_size']}" if len(advice.judged) > 1 else "" for p in points]
     again = [
-        f"{ratio(p.speedup.value)}× at batch {p['batch_size']}, {p['seq_len']} tokens "
-        f"({text_of(p['latency_ms_median'])} ms; {wording.certain(p.speedup)})"
-        for p in sorted(_again(advice), key=lambda p: (p["batch_size"], p["speedup_vs_eager"]))
+        f"{ratio(p.speedup.value)}×{place} "
+        f"({text_of(p['latency_ms_median'])} ms, {p['launches']} processes; {wording.certain(p.speedup)})"
+        for p, place in zip(points, places, strict=True)
     ]
-    return f"On other H200s it was {', '.join(again[:-1])} and {again[-1]}."
-
-
-def _all_three() -> str:
-    """The ranking where all three ran, at the shapes that one of them lacks on the first machine."""
-    verdict = _one(material(*ALL_THREE), "library")
-    ranked = " ".join(fastest.sentence for fastest in verdict.fastest.values())
-    return f"On another H200, where JAX ran these shapes too: {ranked[0].lower()}{ranked[1:]}"
+    return f"On other H200s it was {', '.join(again)}."
 
 
 def _fastest(content: Material) -> list[str]:
@@ -126,12 +125,13 @@ def _fastest(content: Material) -> list[str]:
 
 def _table() -> list[str]:
     """The first framework's modes alone: all of them would not fit."""
-    content = material(*ONE_MACHINE[:2])
-    return list(brief.table(_one(content, "library"), content))
+    contents = [material(folder) for folder in TORCH]
+    (head, *rows), (_, _, *more) = (brief.table(_one(content, "library"), content) for content in contents)
+    return [head, *rows, *more]
 
 
-def _caption(verdict: Verdict) -> str:
-    points = verdict.setting.points
+def _caption(verdicts: list[Verdict]) -> str:
+    points = [point for verdict in verdicts for point in verdict.setting.points]
     fewest = min(point["launches"] for point in points)
     unsure = sum(point["status"] != "ok" for point in points)
     versions = dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points)
@@ -140,15 +140,16 @@ def _caption(verdict: Verdict) -> str:
         "quotient of the two medians; `~` is known less well than the profile promises. A mode *pays for itself* "
         "after so many calls that they, its first one included, take less time than eager mode's. "
         "The H200's figures are of "
-        f"{', '.join(versions)} (the 0.43×: torch 2.11), on one machine unless another is named, {fewest} processes or "
-        f"more each; {unsure} of the {len(points)} figures in three frameworks are noisy or disturbed ([records with "
+        f"{', '.join(versions)} (the 0.43×: torch 2.11). Frameworks are ranked on one machine for each length, "
+        f"{fewest} processes or more each; an interval of two holds for these two alone. "
+        f"{unsure} of the {len(points)} figures in the rankings' settings are noisy or disturbed ([records with "
         "all intervals, other machines](results/h200/README.md))."
     )
 
 
 def picture(theme: str) -> str:
     """Every mode at one shape on one axis, as a file that stands alone."""
-    content = material(*ONE_MACHINE)
+    content = material(*LONG)
     criteria = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
     points = [p for p in content.points.measured if all(p[name] == value for name, value in criteria.items())]
     points.sort(key=lambda point: point["latency_ms_median"])
