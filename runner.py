@@ -12,8 +12,6 @@ try:
 except KeyboardInterrupt:  # before anything here could take it
     raise SystemExit(130) from None
 
-AGAIN = 0.02  # seconds after which a signal that came while a module was loaded is sent again
-
 
 def bench(arguments: argparse.Namespace) -> int:
     """Measure a sweep, or resume one."""
@@ -250,7 +248,7 @@ def stop_politely() -> None:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if is_loading(frame):
-            threading.Timer(AGAIN, os.kill, (os.getpid(), number)).start()
+            threading.Timer(0.02, os.kill, (os.getpid(), number)).start()  # then it is looked at again
             return
         for name in names if number in names else ():
             signal.signal(name, signal.SIG_IGN)
@@ -297,3 +295,6 @@ if __name__ == "__main__":
         sys.exit(main())
     except KeyboardInterrupt:  # between the loading of two modules
         sys.exit(130)
+    finally:  # what comes while Python shuts down stops nothing any more
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
