@@ -151,3 +151,8 @@ class CausalModel(nn.Module):
         for block, layer in zip(self.blocks, longer, strict=True):
             x = block.decode(x, turn, layer.written, None)
         return self.logits(x), [(layer.keys, layer.values) for layer in longer]
+
+
+def of_each_sequence(past: list[torch.Tensor], batch: int) -> Layers:
+    """Keys and values, (layers, nkv, C, hs), by layer and for every sequence of a batch: (B, nkv, C, hs), copies."""
+    return [tuple(part.expand(batch, *part.shape).clone() for part in pair) for pair in zip(*past, strict=True)]

@@ -10,7 +10,7 @@ import torch
 from frameworks.adapter import Step, Unsupported
 from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
 from frameworks.torch import FRAMEWORK, cached_gpt, graphs, llama
-from frameworks.torch.causal import CausalModel, Layers
+from frameworks.torch.causal import CausalModel, Layers, of_each_sequence
 from measurement.cells import Cell
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
@@ -33,9 +33,7 @@ def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> C
     if weights:
         raise RuntimeError(f"the model has no place for {', '.join(weights)}")
     if past:
-        model.past = [
-            tuple(part.expand(batch, *part.shape).clone() for part in pair) for pair in zip(*past, strict=True)
-        ]
+        model.past = of_each_sequence(past, batch)
     if cell.parameter("cache") != "dynamic":
         model.hold(model.past or empty(workload.model, batch, places, next(model.parameters())))
         model.past = None

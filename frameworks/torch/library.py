@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from frameworks.adapter import Unsupported
+from frameworks.torch.filled import check_filled
 from workloads import bert
 
 try:
@@ -26,7 +27,5 @@ def build(workload: bert.Bert, weights: dict[str, torch.Tensor]) -> BertModel:
     embeddings, device = model.embeddings, next(iter(weights.values())).device
     embeddings.position_ids = torch.arange(workload.positions, device=device)[None]  # (1, positions)
     embeddings.token_type_ids = torch.zeros_like(embeddings.position_ids)
-    lost = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if tensor.is_meta]
-    if lost:
-        raise RuntimeError(f"this version of transformers has tensors that nothing fills: {', '.join(lost)}")
+    check_filled(model)
     return model.eval()

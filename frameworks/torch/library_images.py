@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from frameworks.adapter import Unsupported
+from frameworks.torch.filled import check_filled
 from workloads import resnet, vit
 from workloads.spec import Parameters, Workload
 
@@ -62,9 +63,7 @@ def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.T
     else:
         tensors = vit_tensors(weights, any(name.startswith(_NEW[0]) for name in model.state_dict()))
     model.load_state_dict(tensors, assign=True)
-    lost = [name for name, tensor in (*model.named_parameters(), *model.named_buffers()) if tensor.is_meta]
-    if lost:
-        raise RuntimeError(f"this version of transformers has tensors that nothing fills: {', '.join(lost)}")
+    check_filled(model)
     classifier = Classifier(model, str(parameters["layout"]))
     return (classifier.to(memory_format=torch.channels_last) if classifier.channels_last else classifier).eval()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from frameworks.adapter import Unsupported
-from frameworks.torch.causal import CausalModel, Layers
+from frameworks.torch.causal import CausalModel, Layers, of_each_sequence
+from frameworks.torch.filled import check_filled
 from measurement.cells import Cell
 from workloads.decode import PAST
 from workloads.llama import EMBEDDING, HEAD, Llama
@@ -88,9 +89,7 @@ def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> L
     if cell.parameter("cache") != "dynamic":
         model.hold_static(batch, past)
     elif past:
-        model.past = [
-            tuple(part.expand(batch, *part.shape).clone() for part in pair) for pair in zip(*past, strict=True)
-        ]
+        model.past = of_each_sequence(past, batch)
     return model
 
 
@@ -104,7 +103,5 @@ def causal_lm(model: Llama, weights: dict[str, torch.Tensor]) -> LlamaForCausalL
         made.lm_head.weight = made.model.embed_tokens.weight
     # Frequencies, which no checkpoint holds, came without storage as well.
     made.model.rotary_emb = LlamaRotaryEmbedding(config).to(weights[EMBEDDING].device)
-    lost = [name for name, tensor in (*made.named_parameters(), *made.named_buffers()) if tensor.is_meta]
-    if lost:
-        raise RuntimeError(f"this version of transformers has tensors that nothing fills: {', '.join(lost)}")
+    check_filled(made)
     return made
