@@ -37,7 +37,7 @@ def tokens_of(cell: Cell) -> dict[str, int | None]:
 def moved_bytes(cell: Cell, cost: Cost) -> int:
     """The traffic of the cell's mode: a graph that does not fuse runs eager's kernels and moves what they move."""
     fuses = frameworks.describe(cell.framework).mode(cell.mode).fuses
-    return cost.compulsory_bytes if fuses else cost.unfused_bytes
+    return cost.fused_bytes if fuses else cost.unfused_bytes
 
 
 def fuses_attention(cell: Cell) -> bool:

@@ -143,7 +143,7 @@ COLUMNS = _columns(
     ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
     ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),
     ("unfused_bytes", "int", "B", "bytes per call when every operator reads and writes memory, analytic"),
-    ("moved_bytes", "int", "B", "what the mode moves: unfused_bytes, or bytes where it fuses operators"),
+    ("moved_bytes", "int", "B", "what the mode moves: unfused_bytes; where it fuses, bytes and repeated reads"),
     ("transcendentals", "int", "", "exponentials, error functions, tangents and cosines among flops"),
     ("bytes_by_class", "str", "B", "the same by operator class, class=bytes, separated by ';'"),
     ("achieved_tflops", "float", "TFLOP/s", "flops over the median latency"),

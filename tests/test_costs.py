@@ -143,3 +143,19 @@ def test_transcendentals_are_those_of_softmax_gelu_and_cosines():
     assert bert.transcendentals == 12 * (2 * 12 * 5 * 5 + 2 * 5 * 3072) + 2 * 768
     assert workloads.get("fused-cos").cost({"elements": 7, "repeat": 3}, "fp32").transcendentals == 21
     assert workloads.get("pointwise-chain").cost({"elements": 7, "repeat": 3}, "fp32").transcendentals == 0
+
+
+@pytest.mark.parametrize("pass_name", ["inference", "training"])
+def test_an_lstm_reads_its_states_matrix_at_each_position_in_every_mode(pass_name):
+    """Fusing spares no product of a recurrence: what its modes move differs by less than pointwise traffic does."""
+    common = {"batch_size": 1, "cell": "fused", "accumulate": 1}
+    short, long = (workloads.get("lstm", pass_name).cost(common | {"seq_len": n}, "fp32") for n in (64, 128))
+    matrices = 64 * 4 * 2 * 512 * 4 * 512 * (2 if pass_name == "training" else 1)  # of 64 more positions, two layers
+    assert long.fused_bytes - short.fused_bytes == approx(matrices, rel=0.01)
+    assert matrices < long.unfused_bytes - short.unfused_bytes
+    assert long.fused_bytes < long.unfused_bytes
+
+
+def test_a_network_without_recurrence_reads_no_weight_twice(small_bert):
+    cost = workload("bert-base", small_bert).cost(SMALL["bert-base"], "fp32")
+    assert cost.fused_bytes == cost.compulsory_bytes

@@ -99,6 +99,7 @@ class Lstm(Workload):
                 OperatorCost("copy", 0, 2 * w * rows * h + 8 * rows),  # embedding gathers
             ),
             compulsory_bytes=w * (weights - unused_rows * h + batch * h + batch * self.classes) + 8 * rows,
+            repeated_bytes=w * LAYERS * (length - 1) * h * 4 * h,
         )
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:

@@ -58,6 +58,13 @@ class OperatorCost:
     bytes: int
     transcendentals: int = 0
 
+    def plus(self, more: OperatorCost, times: int = 1) -> OperatorCost:
+        """With more work, so many times."""
+        flops, traffic = self.flops + times * more.flops, self.bytes + times * more.bytes
+        return replace(
+            self, flops=flops, bytes=traffic, transcendentals=self.transcendentals + times * more.transcendentals
+        )
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -65,6 +72,7 @@ class Cost:
 
     operators: tuple[OperatorCost, ...]
     compulsory_bytes: int  # each weight and input read once, each output written once
+    repeated_bytes: int = 0  # weights that products which wait for each other read again, fused or not
 
     @property
     def flops(self) -> int:
@@ -78,34 +86,22 @@ class Cost:
     def unfused_bytes(self) -> int:
         return sum(o.bytes for o in self.operators)
 
+    @property
+    def fused_bytes(self) -> int:
+        """What is left to move where all is fused that can be."""
+        return self.compulsory_bytes + self.repeated_bytes
+
     def plus(self, more: OperatorCost) -> Cost:
         """With more work of a class that is among the operators."""
-        operators = tuple(
-            OperatorCost(
-                o.operator_class,
-                o.flops + more.flops,
-                o.bytes + more.bytes,
-                o.transcendentals + more.transcendentals,
-            )
-            if o.operator_class == more.operator_class
-            else o
-            for o in self.operators
-        )
+        operators = tuple(o.plus(more) if o.operator_class == more.operator_class else o for o in self.operators)
         return replace(self, operators=operators)
 
     def and_then(self, more: Cost, times: int) -> Cost:
         """With another call of the same classes of operators after it, so many times."""
         pairs = zip(self.operators, more.operators, strict=True)
-        operators = tuple(
-            OperatorCost(
-                one.operator_class,
-                one.flops + times * other.flops,
-                one.bytes + times * other.bytes,
-                one.transcendentals + times * other.transcendentals,
-            )
-            for one, other in pairs
-        )
-        return Cost(operators, self.compulsory_bytes + times * more.compulsory_bytes)
+        operators = tuple(one.plus(other, times) for one, other in pairs)
+        compulsory = self.compulsory_bytes + times * more.compulsory_bytes
+        return Cost(operators, compulsory, self.repeated_bytes + times * more.repeated_bytes)
 
     def with_loss(self, values: int, bytes_per_value: int) -> Cost:
         """With a loss on `values` outputs: about four operations each, a reduction, which reads them once."""

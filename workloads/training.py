@@ -107,7 +107,8 @@ class Training(Workload):
             for o in forward.operators
         ]
         update = OperatorCost("pointwise", 14 * weights, UPDATE_BYTES * weights)
-        return Cost(tuple(operators), count * forward.compulsory_bytes + update.bytes).plus(update)
+        repeated = 2 * count * forward.repeated_bytes  # gradients of weights are products over all positions
+        return Cost(tuple(operators), count * forward.compulsory_bytes + update.bytes, repeated).plus(update)
 
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["accumulate"]) * self.model.items_per_call(parameters)
