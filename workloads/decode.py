@@ -18,6 +18,7 @@ PAST = ("past.keys", "past.values")
 # Powers of two by which the past's numbers are larger than a weight's: a standard deviation of 1.28. Smaller keys would
 # be attended to so evenly that a wrong one would hardly show.
 POWERS = dict.fromkeys(PAST, 6)
+SCORES_AT_ONCE = 1 << 25  # of the reference, which would else hold gigabytes of them
 
 
 @dataclass(frozen=True)
@@ -98,37 +99,41 @@ class Decode(Workload):
     def references(self, parameters: Parameters, weights: Mapping, sets: list[Arrays]) -> list[Arrays]:
         """Of consecutive calls, the first at the first place: logits (B, V), keys and values (layers, B, nkv, 2, hs).
 
-        No cache is kept here: a token attends to the past, and to the tokens that were given since.
+        No cache is kept here: a token attends to the past, and to the tokens that were given since. Since these are
+        given, all calls are computed at once, and every weight is read once.
         """
         model, first = self.model, self.first_place(parameters)
-        keys, values = (np.asarray(weights[name])[:, :, :first] for name in PAST)  # (layers, nkv, first, hs)
-        since: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(model.layers)]
+        past = [np.asarray(weights[name])[:, :, :first] for name in PAST]  # (layers, nkv, first, hs) each
+        future = np.triu(np.full((len(sets),) * 2, -np.inf, np.float32), 1)  # (T, T), 0 where attended
+        new: list[tuple[np.ndarray, np.ndarray]] = []  # of each layer, (B, nkv, T, hs)
 
         def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-            since[layer].append((k, v))
-            new_keys, new_values = (np.concatenate(parts, 2) for parts in zip(*since[layer], strict=True))
-            scores = [q @ keys[layer][:, None].swapaxes(-1, -2), q @ new_keys[:, :, None].swapaxes(-1, -2)]
-            shares = softmax(np.concatenate(scores, -1) / math.sqrt(model.head_size))  # (B, nkv, nh / nkv, 1, C)
-            return shares[..., :first] @ values[layer][:, None] + shares[..., first:] @ new_values[:, :, None]
+            new.append((k, v))
+            keys, values = (side[layer] for side in past)
+            at_once = max(1, SCORES_AT_ONCE // (q[0, ..., 0].size * max(first, 1)))  # sequences
+            parts = range(0, len(q), at_once)
+            return np.concatenate([attended(*(x[i : i + at_once] for x in (q, k, v)), keys, values) for i in parts])
 
-        def written(layer: int, which: int) -> np.ndarray:
-            """Of one layer, what stands at the place before and at the newest, (B, nkv, 2, hs)."""
-            newest = since[layer][-1][which]
-            past = np.broadcast_to((keys, values)[which][layer][:, -1:], newest.shape)
-            return np.concatenate([since[layer][-2][which] if len(since[layer]) > 1 else past, newest], 2)
+        def attended(q, k, v, keys, values) -> np.ndarray:
+            """Queries (B, nkv, nh / nkv, T, hs) to the past (nkv, first, hs), the same for all, and to what is new."""
+            scores = [_by_all(q, keys.swapaxes(-1, -2)), q @ k[:, :, None].swapaxes(-1, -2) + future]
+            shares = softmax(np.concatenate(scores, -1) / math.sqrt(model.head_size))  # (B, nkv, nh / nkv, T, C)
+            return _by_all(shares[..., :first], values) + shares[..., first:] @ v[:, :, None]
 
-        outputs = []
-        for inputs in sets:
-            states = model.states(weights, inputs["tokens"][:, None], inputs["place"], attend)
-            cached = {
-                name: [written(layer, which) for layer in range(model.layers)]
-                for which, name in enumerate(("keys", "values"))
-            }
-            outputs.append(
-                {"logits": model.logits(weights, states[:, 0])}
-                | {name: np.stack(parts) for name, parts in cached.items()}
-            )
-        return outputs
+        def written(call: int, which: int) -> np.ndarray:
+            """What stands at the place before and at that of a call, (layers, B, nkv, 2, hs)."""
+            layers = []
+            for layer, pair in enumerate(new):
+                before = np.broadcast_to(past[which][layer][:, -1:], pair[which][:, :, :1].shape)
+                layers.append(np.concatenate([before, pair[which]], 2)[:, :, call : call + 2])
+            return np.stack(layers)
+
+        tokens, places = (np.stack([inputs[name] for inputs in sets], -1) for name in ("tokens", "place"))
+        states = model.states(weights, tokens, places[0], attend)
+        return [
+            {"logits": model.logits(weights, states[:, call]), "keys": written(call, 0), "values": written(call, 1)}
+            for call in range(len(sets))
+        ]
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         return causal_cost.decode(self.model, parameters, dtype, fused_attention)
@@ -144,6 +149,13 @@ class Decode(Workload):
 
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
         return self.model.oracle_parameters(parameters)
+
+
+def _by_all(rows: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Rows (B, n, ..., m) times matrices (n, m, k), as one product for each of the n."""
+    by_matrix = rows.swapaxes(0, 1)
+    product = by_matrix.reshape(len(matrices), -1, rows.shape[-1]) @ matrices
+    return product.reshape(*by_matrix.shape[:-1], -1).swapaxes(0, 1)
 
 
 def decode_of(model: Causal) -> Decode:
