@@ -25,7 +25,9 @@ SHORT = tuple(H200 / f"{name}-h-short" for name in ("torch-2.13", "jax", "tensor
 LONG = tuple(H200 / f"{name}-c-long" for name in ("torch-2.13", "jax", "tensorflow"))
 TORCH = SHORT[0], H200 / "torch-2.13-d-long"
 TORCH_AGAIN = H200 / "torch-2.13-c-short", LONG[0], H200 / "torch-2.13-d-short"
+# Torch and JAX on the two GPUs of one host, and at batch 1 a second time.
 DECODING = tuple(H200 / name for name in ("ladder-i-torch-1b", "decode-i-torch-1b", "decode-i-jax-1b"))
+DECODING_AGAIN = tuple(ROOT / f"results/experiments/decode-claims-h200/{name}" for name in ("gpu-graphs", "gpu-jax"))
 AVERAGE = ROOT / "results/experiments/geometric-mean-h200/gpu-inference"
 TITLES = "Small batches of 128 tokens", "A small batch of 512 tokens", "A large batch"
 AVERAGED = {"inductor": "by default", "inductor-reduce-overhead": 'with mode="reduce-overhead"'}
@@ -56,6 +58,7 @@ def figures() -> str:
     """The README's findings: sentences of the verdict, and one table."""
     old, cpu = material(H200 / "torch-2.11-long"), material(TWO_CORES)
     ranked = [_one(material(*folders), "library") for folders in (SHORT, LONG)]
+    decoding = _one(material(*DECODING), "plain")
     answers = [advice for folder in TORCH for advice in _one(material(folder), "library").advice]
     (training,) = material(H200 / "gpt2-training").verdicts[0].advice
     slow = next(p for p in old.points.measured if p["batch_size"] == 64 and not comparable(p))
@@ -66,11 +69,11 @@ def figures() -> str:
         f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
         f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, {wording.sentence(training)} "
         f"{wording.cautions(training)}".rstrip(),
-        *_decoding(),
+        *_decoding(decoding),
         f"- **{_average()}",
         f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
     ]
-    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption(ranked), END])
+    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption([*ranked, decoding]), END])
 
 
 def _finding(advice: Advice) -> str:
@@ -120,14 +123,21 @@ def _repeated(advice: Advice) -> str:
     return f"On other H200s it was {', '.join(again)}."
 
 
-def _decoding() -> list[str]:
+def _decoding(verdict: Verdict) -> list[str]:
     """What torch's users should take to generate tokens, and who is fastest at each batch."""
-    (verdict,) = material(*DECODING).verdicts
     advice = next(one for one in verdict.advice if one.framework == "torch")
-    title = f"Generating text, a token of a Llama of 1.2B a call: {_gain(advice)}"
+    told = f"On an H200, bf16, a context of 1024 tokens, the suite's own model, {wording.sentence(advice)}"
+    again = next(
+        fastest.sentence
+        for one in material(*DECODING_AGAIN).verdicts
+        for fastest in one.fastest.values()
+        if one.setting.points[0]["workload"] == "llama-1b" and fastest.sentence.startswith("At batch 1:")
+    )
     return [
-        f"- **{title}** On an H200, bf16, 1024 places, {wording.sentence(advice)} {wording.cautions(advice)}",
-        *(f"  - {fastest.sentence}" for fastest in verdict.fastest.values()),
+        f"- **Decoding with a Llama of 1.2B, a token of each sequence a call: {_gain(advice)}** {told} "
+        f"{wording.cautions(advice)}",
+        f"  - On different GPUs of one host: {' '.join(one.sentence for one in verdict.fastest.values())} "
+        f"A second pair of runs: {again[0].lower()}{again[1:]}",
     ]
 
 
@@ -137,15 +147,17 @@ def _average() -> str:
     parts = {mode: {p["workload"]: p.speedup for p in points if p["mode"] == mode} for mode in AVERAGED}
     means = {mode: geometric_mean(of_mode.values()) for mode, of_mode in parts.items()}
     told = [f"{ratio(mean.value)}× {words}" for mean, words in zip(means.values(), AVERAGED.values(), strict=True)]
-    intervals = " and ".join(wording.certain(mean) for mean in means.values())
     ranges = []
-    for of_mode in parts.values():
+    for (mode, of_mode), mean in zip(parts.items(), means.values(), strict=True):
         low, *_, high = sorted(of_mode, key=lambda name: of_mode[name].value)
-        ranges.append(f"{ratio(of_mode[low].value)} ({low}) to {ratio(of_mode[high].value)}× ({high})")
+        ends = f"{ratio(of_mode[low].value)}× ({low}) to {ratio(of_mode[high].value)}× ({high})"
+        ranges.append(f"{mode} {ends}, {wording.certain(mean)} of the mean")
+    unsure = sum(point["status"] != "ok" for point in points)
     return (
         f"{len(parts['inductor'])} models on average: {' and '.join(told)}.** The geometric mean of inference in torch "
-        f"on an H200, bf16, batch 8 ({intervals}); model by model {' and '.join(ranges)}. The published 2.27×, of 180 "
-        "other models, holds for neither ([the parts](docs/experiments.md#geometric-mean))."
+        f"on an H200, bf16, batch 8. By model: {'; '.join(ranges)}. The published 2.27×, of 180 other models, holds "
+        f"for neither ([the parts](docs/experiments.md#geometric-mean)). Careful: {unsure} of the {len(points)} "
+        "figures are noisy or disturbed."
     )
 
 
@@ -175,8 +187,8 @@ def _caption(verdicts: list[Verdict]) -> str:
         "quotient of the two medians; `~` is known less well than the profile promises. A mode *pays for itself* "
         "after so many calls that they, its first one included, take less time than eager mode's. "
         "The H200's figures are of "
-        f"{', '.join(versions)} (the 0.43×: torch 2.11). Frameworks are ranked on one machine for each length, "
-        f"{fewest} processes or more each; an interval of two holds for these two alone. "
+        f"{', '.join(versions)} (the 0.43×: torch 2.11). Frameworks are ranked on one machine for each length, and in "
+        f"decoding, {fewest} processes or more each; an interval of two holds for these two alone. "
         f"{unsure} of the {len(points)} figures in the rankings' settings are noisy or disturbed ([records with "
         "all intervals, other machines](results/h200/README.md))."
     )
