@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from measurement.schema import MEASURED, is_baseline, is_noisy
 from measurement.statistics import Interval
@@ -129,12 +129,14 @@ class Records:
 class Evidence:
     """The records of an experiment's sweeps, and the profiles of its explained cells (see `harness.explain`).
 
-    `references` are the records of frameworks without a graph mode, such as Python itself.
+    `references` are the records of frameworks without a graph mode, such as Python itself. `paired` gives the ratio of
+    the times of two cells, by their names, where one process timed them in turn, and None elsewhere.
     """
 
     records: Records
     profiles: tuple[dict, ...] = ()
     references: Records = field(default_factory=lambda: Records(()))
+    paired: Callable[[str, str], Interval | None] = lambda this, other: None
 
     @property
     def device_kinds(self) -> set[str]:
@@ -150,7 +152,7 @@ class Evidence:
             for mode in dict.fromkeys(mode for _, mode, baseline in side.modes() if not baseline):
                 chosen = (*baselines, mode)
                 profiles = tuple(profile for profile in side.profiles if profile["mode"] in chosen)
-                sides[f"{framework} {mode}"] = Evidence(side.records.where(mode=chosen), profiles, side.references)
+                sides[f"{framework} {mode}"] = replace(side, records=side.records.where(mode=chosen), profiles=profiles)
         return sides
 
     def modes(self) -> list[tuple[str, str, bool]]:
@@ -163,10 +165,11 @@ class Evidence:
         names = dict.fromkeys(framework for framework, _, baseline in self.modes() if not baseline)
         references = Records(record for record in self.records if record["framework"] not in names)
         return {
-            name: Evidence(
-                self.records.where(framework=name),
-                tuple(profile for profile in self.profiles if profile["framework"] == name),
-                references,
+            name: replace(
+                self,
+                records=self.records.where(framework=name),
+                profiles=tuple(profile for profile in self.profiles if profile["framework"] == name),
+                references=references,
             )
             for name in names
         }

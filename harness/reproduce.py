@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +18,10 @@ from experiments.spec import Experiment, Sweep
 from harness import begun as files
 from harness import bench, campaign, explain, plan, preparation, recordfile, runs, sweep
 from harness.campaign import Request
+from harness.ladders import Series
 from harness.progress import duration
 from harness.refusals import INTERRUPTED, UsageError
+from measurement.statistics import Interval
 from reports import explanation, terminal
 
 FILE = runs.REPRODUCTION
@@ -186,7 +189,16 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     records = [record for part in chosen for record in recordfile.json_lines(folder / part.name / "records.jsonl")]
     entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
     profiles = [entry for entry in entries if not entry.get("control")]
-    return Evidence(Records(records), tuple(explanation.explained(profiles)))
+    folders = [folder / part.name for part in chosen]
+    return Evidence(Records(records), tuple(explanation.explained(profiles)), paired=partial(paired, folders))
+
+
+def paired(folders: list[Path], this: str, other: str) -> Interval | None:
+    """How long one cell takes in times of another, from the rounds in which one process timed them in turn."""
+    if this.rpartition("/")[0] != other.rpartition("/")[0]:
+        return None
+    series = (Series.of(runs.Run(folder).samples(), {this: this, other: other}) for folder in folders)
+    return next(filter(None, (one.ratio({this: 1.0, other: -1.0}) for one in series)), None)
 
 
 def report(experiment: Experiment, chosen: list[Sweep], folder: Path, console: Console) -> None:

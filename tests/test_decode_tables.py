@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from doubles.synthetic import timed
 
 import experiments
 from experiments.evidence import Evidence, Records
 from experiments.spec import ALL, PUBLISHED, Verdict
+from measurement.statistics import Interval
 
 HOLDS, FAILS, UNTOLD = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTOLD
 
@@ -45,6 +48,19 @@ def test_compiling_beside_cuda_graphs(text, graphs, batch, expected):
         ("eager", 4.0), ("cuda-graph", graphs), ("inductor-reduce-overhead", 1.0)
     )]  # fmt: skip
     assert verdict("decode-claims", text, records, ALL) == expected
+
+
+def test_modes_timed_in_turn_are_judged_by_their_paired_ratio():
+    """The two latencies scatter together: alone they cannot tell what the rounds do."""
+    records = [
+        decoded("torch", mode, ms, spread=0.3) for mode, ms in (("cuda-graph", 1.3), ("inductor-reduce-overhead", 1.0))
+    ]
+    experiment = experiments.get("decode-claims")
+    (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith("At batch 1 ")]
+    alone = Evidence(Records(records))
+    assert experiment.answers(claim, alone)[ALL].verdict == UNTOLD
+    together = replace(alone, paired=lambda this, other: Interval(1.3, 1.28, 1.32))
+    assert experiment.answers(claim, together)[ALL].verdict == HOLDS
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import runner
 from experiments.evidence import Evidence, Records
 from experiments.page import reach
 from harness import plan, sweep
+from harness.reproduce import paired
 
 
 @pytest.fixture(scope="module")
@@ -183,3 +184,19 @@ def test_a_table_that_the_page_lacks_is_added():
     assert "## paddle-bert" in page
     assert "- The static graph is faster at every shape.\n" in page
     assert "gain grows with the batch, at equal sequence length (one thread). (asked of the CPU only)" in page
+
+
+def test_modes_timed_in_turn_are_compared_round_by_round(tmp_path):
+    """A slow launch falls on both, so their ratio is known better than either of the two times."""
+    launches = {0: 1.0, 1: 3.0, 2: 2.0}
+    entries = [
+        {"cell": f"torch/mlp/{mode}", "launch": launch, "worker": "w", "seconds_per_call": seconds}
+        for launch, slow in launches.items()
+        for mode, times in (("cuda-graph", 1.3), ("inductor", 1.0))
+        for seconds in [[slow * times * (1 + 0.001 * (index % 3)) for index in range(12)]]
+    ]
+    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    ratio = paired([tmp_path / "nothing here", tmp_path], "torch/mlp/cuda-graph", "torch/mlp/inductor")
+    assert ratio.value == pytest.approx(1.3, rel=1e-6) and ratio.high / ratio.low < 1.01
+    assert paired([tmp_path], "torch/mlp/cuda-graph", "jax/mlp/inductor") is None  # of another group
+    assert paired([tmp_path], "torch/mlp/cuda-graph", "torch/mlp/eager") is None  # without samples

@@ -18,11 +18,14 @@ AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
 
 def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[tuple[str, Interval | None]]:
-    """The time of `this` over that of `other` wherever both were measured, by the shape's name."""
+    """The time of `this` over that of `other` wherever both were measured, by the shape's name: round by round where
+    they were timed in turn, else of the two latencies.
+    """
     records = evidence.records.where(**criteria).measured
     for record in records.where(**this):
         for beside in records.where(**other, **{axis: record[axis] for axis in AXES}, device=record["device"]):
-            yield named(record), ratio_of(record.latency_ms, beside.latency_ms)
+            paired = evidence.paired(record["cell"], beside["cell"])
+            yield named(record), paired or ratio_of(record.latency_ms, beside.latency_ms)
 
 
 def named(record: Record) -> str:
