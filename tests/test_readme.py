@@ -67,11 +67,14 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.*)$", text)}
 
 
+def without_code(page: str) -> str:
+    return re.sub(r"(?s)```.*?```", "", (ROOT / page).read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page):
     path = ROOT / page
-    text = re.sub(r"(?s)```.*?```", "", path.read_text(encoding="utf-8"))
-    links = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"', text)
+    links = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"', without_code(page))
     found = [link for pair in links for link in pair if link and not link.startswith("http")]
     assert found or page not in LINKED
     for link in found:
@@ -83,8 +86,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_chapter_stands_twice(page):
-    text = re.sub(r"(?s)```.*?```", "", (ROOT / page).read_text(encoding="utf-8"))
-    chapters = re.findall(r"(?m)^##? .*$", text)
+    chapters = re.findall(r"(?m)^##? .*$", without_code(page))
     assert len(set(chapters)) == len(chapters)
 
 
