@@ -130,8 +130,9 @@ def _decoding(verdict: Verdict) -> list[str]:
     again = next(
         fastest.sentence
         for one in material(*DECODING_AGAIN).verdicts
-        for fastest in one.fastest.values()
-        if one.setting.points[0]["workload"] == "llama-1b" and fastest.sentence.startswith("At batch 1:")
+        if (one.setting.points[0]["workload"], one.setting.points[0]["pass"]) == ("llama-1b", "decode")
+        for shape, fastest in one.fastest.items()
+        if shape.batch == 1
     )
     return [
         f"- **Decoding with a Llama of 1.2B, a token of each sequence a call: {_gain(advice)}** {told} "
