@@ -189,15 +189,15 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     records = [record for part in chosen for record in recordfile.json_lines(folder / part.name / "records.jsonl")]
     entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
     profiles = [entry for entry in entries if not entry.get("control")]
-    folders = [folder / part.name for part in chosen]
-    return Evidence(Records(records), tuple(explanation.explained(profiles)), paired=partial(paired, folders))
+    samples = [runs.Run(folder / part.name).samples() for part in chosen]
+    return Evidence(Records(records), tuple(explanation.explained(profiles)), paired=partial(paired, samples))
 
 
-def paired(folders: list[Path], this: str, other: str) -> Interval | None:
+def paired(runs_samples: list[list[dict]], this: str, other: str) -> Interval | None:
     """How long one cell takes in times of another, from the rounds in which one process timed them in turn."""
     if this.rpartition("/")[0] != other.rpartition("/")[0]:
         return None
-    series = (Series.of(runs.Run(folder).samples(), {this: this, other: other}) for folder in folders)
+    series = (Series.of(samples, {this: this, other: other}) for samples in runs_samples)
     return next(filter(None, (one.ratio({this: 1.0, other: -1.0}) for one in series)), None)
 
 

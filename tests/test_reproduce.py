@@ -186,7 +186,7 @@ def test_a_table_that_the_page_lacks_is_added():
     assert "gain grows with the batch, at equal sequence length (one thread). (asked of the CPU only)" in page
 
 
-def test_modes_timed_in_turn_are_compared_round_by_round(tmp_path):
+def test_modes_timed_in_turn_are_compared_round_by_round():
     """A slow launch falls on both, so their ratio is known better than either of the two times."""
     launches = {0: 1.0, 1: 3.0, 2: 2.0}
     entries = [
@@ -195,8 +195,7 @@ def test_modes_timed_in_turn_are_compared_round_by_round(tmp_path):
         for mode, times in (("cuda-graph", 1.3), ("inductor", 1.0))
         for seconds in [[slow * times * (1 + 0.001 * (index % 3)) for index in range(12)]]
     ]
-    (tmp_path / "samples.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    ratio = paired([tmp_path / "nothing here", tmp_path], "torch/mlp/cuda-graph", "torch/mlp/inductor")
+    ratio = paired([[], entries], "torch/mlp/cuda-graph", "torch/mlp/inductor")
     assert ratio.value == pytest.approx(1.3, rel=1e-6) and ratio.high / ratio.low < 1.01
-    assert paired([tmp_path], "torch/mlp/cuda-graph", "jax/mlp/inductor") is None  # of another group
-    assert paired([tmp_path], "torch/mlp/cuda-graph", "torch/mlp/eager") is None  # without samples
+    assert paired([entries], "torch/mlp/cuda-graph", "jax/mlp/inductor") is None  # of another group
+    assert paired([entries], "torch/mlp/cuda-graph", "torch/mlp/eager") is None  # without samples
