@@ -8,7 +8,7 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import frameworks
@@ -104,7 +104,7 @@ def ladder(records: Mapping[str, dict], description: frameworks.Framework, serie
         rungs.append(_rung(record, "; ".join([*adds, rung.adds])))
         adds = []
     steps = [Step(low, high, series.ratio(_step(low, high))) for low, high in itertools.pairwise(rungs)]
-    largest, rivals = _largest(steps, series)
+    largest, rivals = _largest(_strides(steps, series), series)
     since = [Interval(1.0, 1.0, 1.0), *(series.ratio(_step(rungs[0], rung)) for rung in rungs[1:])] if rungs else []
     return Ladder(
         framework=first["framework"],
@@ -123,6 +123,22 @@ def ladder(records: Mapping[str, dict], description: frameworks.Framework, serie
 def _step(before: Rung, after: Rung) -> dict[str, float]:
     """The weights of logarithms that make a step."""
     return {before.mode: 1.0, after.mode: -1.0}
+
+
+def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
+    """The steps, where one that is shown to make it slower counts together with the next.
+
+    Else what only regains the loss would be called a gain.
+    """
+    strides: list[Step] = []
+    lost: Step | None = None
+    for step in steps:
+        if lost:
+            after = replace(step.after, adds=f"{lost.after.adds}; {step.after.adds}")
+            step = Step(lost.before, after, series.ratio(_step(lost.before, after)))
+        lost = step if step.ratio and step.ratio.high < 1 else None
+        strides += [] if lost else [step]
+    return strides
 
 
 def _rung(record: dict, adds: str) -> Rung:

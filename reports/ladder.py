@@ -132,20 +132,19 @@ class Ladder:
             others = ", ".join(f"{step.after.mode} {as_ratio(step.ratio)}" for step in self.rivals)
             return f"Which step is the largest the intervals cannot tell: {named}, or {others}."
         saved = text_of(largest.before.median_ms - largest.after.median_ms)
-        share = ""
-        if self.whole and self.whole.low > 1:
-            share = (
-                f", {math.log(largest.ratio.value) / math.log(self.whole.value):.0%} of the way on a logarithmic scale"
-            )
-        return f"The largest step is {named}; it saves {saved} ms{share}."
+        of_it = ""
+        if self.whole and self.whole.low > 1 and (share := _share(largest.ratio, self.whole)) <= 1:
+            of_it = f", {share:.0%} of the way on a logarithmic scale"
+        return f"The largest step is {named}; it saves {saved} ms{of_it}."
 
     def _crossed(self) -> Iterator[str]:
         if not (crossed := self.crossed):
             return
         one, other = crossed.names
         _, first, second, both = crossed.modes
-        share = math.log(crossed.first[0].value) / math.log(crossed.whole.value) if crossed.whole.low > 1 else None
-        of_it = f", {share:.0%} of the way to {both} on a logarithmic scale" if share is not None else ""
+        of_it = ""
+        if crossed.whole.low > 1 and (share := _share(crossed.first[0], crossed.whole)) <= 1:
+            of_it = f", {share:.0%} of the way to {both} on a logarithmic scale"
         yield (
             f"{one.capitalize()} alone ({first}) brings {as_ratio(crossed.first[0])}{of_it}; on top of {other} ({both} "
             f"over {second}) {as_ratio(crossed.first[1])}."
@@ -159,6 +158,11 @@ class Ladder:
         if low <= 1 <= high:
             told = "that they depend on each other is not shown"
         yield f"Together {as_ratio(crossed.whole)}; {told} (by {as_ratio(crossed.interaction)})."
+
+
+def _share(part: Interval, whole: Interval) -> float:
+    """How much of the way a part of it is, on a logarithmic scale; above 1 where another part goes back."""
+    return math.log(part.value) / math.log(whole.value)
 
 
 def as_ratio(interval: Interval) -> str:

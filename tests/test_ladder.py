@@ -96,11 +96,26 @@ def test_what_slows_a_whole_round_moves_no_step():
 
 
 def test_the_largest_step_is_named_with_its_share():
-    ladder = measured(noise=0.01)
+    ladder = measured({"eager": 8.0, "captured": 6.0, "split": 7.0, "fused": 5.0, "replayed": 2.0}, noise=0.01)
     assert ladder.largest.after.mode == "replayed" and ladder.rivals == ()
     told = " ".join(ladder.sentences)
-    assert "The largest step is replayed (one launch), 3.0" in told and "it saves 4 ms, 79% of the way" in told
-    assert "split (smaller operators) makes it slower: 0.80" in told
+    assert "The largest step is replayed (one launch), 2.5" in told and "it saves 3 ms, 66% of the way" in told
+    assert "split (smaller operators) makes it slower: 0.86" in told
+
+
+def test_what_only_regains_a_loss_is_no_gain():
+    """`split` and `fused` lose, and of what `replayed` saves only what is below the rung before them counts."""
+    ladder = measured({"eager": 8.0, "captured": 6.5, "split": 20.0, "fused": 25.0, "replayed": 6.0}, noise=0.01)
+    assert ladder.largest.after.mode == "captured" and ladder.rivals == ()
+    assert [step.ratio.value for step in ladder.steps] == pytest.approx([8 / 6.5, 0.325, 0.8, 25 / 6], rel=0.03)
+    lower = measured({"eager": 8.0, "captured": 7.9, "split": 20.0, "fused": 25.0, "replayed": 4.0}, noise=0.01)
+    told = f"replayed ({'; '.join(ADDS[2:])}), 1.9"
+    assert f"The largest step is {told}" in lower.sentences[1] and "it saves 3.9 ms, 9" in lower.sentences[1]
+
+
+def test_a_step_beyond_the_last_rung_has_no_share():
+    ladder = measured({"eager": 8.0, "captured": 7.9, "split": 7.8, "fused": 5.0, "replayed": 7.0}, noise=0.01)
+    assert ladder.largest.after.mode == "fused" and ladder.sentences[1].endswith("it saves 2.8 ms.")
 
 
 def test_steps_that_the_intervals_cannot_tell_apart_are_both_named():
