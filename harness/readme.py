@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments.geometric_mean import geometric_mean
 from harness import modes, recordfile
 from measurement.schema import is_noisy
+from measurement.statistics import Interval
 from reports import brief, drawing, page, published, sections
 from reports.content import ratio, text_of
 from reports.material import Material
@@ -29,6 +30,7 @@ TORCH_AGAIN = H200 / "torch-2.13-c-short", LONG[0], H200 / "torch-2.13-d-short"
 DECODING = tuple(H200 / name for name in ("ladder-i-torch-1b", "decode-i-torch-1b", "decode-i-jax-1b"))
 DECODING_AGAIN = tuple(ROOT / f"results/experiments/decode-claims-h200/{name}" for name in ("gpu-graphs", "gpu-jax"))
 AVERAGE = ROOT / "results/experiments/geometric-mean-h200/gpu-inference"
+SMALL_TRAINING = AVERAGE.parent / "gpu-training"
 TITLES = "Small batches of 128 tokens", "A small batch of 512 tokens", "A large batch"
 AVERAGED = {"inductor": "by default", "inductor-reduce-overhead": 'with mode="reduce-overhead"'}
 MASKS = "These are the libraries' models: TensorFlow's and JAX's add a mask of ones, torch's has none."
@@ -69,6 +71,7 @@ def figures() -> str:
         f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
         f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, {wording.sentence(training)} "
         f"{wording.cautions(training)}".rstrip(),
+        f"- **{_small_training()}",
         *_decoding(decoding),
         f"- **{_average()}",
         f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
@@ -142,16 +145,41 @@ def _decoding(verdict: Verdict) -> list[str]:
     ]
 
 
+def _small_training() -> str:
+    """What training at a small batch gains, over the models that were measured."""
+    points = material(SMALL_TRAINING).points.measured
+    ends = {mode: _ends(points, mode) for mode in AVERAGED}
+    gains = [
+        f"{ratio(low.value)} to {ratio(high.value)}× {AVERAGED[mode]}" for mode, ((_, low), (_, high)) in ends.items()
+    ]
+    parts = [
+        f"{mode} {', '.join(f'{ratio(gain.value)}× ({name}; {wording.certain(gain)})' for name, gain in both)}"
+        for mode, both in ends.items()
+    ]
+    models = ", ".join(dict.fromkeys(point["workload"] for point in points))
+    unsure = sum(point["status"] != "ok" for point in points)
+    return (
+        f"Training at batch 8: {' and '.join(gains)}.** On an H200, bf16, torch: {models}. The least and the most: "
+        f"{'; '.join(parts)} ([each](docs/experiments.md#geometric-mean)). "
+        f"Careful: {unsure} of the {len(points)} figures are noisy or disturbed."
+    )
+
+
+def _ends(points: list[Point], mode: str) -> tuple[tuple[str, Interval], tuple[str, Interval]]:
+    """The models that gain least and most in a mode, with their speedups."""
+    gains = sorted(((p["workload"], p.speedup) for p in points if p["mode"] == mode), key=lambda pair: pair[1].value)
+    return gains[0], gains[-1]
+
+
 def _average() -> str:
     """The mean over models beside its parts' range, in the default mode and replayed."""
     points = material(AVERAGE).points.measured
-    parts = {mode: {p["workload"]: p.speedup for p in points if p["mode"] == mode} for mode in AVERAGED}
-    means = {mode: geometric_mean(of_mode.values()) for mode, of_mode in parts.items()}
+    parts = {mode: [p.speedup for p in points if p["mode"] == mode and p.speedup] for mode in AVERAGED}
+    means = {mode: geometric_mean(of_mode) for mode, of_mode in parts.items()}
     told = [f"{ratio(mean.value)}× {words}" for mean, words in zip(means.values(), AVERAGED.values(), strict=True)]
     ranges = []
-    for (mode, of_mode), mean in zip(parts.items(), means.values(), strict=True):
-        low, *_, high = sorted(of_mode, key=lambda name: of_mode[name].value)
-        ends = f"{ratio(of_mode[low].value)}× ({low}) to {ratio(of_mode[high].value)}× ({high})"
+    for mode, mean in means.items():
+        ends = " to ".join(f"{ratio(gain.value)}× ({name})" for name, gain in _ends(points, mode))
         ranges.append(f"{mode} {ends}, {wording.certain(mean)} of the mean")
     unsure = sum(point["status"] != "ok" for point in points)
     return (
