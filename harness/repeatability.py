@@ -156,9 +156,14 @@ def agreements(profile: str, whole: Sequence[Sequence[dict]]) -> list[Agreement]
 
 
 def told(record: dict) -> dict:
-    """What is kept of a record: its cell, how it ended, its intervals."""
+    """What is kept of a record: its cell, how it ended, its intervals, and how fast the host was beside it."""
     figures = {figure: list(interval) for figure, interval in intervals_of(record).items()}
-    return {"cell": record["cell"], "status": record["status"], **figures}
+    return {
+        "cell": record["cell"],
+        "status": record["status"],
+        "host_loop_ms": record.get("host_loop_ms_median"),
+        **figures,
+    }
 
 
 def _disagree(one: Agreement) -> bool:
