@@ -88,6 +88,22 @@ def test_two_steps_of_adamw_by_hand():
     assert weight[0] == approx(first * (1 - rate * decay) - rate * mean / (math.sqrt(square) + epsilon), rel=1e-12)
 
 
+def test_adamw_a_part_at_a_time_is_adamw_at_once(monkeypatch):
+    """Parts end amid a matrix's rows; the gradient is one as a transposed weight's comes, not contiguous."""
+    rng = np.random.default_rng(0)
+    started, gradient = rng.standard_normal((5, 7)), rng.standard_normal((7, 5)).T
+    updated = []
+    for at_once in (1 << 14, 4):
+        monkeypatch.setattr(training, "AT_ONCE", at_once)
+        weight, moments = started.copy(), (np.zeros((5, 7)), np.zeros((5, 7)))
+        for step in (1, 2):
+            adamw(weight, gradient, moments, step)
+        updated.append((weight, *moments))
+    for whole, in_parts in zip(*updated, strict=True):
+        assert np.array_equal(whole, in_parts)
+    assert np.all(updated[0][0] != started)
+
+
 @pytest.mark.parametrize("name", ["mlp", "bert-tiny", "gpt-tiny"])
 def test_losses_change_with_the_updates_and_not_only_with_the_inputs(name, monkeypatch):
     trained = workloads.get(name, "training")

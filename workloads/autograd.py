@@ -92,13 +92,20 @@ def _swapped(x: np.ndarray) -> np.ndarray:
     return np.swapaxes(x, -1, -2)
 
 
+def _of_right(gradient: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The gradient of a product's right operand; of a matrix that all of a batch share at once, as one product."""
+    if right.ndim == 2:
+        left, gradient = left.reshape(-1, left.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
+    return _swapped(left) @ gradient
+
+
 # For each operation, from (gradient, result, *operands) to the gradient of each operand.
 _PULLS = {
     np.add: (lambda g, y, a, b: g, lambda g, y, a, b: g),
     np.subtract: (lambda g, y, a, b: g, lambda g, y, a, b: -g),
     np.multiply: (lambda g, y, a, b: g * b, lambda g, y, a, b: g * a),
     np.divide: (lambda g, y, a, b: g / b, lambda g, y, a, b: -g * y / b),
-    np.matmul: (lambda g, y, a, b: g @ _swapped(b), lambda g, y, a, b: _swapped(a) @ g),
+    np.matmul: (lambda g, y, a, b: g @ _swapped(b), lambda g, y, a, b: _of_right(g, a, b)),
     np.maximum: (lambda g, y, a, b: g * (a > b), lambda g, y, a, b: g * (a <= b)),
     np.tanh: (lambda g, y, a: g * (1 - y * y),),
     np.exp: (lambda g, y, a: g * y,),
@@ -124,6 +131,8 @@ def _history(last: Variable) -> list[Variable]:
 
 def _unbroadcast(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Sum over the axes that broadcasting added or stretched."""
+    if gradient.shape == shape:
+        return gradient
     gradient = gradient.sum(tuple(range(gradient.ndim - len(shape))))
     stretched = tuple(i for i, (have, want) in enumerate(zip(gradient.shape, shape, strict=True)) if have != want)
     return gradient.sum(stretched, keepdims=True)
