@@ -110,7 +110,8 @@ def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs
 def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
     """Run what is left of both sides, launch by launch in turn."""
     left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
-    with Bar(console, left, estimates(campaigns)) as bar:
+    launches = campaigns[0].profile.minimum_launches
+    with Bar(console, left, estimates(campaigns), launches=launches) as bar:
         executors = []
         for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):
             display = alternation.Sided(letter.upper(), bar, console)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -11,6 +10,7 @@ from rich.console import Console
 from harness.attempt import Display
 from harness.execute import Executor
 from harness.plan import Bundle, Plan
+from harness.turns import alternate
 
 
 def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence[frozenset[str]]) -> None:
@@ -22,7 +22,7 @@ def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence
         executor.begin(plan, done)
     for number, together in enumerate(paired(plans, executors[0].sweep.isolate)):
         steps = [e.steps(bundle) for e, bundle in zip(executors, together, strict=True) if bundle]
-        alternate(reversed(steps) if number % 2 else steps)
+        alternate(reversed(steps) if number % 2 else steps, turning=True)
         for executor in executors:
             executor.run.write_csv()
     for executor in executors:
@@ -39,25 +39,6 @@ def paired(plans: Sequence[Plan], isolate: bool) -> list[list[Bundle | None]]:
             key += (first.group_id,) if isolate else ()
             pairs.setdefault(key, [None, None])[side] = bundle
     return list(pairs.values())
-
-
-def alternate(steps: Iterable[Iterator[int]]) -> None:
-    """Advance all by a step in turn until each has ended, in the reverse order every other time.
-
-    Ctrl-C, which reaches the one at work, is passed on, so that the others write what they have too.
-    """
-    going = list(steps)
-    try:
-        while going:
-            for one in tuple(going):
-                if next(one, None) is None:
-                    going.remove(one)
-            going.reverse()
-    except KeyboardInterrupt:
-        for one in going:
-            with contextlib.suppress(KeyboardInterrupt, StopIteration):
-                one.throw(KeyboardInterrupt())
-        raise
 
 
 @dataclass
@@ -80,6 +61,10 @@ class Sided:
     def record(self, record: dict) -> None:
         self.console.print(self.letter, end=" ")
         self.display.record(record)
+
+    def launch_done(self, bundle: Bundle) -> None:
+        if self.letter == "B":
+            self.display.launch_done(bundle)
 
     def bundle_done(self, bundle: Bundle) -> None:
         """Estimates are of both sides together, and B is done with a bundle no earlier than it is written."""

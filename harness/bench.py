@@ -92,7 +92,9 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     """Run the plan under a progress bar; Ctrl-C keeps what is finished, which INTERRUPTED tells. Raises UsageError."""
     console, cells = campaign.console, campaign.plan.cells
     try:
-        with Bar(console, cells, campaign.estimates, finished=campaign.finished) as bar:
+        with Bar(
+            console, cells, campaign.estimates, finished=campaign.finished, launches=campaign.profile.minimum_launches
+        ) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
             executor = Executor(campaign.launcher(run), recorder, bar, campaign.ledger, lanes=campaign.lanes(run))
             if campaign.cluster:

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import frameworks
-from harness import assemble, cluster, lines, unchanged
+from harness import assemble, cluster, lines, turns, unchanged
 from harness.attempt import Attempt, Display
 from harness.begun import NODES
 from harness.lanes import Lane, Service, serve
 from harness.launcher import Launcher, changed_since
 from harness.ledger import Ledger
 from harness.outcomes import Failure, Kept, Outcome
-from harness.plan import Bundle, Group, Plan, baseline_of
+from harness.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from harness.recorder import Recorder
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
@@ -61,10 +61,22 @@ class Executor:
         if self.lanes:
             run_side_by_side(self, plan.bundles)
         else:
-            for bundle in plan.bundles:
-                self.run_bundle(bundle)
-                self.run.write_csv()
+            self.run_in_turn(plan.bundles)
         self.end()
+
+    def run_in_turn(self, bundles: Sequence[Bundle]) -> None:
+        """Run bundles whose launches take turns, so that those of a cell lie as far apart as the profile asks.
+
+        Between launches that follow each other at once the machine hardly changes: a repeat an hour later would.
+        """
+        estimates = {b.first.id: estimated_seconds(b, self.profile, self.sweep.compile_cache) for b in bundles}
+        for together in turns.windows(bundles, estimates, self.profile.spread_seconds):
+            turns.alternate(self.at(place).steps(bundle) for place, bundle in enumerate(together))
+            self.run.write_csv()
+
+    def at(self, place: int) -> Executor:
+        """The same, with compiled code of its own."""
+        return replace(self, launcher=replace(self.launcher, place=place))
 
     def begin(self, plan: Plan, finished: frozenset[str]) -> None:
         """Write what is known before any launch, and take over what an interrupted run left."""
@@ -161,6 +173,7 @@ class Executor:
                 if groups:  # else an interrupted run knew this launch, or the intervals are narrow enough
                     yield number
                     self.launch(bundle, groups, outcomes, MEASURE, number)
+                    self.display.launch_done(bundle)
         finally:
             shutil.rmtree(self.launcher.cache, ignore_errors=True)
 

@@ -35,11 +35,13 @@ class Launcher:
     timeout_s: float
     lane: Lane = ALONE  # where its workers run
     prefix: tuple[str, ...] = ()  # of every worker's command
+    place: int = 0  # of the bundle among those whose launches take turns
 
     @property
     def cache(self) -> Path:
-        """Where the workers of this lane keep compiled code."""
-        return self.run.folder / "launches" / ("cache" if self.lane.alone else f"cache-{self.lane.number}")
+        """Where the workers of a bundle keep compiled code."""
+        number = self.place if self.lane.alone else self.lane.number
+        return self.run.folder / "launches" / f"cache-{number}"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
         """Why there is no interpreter for a bundle; None where there is one."""

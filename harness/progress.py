@@ -31,8 +31,8 @@ STEPS |= {"program": "listing operators", "release": "freeing memory", "import":
 class Bar:
     """A progress bar on a terminal; plain lines elsewhere, one a cell.
 
-    `cells` are the plan's, `estimates` seconds of a bundle by its first cell, `finished` the cells that an earlier run
-    finished. Without `lines` cells are counted alone.
+    `cells` are the plan's, `estimates` seconds of a bundle of so many `launches` by its first cell, `finished` the
+    cells that an earlier run finished. Without `lines` cells are counted alone.
     """
 
     def __init__(
@@ -43,14 +43,17 @@ class Bar:
         clock: Callable[[], float] = time.monotonic,
         lines: bool = True,
         finished: Collection[str] = (),
+        launches: int = 1,
     ):
         self._console, self._clock = console, clock
         self._names = Names((cell.id for cell in cells), whole=True)
         self._cells = sum(cell.id not in finished for cell in cells)
         self._lines = lines
         self._modes = {cell.id: cell.mode for cell in cells}
-        self._estimates = dict(estimates)  # of the bundles that are not done
-        self._begun = self._bundle_begun = self._step_begun = clock()
+        self._estimates = dict(estimates)  # of what is left of the bundles that are not done
+        self._shares = {name: seconds / launches for name, seconds in estimates.items()}  # of a launch
+        self._begun = self._launch_begun = self._step_begun = clock()
+        self._current = next(iter(self._shares.values()), 0.0)  # what the launch at work was thought to take
         self._expected, self._done = 0.0, 0
         self._step, self._timed, self._launch, self._framework = ("", "starting"), False, 0, ""
         self._live = Live(
@@ -99,13 +102,12 @@ class Bar:
         return " · ".join(filter(None, (names.plain, doing)))[: max(room, 0)]
 
     def left(self) -> float:
-        """Seconds that the run still takes, by how the bundles so far compared with their estimates; it counts down."""
+        """Seconds that the run still takes, by how launches so far compared with their estimates; it counts down."""
         now, ahead = self._clock(), sum(self._estimates.values())
-        pace = (self._bundle_begun - self._begun) / self._expected if self._expected else 1.0
-        spent = now - self._bundle_begun
-        current = next(iter(self._estimates.values()), 0.0)
-        if current and spent > current * pace:  # slower than the others were: so may be what follows
-            pace = (now - self._begun) / (self._expected + current)
+        pace = (self._launch_begun - self._begun) / self._expected if self._expected else 1.0
+        spent = now - self._launch_begun
+        if self._current and spent > self._current * pace:  # slower than the others were: so may be what follows
+            pace = (now - self._begun) / (self._expected + self._current)
         return max(ahead * pace - spent, 0.02 * ahead * pace)
 
     def _begin(self, names: str, doing: str, timed: bool = True) -> None:
@@ -116,6 +118,7 @@ class Bar:
     def bundle(self, bundle: Bundle, launch: int) -> None:
         """A worker is being started."""
         self._launch, self._framework = launch, bundle.first.framework
+        self._current = self._shares.get(bundle.first.id, 0.0)
         self._begin(self._framework, "starting")
 
     def phase(self, cell_id: str | None, phase: str) -> None:
@@ -146,10 +149,20 @@ class Bar:
         if self._lines:
             self._console.print(line(record, self._names), soft_wrap=True)
 
+    def launch_done(self, bundle: Bundle) -> None:
+        """What is left is one launch less, and the pace of those so far is known."""
+        name = bundle.first.id
+        self._settle(name, min(self._shares.get(name, 0.0), self._estimates.get(name, 0.0)))
+
     def bundle_done(self, bundle: Bundle) -> None:
-        """What is left is one bundle less, and the pace of those so far is known."""
-        self._expected += self._estimates.pop(bundle.first.id, 0.0)
-        self._bundle_begun = self._clock()
+        """Nothing is left of a bundle."""
+        self._settle(bundle.first.id, self._estimates.get(bundle.first.id, 0.0))
+
+    def _settle(self, name: str, seconds: float) -> None:
+        if seconds:
+            self._estimates[name] -= seconds
+            self._expected += seconds
+            self._launch_begun, self._current = self._clock(), 0.0
 
 
 def duration(seconds: float) -> str:

@@ -28,6 +28,7 @@ class Profile:
     target_half_width: float
     stop_early: bool
     warmup_seconds: float  # cap per mode and launch; reaching it unsteady is flagged
+    spread_seconds: float = 0.0  # launches of bundles that together take no longer than this take turns
     sample_seconds: float = 0.020  # a sample is at least this long, or one call
     # Where calls are queued, each sample holds what filling and emptying the queue takes, 0.1 to 3 ms on an H200: it
     # is made so long that this is a small share of it, between these bounds.
@@ -62,8 +63,8 @@ PROFILES = {
         # Three launches, a few seconds a cell: an answer while you wait.
         Profile("quick", 3, 3, 6.0, 18.0, 6, 0.05, stop_early=False, warmup_seconds=2.0),
         # Six launches: later ones load what the first compiled, and the interval knows how processes differ.
-        Profile("standard", 6, 6, 18.0, 72.0, 10, 0.01, stop_early=False, warmup_seconds=6.0),
+        Profile("standard", 6, 6, 18.0, 72.0, 10, 0.01, stop_early=False, warmup_seconds=6.0, spread_seconds=900),
         # Eight to twelve launches, until the interval is within 1 %.
-        Profile("rigorous", 8, 12, 60.0, 240.0, 10, 0.01, stop_early=True, warmup_seconds=10.0),
+        Profile("rigorous", 8, 12, 60.0, 240.0, 10, 0.01, stop_early=True, warmup_seconds=10.0, spread_seconds=3600),
     )
 }

@@ -18,7 +18,7 @@ from doubles.reported import record
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
-from harness import alternation, paired, pairs, versions
+from harness import paired, pairs, turns, versions
 from harness.ab import label
 from harness.runs import Run
 from harness.sweep import UsageError
@@ -41,21 +41,21 @@ def steps(name: str, count: int, done: list, stop: int | None = None):
 
 def test_launches_alternate_and_who_is_first_changes():
     done = []
-    alternation.alternate([steps("a", 4, done), steps("b", 4, done)])
+    turns.alternate([steps("a", 4, done), steps("b", 4, done)], turning=True)
     assert done == ["b0", "a0", "a1", "b1", "b2", "a2", "a3", "b3"]
 
 
 def test_a_side_with_more_left_to_do_goes_on_alone():
     done = []
-    alternation.alternate([steps("a", 3, done), steps("b", 1, done)])
-    assert done == ["b0", "a0", "a1", "a2"]
+    turns.alternate([steps("a", 3, done), steps("b", 1, done)])
+    assert done == ["a0", "b0", "a1", "a2"]
 
 
 @pytest.mark.parametrize("stopped", ["a", "b"])
 def test_an_interruption_reaches_both(stopped):
     done = []
     with pytest.raises(KeyboardInterrupt):
-        alternation.alternate([steps(name, 4, done, 1 if name == stopped else None) for name in "ab"])
+        turns.alternate([steps(name, 4, done, 1 if name == stopped else None) for name in "ab"])
     assert {"a kept", "b kept"} <= set(done)
 
 

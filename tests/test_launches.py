@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from harness import turns
 from harness.execute import Executor
 from harness.outcomes import Failure, Kept, Outcome
-from harness.plan import Group
+from harness.plan import Bundle, Group
+from harness.runs import Run
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
 
@@ -59,10 +61,39 @@ def test_a_launch_that_is_known_whole_does_not_end_the_launches(cell, report, tm
         launcher=SimpleNamespace(cache=tmp_path / "cache"),
         sweep=SimpleNamespace(compile_cache="cold"),
         launch=lambda bundle, groups, outcomes, kind, number: made.append(number),
+        display=SimpleNamespace(launch_done=lambda bundle: None),
     )
     executor.unfinished = lambda *told: Executor.unfinished(executor, *told)
     announced = list(Executor.launches(executor, SimpleNamespace(groups=(group,)), {outcome.cell.id: outcome}))
     assert announced == made == list(range(1, quick.minimum_launches))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sizes"),
+    [(0, [1, 1, 1, 1, 1]), (299, [2, 1, 1, 1]), (300, [2, 1, 2]), (301, [2, 1, 2]), (9000, [5])],
+)
+def test_bundles_take_turns_for_as_long_as_a_profile_allows(cell, seconds, sizes):
+    """One that takes longer by itself is measured alone, and none is left out or changes places."""
+    bundles = [Bundle((Group((cell(threads=n),), frozenset()),)) for n in range(5)]
+    estimates = dict(zip((b.first.id for b in bundles), (100, 150, 400, 100, 200), strict=True))
+    windows = turns.windows(bundles, estimates, seconds)
+    assert [bundle for together in windows for bundle in together] == bundles
+    assert [len(together) for together in windows] == sizes
+    assert all(sum(estimates[b.first.id] for b in together) <= seconds for together in windows if len(together) > 1)
+
+
+@pytest.mark.parametrize("profile", ["quick", "standard"])
+def test_launches_of_two_frameworks_take_turns_where_repeats_count(run, profile):
+    """So that a cell's launches lie further apart than its own last; each framework compiles and loads its own."""
+    done = run("--framework", "fake,numpy", "--mode", "eager", "--profile", profile)
+    assert done.complete()
+    peaks = [e for e in Run(done.folder).samples() if e["cell"].startswith("peak")]
+    order = [(e["cell"].split("/")[0], e["launch"]) for e in Run(done.folder).samples() if e not in peaks]
+    launches = range(PROFILES[profile].minimum_launches)
+    if profile == "quick":
+        assert order == [(name, n) for name in ("fake", "numpy") for n in launches]
+    else:
+        assert order == [(name, n) for n in launches for name in ("fake", "numpy")]
 
 
 def test_a_launch_that_two_interruptions_left_twice_counts_once(cell, report, tmp_path):

@@ -43,10 +43,11 @@ def bundle(*cells) -> Bundle:
     return Bundle((Group(tuple(cells), frozenset(c.id for c in cells)),))
 
 
-def bar(cells, width=80, estimates=None, **console):
+def bar(cells, width=80, estimates=None, launches=1, **console):
     clock = Clock()
     out = Console(file=io.StringIO(), width=width, **console)
-    return Bar(out, cells, estimates or {cells[0].id: 60.0, cells[-1].id: 30.0}, clock), clock, out
+    estimates = estimates or {cells[0].id: 60.0, cells[-1].id: 30.0}
+    return Bar(out, cells, estimates, clock, launches=launches), clock, out
 
 
 def screen(shown: Bar, width: int) -> list[str]:
@@ -103,6 +104,35 @@ def test_a_short_step_is_whole_at_80_columns_and_moves_while_it_compiles(cell):
     assert screen(shown, 80)[1] == "torch · bert-base 1×128 · round 12 · eager 161, inductor 149 ms · process 2"
     shown.phase(PEAK_PREFIX + bert(cell).id, "sampling")
     assert "torch · peaks of the machine · sampling" in screen(shown, 80)[1]
+
+
+def test_time_left_of_bundles_whose_launches_take_turns_follows_the_launches(cells):
+    """No bundle is done before the last launches, and the time left counts down nevertheless."""
+    first, second = bundle(*cells[:4]), bundle(cells[-1])
+    shown, clock, _ = bar(cells, launches=3)
+    left = []
+    for launch in range(3):
+        for one, seconds in ((first, 20), (second, 10)):
+            shown.bundle(one, launch)
+            clock.now += seconds
+            shown.launch_done(one)
+            left.append(shown.left())
+    assert left == pytest.approx([70, 60, 40, 30, 10, 0])
+    shown.bundle_done(first)
+    shown.bundle_done(second)
+    assert shown.left() == 0
+
+
+def test_time_left_learns_the_pace_of_launches_and_of_those_that_were_not_needed(cells):
+    first, second = bundle(*cells[:4]), bundle(cells[-1])
+    shown, clock, _ = bar(cells, launches=3)
+    shown.bundle(first, 0)
+    clock.now += 40  # twice as long as thought
+    shown.launch_done(first)
+    assert shown.left() == pytest.approx(2 * 70)
+    shown.bundle_done(first)  # an interrupted run knew the others
+    shown.bundle(second, 0)
+    assert 0 < shown.left() <= 2 * 30
 
 
 def test_time_left_counts_down_grows_with_a_slow_bundle_and_learns_its_pace(cells):
