@@ -6,8 +6,10 @@ import base64
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from dataclasses import replace
@@ -281,3 +283,11 @@ def test_of_several_indexes_any_may_serve_what_a_hash_names_and_the_first_alone_
         ((command, strategy, _, packages),) = apart
         assert command == ["pip", "install"] and strategy is None
         assert [package.partition("==")[0] for package in packages] == ["torch"]
+
+
+def test_a_build_for_cuda_in_an_environment_for_the_cpu_is_named_with_the_way_out():
+    """Seen where pip's find-links have one version's CPU build and the package index has another's for CUDA alone."""
+    code = "raise ImportError('libcudnn.so.9: cannot open shared object file: No such file or directory')"
+    with pytest.raises(SetupError, match=r"a build for CUDA.*download\.pytorch\.org/whl/cpu") as error:
+        uv.run([sys.executable, "-c", code], dict(os.environ), "environment torch-cpu could not be installed")
+    assert "libcudnn.so.9" in str(error.value)
