@@ -56,7 +56,7 @@ class Attempt:
             self.fail(error.cell, "error", str(error))
             return None
         if isinstance(message, Hello):
-            self.hello = replace(message, installed={})  # the run has it
+            self.hello = self._placed(replace(message, installed={}))  # the run has it
         elif isinstance(message, Where):
             self.where = message
         elif isinstance(message, Phase):
@@ -85,6 +85,13 @@ class Attempt:
         elif isinstance(message, Report):
             raise ProtocolError("The worker reported a cell before it said what it runs on.", message.cell)
         self.done.add(message.cell)
+
+    def _placed(self, hello: Hello) -> Hello:
+        """What the worker says it runs on, with the GPU and the CPUs that it was given of a shared node."""
+        if not self.where or not self.where.served_by:
+            return hello
+        settings = {**hello.effective.settings, "served_by": self.where.served_by}
+        return replace(hello, effective=replace(hello.effective, settings=settings))
 
     @property
     def node(self) -> str:

@@ -87,8 +87,7 @@ def probed(job: slurm.Allocation) -> dict[str, dict | str]:
     """By node what it is, or why that is not known. All are asked at once."""
     variables, processes = slurm.of_srun(dict(os.environ)), {}
     for node in job.nodes:
-        words = [f"--jobid={job.job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--overlap", "--mem=0"]
-        command = ["srun", *words, f"--immediate={slurm.IMMEDIATE}", sys.executable, "-m", "measurement.machine"]
+        command = [*slurm.asking(job.job, node), sys.executable, "-m", "measurement.machine"]
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         pipes |= dict(text=True, errors="replace")
         try:

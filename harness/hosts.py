@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from harness.refusals import UsageError, sentence
@@ -61,13 +60,20 @@ def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
         raise UsageError(f"NODES is a whole number from 1 up, not {nodes}.")
     if job is None:
         return Hosts(SLURM, nodes or 1, 1, None, "a job to be submitted")
-    each = int(os.environ.get("SLURM_GPUS_ON_NODE") or 0) if device == [ALL_GPUS] else 1
+    each = _gpus_of(job) if device == [ALL_GPUS] else 1
     if not each:
         raise UsageError(f"The job has no GPUs for {ALL_GPUS}: ask for them, such as GRES=gpu:4.")
     if job.cpus < each:
         raise UsageError(f"{ALL_GPUS} needs a CPU for each of {each} GPUs: ask for more than {job.cpus} a node.")
     where = "each node of the job" if each == 1 else f"each of {each} GPUs of a node"
     return Hosts(SLURM, len(job.nodes) * each, each, job.cpus // each, where)
+
+
+def _gpus_of(job: slurm.Allocation) -> int:
+    try:
+        return slurm.gpus_on_node(job)
+    except OSError as error:
+        raise UsageError(sentence(error)) from None
 
 
 def _alone(device: list[str]) -> None:

@@ -47,8 +47,11 @@ class Lane:
         return self.of == 1 and not self.node
 
     def served_by(self) -> dict:
-        """Which GPU and CPUs the launches of this lane get, for the record; empty for the whole machine."""
-        return {} if self.of == 1 else {**self.environment, "cpus": list(self.cpus)}
+        """Which GPU and CPUs the launches of this lane get, for the record; empty for the whole machine.
+
+        Empty on a cluster as well, where each step tells what it was given (`protocol.Where`).
+        """
+        return {} if self.of == 1 or self.node else {**self.environment, "cpus": list(self.cpus)}
 
     def messages(self, launch: local.Launch, job: dict) -> Iterator[dict]:
         """A worker's messages, as `start` gives them; the turn is others' while this lane waits for the next."""

@@ -33,6 +33,7 @@ ASKING = 20.0  # seconds for an answer of the controller
 GONE = re.compile(r"down|fail|maint|reboot|power|unk|\*", re.IGNORECASE)
 SILENT = re.compile(r"|unk.*|(?!down|fail).*\*", re.IGNORECASE)  # not given up, nor heard of (since Slurm started)
 DRAINED = re.compile("drain|drng", re.IGNORECASE)
+GPUS = "SLURM_GPUS_ON_NODE"
 OUTAGE, PAUSE = 600.0, 2.0  # seconds until a controller or node that is silent is given up, and between two questions
 TAKEN = re.compile(r"CANCELLED|PREEMPT|DUE TO|Node failure|oom.?kill|out of memory", re.IGNORECASE)
 OUT_OF_MEMORY = re.compile(r"oom.?kill|out of memory", re.IGNORECASE)
@@ -82,10 +83,30 @@ def allocation() -> Allocation | None:
     return Allocation(job, tuple(names.split()), min(map(int, counts)))
 
 
-def output_of(*command: str, seconds: float = ASKING) -> str | None:
+def gpus_on_node(job: Allocation) -> int:
+    """How many GPUs the job has of its first node. Raises OSError where that node does not tell.
+
+    Slurm tells it to scripts and to steps, but not to the shell that salloc starts.
+    """
+    if known := os.environ.get(GPUS):
+        return int(known)
+    question = [*asking(job.job, job.nodes[0]), "sh", "-c", f'echo "GPUs: ${{{GPUS}:-0}}"']
+    told = output_of(*question, seconds=IMMEDIATE + ASKING, environment=of_srun(dict(os.environ)))
+    if not (count := re.search(r"^GPUs: (\d+)$", told or "", re.MULTILINE)):
+        raise OSError(0, "it does not tell how many GPUs the job has of it", f"Node {job.nodes[0]}")
+    return int(count[1])
+
+
+def asking(job: str, node: str) -> list[str]:
+    """The words before a command by which one of the job's nodes is asked something, beside whatever it does."""
+    words = [f"--jobid={job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--overlap", "--mem=0"]
+    return ["srun", *words, f"--immediate={IMMEDIATE}"]
+
+
+def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str] | None = None) -> str | None:
     """What one of Slurm's commands prints; None where it fails or does not answer."""
     try:
-        how = dict(text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL)
+        how = dict(text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL, env=environment)
         done = subprocess.run(command, capture_output=True, **how)
     except (OSError, subprocess.SubprocessError):
         return None

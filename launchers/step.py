@@ -30,11 +30,14 @@ def main(folder: Path) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for ours, theirs in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(ours, theirs)
-    os.environ |= step["environment"] | take_share(*step["share"], step["own_gpu"])
+    share = take_share(*step["share"], step["own_gpu"])
+    os.environ |= step["environment"] | share
     job = json.loads((folder / "job.json").read_text())
     (folder / "job.json").write_text(json.dumps(job | {"own_cpus": machine.allotted_cpus()}))
     variables = {"node": "SLURMD_NODENAME", "job": "SLURM_JOB_ID", "step": "SLURM_STEP_ID"}
-    _say(results, {"type": WHERE, **{name: os.environ.get(variable, "") for name, variable in variables.items()}})
+    place = {name: os.environ.get(variable, "") for name, variable in variables.items()}
+    served_by = {**share, "cpus": sorted(os.sched_getaffinity(0))} if step["share"][1] > 1 else {}
+    _say(results, {"type": WHERE, **place, "served_by": served_by})
     kept = os.dup(results)
     os.set_inheritable(kept, True)
     cpus = ",".join(map(str, machine.cpu_assignment(step["threads"], exactly=step["pinned"])))

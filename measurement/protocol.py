@@ -125,12 +125,16 @@ class Progress(Message):
 
 @dataclass(frozen=True)
 class Where(Message):
-    """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` tells."""
+    """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` tells.
+
+    `served_by` names the GPU and the CPUs that it has of a node that lanes share.
+    """
 
     TYPE = "where"
     node: str
     job: str
     step: str
+    served_by: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

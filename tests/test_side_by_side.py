@@ -11,6 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from doubles import gpus
+from doubles.gpus import two_cpus
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, wait_for
 
 from harness import hosts, lanes, ledger, plan, sweep
@@ -23,7 +25,6 @@ from measurement.profiles import PROFILES
 from measurement.schema import MEASURED
 
 ASKED = {"framework": "torch", "workload": "mlp", "mode": "eager,graph"}
-two_cpus = pytest.mark.skipif(machine.usable_cpus() < 2, reason="two lanes need two CPUs")
 
 
 def gpu(index: int, name: str = "Some GPU") -> dict[str, str]:
@@ -183,14 +184,9 @@ def test_lanes_book_their_own_time():
 @pytest.fixture
 def pretended(tmp_path) -> dict[str, str]:
     """The environment of a machine with two GPUs, as far as nvidia-smi tells."""
-    script = tmp_path / "bin/nvidia-smi"
-    script.parent.mkdir()
-    rows = [f"{index}, Some GPU, 1024 MiB, 9.0, 555.55, GPU-{index}, 00000000:0{index}:00.0" for index in (0, 1)]
-    script.write_text("#!/bin/sh\n" + "".join(f"echo '{row}'\n" for row in rows))
-    script.chmod(0o755)
     meeting = tmp_path / "meeting"
     meeting.mkdir()
-    path = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
+    path = gpus.install(tmp_path / "bin")
     return {**os.environ, "PATH": path, "FAKE_MEETING": str(meeting), "FAKE_NOTES": f"{tmp_path}/notes-{{gpu}}"}
 
 

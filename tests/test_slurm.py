@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from benchmarks.faults import campaign, nodes
 from benchmarks.faults.trial import DONE, FAKE, REFUSED, Trial
+from doubles import gpus
+from doubles.gpus import two_cpus
 from doubles.one_box import why_not
 
 from harness import begun, cluster, hosts, lanes, sweep
@@ -83,6 +85,25 @@ def test_a_runner_that_is_killed_breaks_no_promise(box, suite, tmp_path):
     fault = campaign.Fault(0, campaign.CLUSTER, "KILL")
     finding = campaign.attempt(fault, suite, tmp_path, seed=21)
     assert (finding.violations, finding.skipped) == ([], "")
+
+
+@two_cpus
+def test_every_gpu_of_two_nodes_serves_a_plan_that_is_begun_in_salloc_s_shell(box, trial, tmp_path):
+    """Slurm tells that shell of no GPUs; each record tells which GPU and CPUs its launches had."""
+    variables = box.allocate(2, "--gres=gpu:2")
+    assert slurm.GPUS not in variables
+    variables |= {"PATH": gpus.install(tmp_path / "bin"), "SLURM_JOB_CPUS_PER_NODE": "2(x2)"}
+    words = ("--device", "gpu:all", "--mode", "eager,graph", "--batch", "1..4..1", "--out", str(trial.out))
+    trial.run(*WORDS, *words, environment=variables)
+    trial.complete(trial.planned(), {})
+    nodes.check(trial, box, variables)
+    assert trial.violations == []
+    for record in trial.records():
+        settings = json.loads(record["settings"])
+        assert (record["side_by_side"], record["device"]) == (2, "gpu:0")
+        assert settings["gpu"] == settings["served_by"]["CUDA_VISIBLE_DEVICES"]
+        assert settings["gpu"] in ("GPU-0", "GPU-1")
+        assert settings["affinity"] == settings["served_by"]["cpus"] == machine.cpu_shares(2)[int(settings["gpu"][-1])]
 
 
 # Without a cluster
@@ -189,9 +210,9 @@ def test_nodes_of_another_kind_do_not_serve(monkeypatch):
         cluster.Cluster.of_job("z")
 
 
-def job_of(monkeypatch, cpus: int = 8, gpus: str = "") -> None:
+def job_of(monkeypatch, cpus: int = 8, gpus: int = 0) -> None:
     monkeypatch.setattr(hosts.slurm, "allocation", lambda: slurm.Allocation("7", ("n1", "n2"), cpus))
-    monkeypatch.setenv("SLURM_GPUS_ON_NODE", gpus)
+    monkeypatch.setattr(hosts.slurm, "gpus_on_node", lambda job: gpus)
 
 
 def test_a_job_s_nodes_and_their_gpus_are_lanes(monkeypatch):
@@ -202,7 +223,7 @@ def test_a_job_s_nodes_and_their_gpus_are_lanes(monkeypatch):
         sweep.resolve({**flags, "threads": "9"})
     with pytest.raises(UsageError, match="The job has no GPUs for gpu:all"):
         sweep.resolve({**flags, "device": "gpu:all"})
-    job_of(monkeypatch, gpus="4")
+    job_of(monkeypatch, gpus=4)
     places = sweep.resolve({**flags, "device": "gpu:all"}).places
     assert (places.lanes, places.each, places.cpus) == (8, 4, 2)
     nodes_ = {name: FACTS for name in ("n1", "n2")}

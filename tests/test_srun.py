@@ -106,6 +106,25 @@ def test_a_silent_worker_is_told_from_a_silent_node(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("known", "told", "count"),
+    [("4", "exit 1", 4), ("", "echo Welcome to n1; echo GPUs: 2", 2), ("", "echo GPUs: 0", 0), ("", "exit 1", None)],
+)
+def test_the_gpus_of_a_job_are_slurm_s_to_tell_to_scripts_and_steps(tmp_path, monkeypatch, known, told, count):
+    """In the shell that salloc starts the variable is not set, and a step is asked."""
+    srun = tmp_path / "srun"
+    srun.write_text(f"#!/bin/sh\n{told}\n")
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv(slurm.GPUS, known)
+    job = slurm.Allocation("7", ("n1", "n2"), 4)
+    if count is None:
+        with pytest.raises(OSError, match="does not tell how many GPUs"):
+            slurm.gpus_on_node(job)
+    else:
+        assert slurm.gpus_on_node(job) == count
+
+
+@pytest.mark.parametrize(
     ("states", "why"),
     [
         (["allocated*", None, "allocated"], None),

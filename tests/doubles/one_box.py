@@ -1,8 +1,8 @@
 """A real Slurm cluster on one machine: munge, a controller, and a slurmd per node, all listening on 127.0.0.1 alone.
 
 Every daemon runs below the suite's own guard, so none outlives the process that started it, and what a node ran dies
-with the node. Needs Debian's `slurm-wlm` and root; `why_not` says what is missing. It has no accounting, no cgroups and
-no GPUs, and each node claims one CPU and 4 GB whatever the machine has.
+with the node. Needs Debian's `slurm-wlm` and root; `why_not` says what is missing. It has no accounting and no cgroups,
+and each node claims one CPU, 4 GB and two GPUs whatever the machine has.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from launchers.local import GUARD
 
 TOOLS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "sinfo", "scontrol")
 PATIENCE = 60.0  # seconds for the cluster to come up, and for a node to be seen dead
+GPUS = 2  # that a node claims
 _CONF = """\
 ClusterName=onebox
 SlurmctldHost={host}(127.0.0.1)
@@ -51,7 +52,9 @@ MessageTimeout=2
 TCPTimeout=1
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=1,sched_interval=2
-NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=1 RealMemory=4000 State=UNKNOWN
+GresTypes=gpu
+NodeName=DEFAULT CPUs=1 RealMemory=4000 Gres=gpu:{gpus} State=UNKNOWN
+NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first}-{last}]
 PartitionName=bench Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -93,7 +96,10 @@ class OneBox:
         first = _free_ports(nodes + 1)
         ports = dict(controller=first, first=first + 1, last=first + nodes)
         host = socket.gethostname().partition(".")[0]
-        self.conf.write_text(_CONF.format(folder=folder, host=host, nodes=nodes, silence=silence, **ports))
+        self.conf.write_text(_CONF.format(folder=folder, host=host, nodes=nodes, gpus=GPUS, silence=silence, **ports))
+        for number in range(GPUS):
+            (folder / f"gpu{number}").touch()
+        (folder / "gres.conf").write_text(f"AutoDetect=off\nName=gpu File={folder}/gpu[0-{GPUS - 1}]\n")
 
     @property
     def environment(self) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The misbehaving modes behind the real boundary. `FAKE_IMPORT` and `FAKE_CANARY` break the whole framework instead,
 `FAKE_THREADS` is how many threads it uses, whatever it is told, and `FAKE_DELAY` by which share its calls are slowed
-down; those of one mode alone with `FAKE_DELAYED`, its name. `FAKE_IMPORT=dies` kills each process; where it names a
-file, only the one that makes that file.
+down; those of one mode alone with `FAKE_DELAYED`, its name. For `FAKE_SLEEP` seconds it sleeps before each cell.
+`FAKE_IMPORT=dies` kills each process; where it names a file, only the one that makes that file.
 
 Its GPU is the CPU. With `FAKE_MEETING`, a folder, a process goes on only once it has met another one there.
 """
@@ -89,6 +89,7 @@ class Adapter(adapter.Adapter):
             raise MemoryError("cannot allocate 1 TiB")
         if workload.family != "mlp":
             raise KeyError(workload.family)  # as of a table of models
+        time.sleep(float(os.environ.get("FAKE_SLEEP", 0)))
         resident = {name: np.array(value) for name, value in weights.items()}
         if cell.mode == "wrong-weight":
             resident["layers.0.linear.weight"] = resident["layers.0.linear.weight"].T
