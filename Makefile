@@ -42,8 +42,13 @@ comma := ,
 frameworks = $(strip $(filter-out all,$(subst $(comma), ,$(call given,FRAMEWORK))))
 escaped = '$(subst ','\'',$(1))'
 named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
+# What a command would not take is refused before it runs.
+superfluous = $(firstword $(filter-out $(1) $(SETTINGS) SHELL,$(GIVEN)))
+only = $(if $(call superfluous,$(1)),$(error make $@ does not take $(call superfluous,$(1)); $(if $(strip $(1)),it takes $(strip $(1)),it takes none)))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
+# All that a command takes: variables whose values are words, those that become flags, switches.
+options = $(call only,$(1) $(2) $(3))$(call named,$(1)) $(call flags,$(2),$(3))
 
 # What is no target is answered with the nearest one.
 .DEFAULT:
@@ -104,67 +109,68 @@ help:
 	@:
 
 setup: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py setup $(call flags,FRAMEWORK DEVICE)
+	@$(settings) $(RUNNER) runner.py setup $(call options,,FRAMEWORK DEVICE)
 
 wheelhouse: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py wheelhouse $(call flags,FRAMEWORK DEVICE OUT)
+	@$(settings) $(RUNNER) runner.py wheelhouse $(call options,,FRAMEWORK DEVICE OUT)
 
 new-workload: $(RUNNER)
-	@$(RUNNER) runner.py new-workload $(call flags,NAME FRAMEWORK)
+	@$(RUNNER) runner.py new-workload $(call options,,NAME FRAMEWORK)
 
 bench: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py bench $(call flags,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py bench $(call options,,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
 
 ladder: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py ladder $(call flags,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py ladder $(call options,,$(FLAGS) $(CLUSTER),$(filter-out ACROSS,$(SWITCHES)))
 
 explain: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py explain $(call flags,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
+	@$(settings) $(RUNNER) runner.py explain $(call options,,$(filter-out PROFILE BUDGET SEED RESUME COMPILE_CACHE UNSEEN_SEQ,$(FLAGS)),DRY_RUN FORCE)
 
 reproduce: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py reproduce $(call flags,TABLE DEVICE OUT RESUME FROM FRAMEWORK MODE THREADS PROFILE BUDGET TIMEOUT \
+	@$(settings) $(RUNNER) runner.py reproduce $(call options,,TABLE DEVICE OUT RESUME FROM FRAMEWORK MODE THREADS PROFILE BUDGET TIMEOUT \
 	    PYTHON COMPILE_CACHE,DRY_RUN FORCE ISOLATE)
 
 report: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py report $(call named,RUN) $(call flags,FRAMEWORK WORKLOAD IMPL MODE PASS DTYPE DEVICE FILTER OUT,ACROSS)
+	@$(settings) $(RUNNER) runner.py report $(call options,RUN,FRAMEWORK WORKLOAD IMPL MODE PASS DTYPE DEVICE FILTER OUT,ACROSS)
 
 compare: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py compare $(call named,A B) $(call flags,MAX_SLOWDOWN FILTER OUT)
+	@$(settings) $(RUNNER) runner.py compare $(call options,A B,MAX_SLOWDOWN FILTER OUT)
 
 ab: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py ab $(call flags,$(filter-out PYTHON REQUIREMENTS,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
+	@$(settings) $(RUNNER) runner.py ab $(call options,,$(filter-out PYTHON REQUIREMENTS,$(FLAGS)) A B VERSIONS MAX_SLOWDOWN,$(filter-out ACROSS,$(SWITCHES)))
 
 history: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py history $(call named,RUN) $(call flags,FILTER OUT)
+	@$(settings) $(RUNNER) runner.py history $(call options,RUN,FILTER OUT)
 
 watch: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py watch $(call named,RUN)
+	@$(settings) $(RUNNER) runner.py watch $(call options,RUN)
 
 gather: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py gather $(call named,RUN) $(call flags,OUT)
+	@$(settings) $(RUNNER) runner.py gather $(call options,RUN,OUT)
 
 site: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py site $(call flags,OUT)
+	@$(settings) $(RUNNER) runner.py site $(call options,,OUT)
 
 selfcheck: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py selfcheck $(call flags,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
+	@$(settings) $(RUNNER) runner.py selfcheck $(call options,,FRAMEWORK WORKLOAD IMPL MODE SEQ DEVICE THREADS PROFILE BUDGET REPEATS LOAD PYTHON OUT)
 
 list: $(RUNNER)
-	@$(settings) $(RUNNER) runner.py list $(call flags,FRAMEWORK WORKLOAD PYTHON)
+	@$(settings) $(RUNNER) runner.py list $(call options,,FRAMEWORK WORKLOAD PYTHON)
 
 # With FRAMEWORK only its environment is made, and only tests that are about it run.
 test: $(RUNNER)
-	@$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments setup $(foreach f,$(frameworks),$(call escaped,$(f))) --device cpu
+	@$(call only,FRAMEWORK)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments setup $(foreach f,$(frameworks),$(call escaped,$(f))) --device cpu
 	$(RUNNER) -m pytest $(if $(frameworks),-k $(call escaped,$(subst $(space), or ,$(frameworks))))
 
 lint: $(RUNNER)
+	@$(call only)
 	.venvs/runner/bin/ruff check .
 	.venvs/runner/bin/ruff format --check .
 	.venvs/runner/bin/mypy
 
 lock:
 	$(check_python)
-	@$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments lock $(foreach f,$(frameworks),$(call escaped,$(f))) $(if $(value UPGRADE),--upgrade)
+	@$(call only,FRAMEWORK)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments lock $(foreach f,$(frameworks),$(call escaped,$(f))) $(if $(value UPGRADE),--upgrade)
 
 # The interpreter is a link to one older than this checkout: the stamp carries the time.
 $(RUNNER): .venvs/runner/.stamp
@@ -180,5 +186,6 @@ define check_python
 endef
 
 clean:
+	@$(call only)
 	rm -rf .venvs .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -exec rm -rf {} +

@@ -141,6 +141,23 @@ def test_make_lists_its_variables_for_a_word_that_is_near_none():
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize(
+    ("target", "word", "taken"),
+    [
+        ("explain", "LAUNCHER=slurm", "FRAMEWORK WORKLOAD IMPL"),
+        ("ab", "PYTHON=x", "FRAMEWORK WORKLOAD IMPL"),
+        ("report", "PROFILE=quick", "RUN FRAMEWORK"),
+        ("lint", "SEQ=8", "none"),
+    ],
+)
+def test_make_refuses_a_variable_that_a_command_does_not_take(target, word, taken):
+    """`make explain LAUNCHER=slurm` would have profiled on the login node."""
+    done = subprocess.run(["make", target, word], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"make {target} does not take {word.partition('=')[0]}; it takes {taken}" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 @pytest.mark.parametrize(("word", "answer"), [("bnech", "did you mean bench?"), ("qqqq", "`make` lists them")])
 def test_make_answers_a_misspelt_target(word, answer):
     done = subprocess.run(["make", word], cwd=ROOT, capture_output=True, text=True)
