@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from harness.heading import cautions
-from harness.pairs import Figures, Pair, joined
+from harness.pairs import Pair, joined, on_cpu
 from harness.significance import CHANCE, Estimates, holm
 from measurement.statistics import Interval, independent_ratio
 from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
@@ -19,7 +19,8 @@ from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compar
 SAME_WITHIN = 0.02
 LIMIT = 0.05  # by which B may be slower
 # What moves all modes of a shape alike is taken for the machine's, unless it is more than an undisturbed machine's
-# speed changes while its clock (the host's loop, the GPU's multiprocessors) does not.
+# speed changes while its clock (the host's loop, the GPU's multiprocessors) does not. The loop runs on one thread: of
+# what several threads lose on a CPU it does not tell (docs/methodology.md).
 MOST_DRIFT, SAME_CLOCK_WITHIN = 0.25, 0.05
 _PARTS = ("mean", "error", "degrees")
 METHOD = (
@@ -126,10 +127,11 @@ class Moves:
         """Moves that may be the machine's, with the reason: nothing beside them shows that it stood still."""
         moved = np.flatnonzero(self.moved).tolist()
         beside = [self._beyond_company(n) for n in moved]
-        tested = [place for place, (apart, _) in enumerate(beside) if apart is not None]
-        chances = dict(zip(tested, holm(np.array([float(beside[n][0].chance) for n in tested])), strict=True))
+        tested = [place for place, (apart, *_) in enumerate(beside) if apart is not None]
+        single = [min(1.0, float(beside[place][0].chance) * beside[place][1]) for place in tested]
+        chances = dict(zip(tested, holm(np.array(single)), strict=True))
         reasons = {}
-        for place, (n, (apart, why)) in enumerate(zip(moved, beside, strict=True)):
+        for place, (n, (apart, _, why)) in enumerate(zip(moved, beside, strict=True)):
             alone = apart is not None and chances[place] < CHANCE
             alone = alone and float(apart.mean) * np.sign(self.change.mean[n]) > np.log1p(SAME_WITHIN)
             if not alone and not self._beyond_drift(n):
@@ -153,10 +155,11 @@ class Moves:
                 devices[pair.states[0].device].append(n)
         return {device: np.array(members) for device, members in devices.items()}
 
-    def _beyond_company(self, n: int) -> tuple[Estimates | None, str]:
+    def _beyond_company(self, n: int) -> tuple[Estimates | None, int, str]:
         """By how much a cell moved more than the least moved mode beside it, or than other shapes where it is alone.
 
-        None where it moved least itself, or nothing is beside it. Second comes why it may be the machine that moved.
+        None where it moved least itself, or nothing is beside it. Second comes of how many modes that one was picked,
+        by which the test's chance is multiplied (Bonferroni), third why it may be the machine that moved.
         """
         sign, mean = np.sign(self.change.mean[n]), self.change.mean
         company = [other for other in self._groups[self.pairs[n].group] if other != n]
@@ -166,18 +169,17 @@ class Moves:
         nearest = min(company, key=lambda other: abs(mean[other] - mean[n]))
         whose = f"{self.pairs[nearest].mode} moved by {np.exp(mean[nearest]):.2f} as well"
         why = f"{whose}: the machine, or what all modes share"
-        return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), why
+        return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), len(company), why
 
-    def _beyond_others(self, n: int) -> tuple[Estimates | None, str]:
+    def _beyond_others(self, n: int) -> tuple[Estimates | None, int, str]:
         """The same for a mode that is alone: by how much more than the median of all others on the device."""
         on_device = self._devices[self.pairs[n].states[0].device]
         others = on_device[on_device != n]
         if not len(others):
-            return None, "no other mode beside it shows whether the machine moved"
-        centre = float(np.median(self.change.mean[others]))
-        change = _one(self.change, n)
-        why = f"the other shapes moved by {np.exp(centre):.2f} as well: the machine, or what all share"
-        return replace(change, mean=change.mean - centre), why
+            return None, 1, "no other mode beside it shows whether the machine moved"
+        centre = _median(self.change, others)
+        why = f"the other shapes moved by {np.exp(centre.mean):.2f} as well: the machine, or what all share"
+        return _one(self.change, n) - centre, 1, why
 
     def _apart(self, n: int, other: int) -> Estimates:
         """What one mode moved beyond another one of its shape; by the speedups, in which both were timed in turn."""
@@ -190,16 +192,26 @@ class Moves:
 
     def _beyond_drift(self, n: int) -> bool:
         """Whether a cell moved by more than a machine does whose clock stood still."""
-        pair = self.pairs[n]
-        clocks = [_clock(pair.figures[side], pair.host_decides(side)) for side in (0, 1)]
+        clocks = [_clock(self.pairs[n], side) for side in (0, 1)]
         if None in clocks or abs(np.log(clocks[1] / clocks[0])) > np.log1p(SAME_CLOCK_WITHIN):
             return False
         return bool(abs(self.change.mean[n]) > np.log1p(MOST_DRIFT))
 
 
-def _clock(figures: Figures, host_decides: bool) -> float | None:
-    """What tells how fast the machine ran: the time of the host's loop, or the GPU's clock."""
-    return figures.host_loop if host_decides else figures.gpu_mhz
+def _clock(pair: Pair, side: int) -> float | None:
+    """What tells how fast the machine ran: the time of the host's loop, or the GPU's clock; None where neither does."""
+    state, figures = pair.states[side], pair.figures[side]
+    if on_cpu(state.device) and (state.threads or 1) > 1:
+        return None
+    return figures.host_loop if pair.host_decides(side) else figures.gpu_mhz
+
+
+def _median(estimates: Estimates, places: np.ndarray) -> Estimates:
+    """The median of some, with the error that a median of as many normal variables has."""
+    few = len(places) == 1
+    variance = np.median(estimates.error[places] ** 2) * (1 if few else np.pi / (2 * len(places)))
+    middle, degrees = np.median(estimates.mean[places]), np.median(estimates.degrees[places])
+    return Estimates(middle, np.sqrt(variance), degrees)
 
 
 def _one(estimates: Estimates, place: int) -> Estimates:

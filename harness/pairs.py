@@ -33,6 +33,7 @@ _TEXTS = (
     "flags",
     "device",
     "baseline",
+    "threads",
 )
 _MADE = "policies"  # of the settings
 # The columns of a record that a comparison looks at.
@@ -56,12 +57,18 @@ class State(NamedTuple):
     flags: str | None
     device: str | None
     baseline: bool | None  # whether its mode is the one that graphs are compared with
+    threads: int | None
 
     @property
     def few_launches(self) -> bool:
         """Whether its interval says nothing of other processes; records of old do not tell how many they had."""
         known = self.launches if self.launches is not None else ENOUGH_LAUNCHES
         return known < ENOUGH_LAUNCHES or self.scope == WITHIN_PROCESS
+
+
+def on_cpu(device: str | None) -> bool:
+    """Whether a record's device is the CPU, as it was in the first records, which name none."""
+    return (device or "cpu").partition(":")[0] == "cpu"
 
 
 class Figures(NamedTuple):
@@ -109,7 +116,7 @@ class Pair(NamedTuple):
 
     def host_decides(self, side: int) -> bool:
         """Whether the host decides how long a call takes."""
-        if (self.states[side].device or "cpu").partition(":")[0] == "cpu":
+        if on_cpu(self.states[side].device):
             return True
         figures = self.figures[side]
         return flags.host_bound(None if figures.host is None else figures.host / figures.latency)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from doubles import drawn
+from doubles.reported import record
 
+from harness import changes, pairs
+from harness.intervals import quantile
+from reports.compare import SLOWER, Comparison
 from tests.benchmarks.compare_power import MACHINES, still, synthetic
 
 
@@ -46,3 +52,36 @@ def test_drawn_launches_scatter_as_they_are_told_to():
     run = drawn.run(draw, [scatter], launches=4000, rounds=6)
     eager, graph = ([np.median(s) for s in launches.values()] for launches in list(run.samples.values())[:2])
     assert np.cov(eager, graph) == pytest.approx(np.array(scatter.launches), rel=0.1)
+
+
+NO_SPEEDUP = dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"))
+
+
+def changed(*sides: list[dict]) -> Comparison:
+    return changes.compare(*({name: [row.get(name) for row in side] for name in pairs.COLUMNS_READ} for side in sides))
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [("eager", 1, 128), ("eager", 1, 512)],
+        [("eager", 1, 128), ("eager", 1, 512), ("eager", 4, 128)],
+        [(mode, 1, 128) for mode in "abcdefgh"],
+    ],
+)
+def test_a_machine_that_is_slower_as_a_whole_is_rarely_taken_for_a_change(cells):
+    """All cells moved by 10 %: of comparisons at most one in a hundred may call one slower, here two by chance."""
+    draw = np.random.default_rng(7)
+
+    def run(factor: float) -> list[dict]:
+        rows = []
+        for cell in cells:
+            launches = np.log(factor) + draw.normal(0, 0.01, 6)
+            half = quantile(5) * launches.std(ddof=1) / math.sqrt(6)
+            low, middle, high = np.exp([launches.mean() - half, launches.mean(), launches.mean() + half])
+            made = {"latency_ms_ci_low": low, "latency_ms_median": middle, "latency_ms_ci_high": high}
+            rows.append(record("alpha", *cell) | made | NO_SPEEDUP | {"launches": 6})
+        return rows
+
+    alarms = sum(bool(changed(run(1.0), run(1.1)).of(SLOWER)) for _ in range(500))
+    assert alarms <= 10
