@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 
+from scipy.special import bdtr
+
+from harness.intervals import CONFIDENCE
 from measurement.sampling import Clocks, Contender, take_sample
 from measurement.statistics import Interval
 from reports.content import times
@@ -17,7 +20,7 @@ WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time f
 NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
 PARENT_CORES = 0.01
 THREADS_MARGIN = 0.1
-COVERS = 0.90  # of the intervals hold the truth, which 95 % of them should: fewer is not chance
+MISSES_TOO_OFTEN = 0.01  # the chance of as few intervals that hold the truth where 95 % of them do
 MOST_NAMED = 3  # of the checks that do not hold: the table has them all
 FEW = 20  # trials, under which one miss more is put down to chance
 FINDS = 0.95  # of the trials with a step slowed by 5 % or more exclude 1
@@ -131,20 +134,28 @@ def trial_checks(trials: Sequence[Trial]) -> list[Check]:
         near = [trial.error <= WITHIN for trial in same]
         covering = [trial.covers for trial in same]
         if question == "timer":
-            checks.append(_shares(same, "an independent timer agrees within 2 %", near, FINDS))
+            checks.append(_finds(same, "an independent timer agrees within 2 %", near))
         elif question == "again":
-            checks.append(_shares(same, "A/A: the same step is equally fast, within 2 %", near, FINDS))
-            checks.append(_shares(same, "A/A: the interval holds 1", covering, COVERS))
+            checks.append(_finds(same, "A/A: the same step is equally fast, within 2 %", near))
+            checks.append(_covers(same, "A/A: the interval holds 1", covering))
         else:
             slower = f"a step slowed by {float(question):.0%}"
-            checks.append(_shares(same, f"{slower}: the interval holds {truth:.4f}", covering, COVERS))
+            checks.append(_covers(same, f"{slower}: the interval holds {truth:.4f}", covering))
             if float(question) >= 0.05:
                 detected = [trial.found_slower for trial in same]
-                checks.append(_shares(same, f"{slower} is found to be slower", detected, FINDS))
+                checks.append(_finds(same, f"{slower} is found to be slower", detected))
     return checks
 
 
-def _shares(trials: Sequence[Trial], question: str, holds: Sequence[bool], share: float) -> Check:
+def _covers(trials: Sequence[Trial], question: str, holds: Sequence[bool]) -> Check:
+    return _check(trials, question, holds, must_cover(len(trials)))
+
+
+def _finds(trials: Sequence[Trial], question: str, holds: Sequence[bool]) -> Check:
+    return _check(trials, question, holds, needed(len(trials)))
+
+
+def _check(trials: Sequence[Trial], question: str, holds: Sequence[bool], wanted: int) -> Check:
     values = [trial.found for trial in trials if trial.found]
     if not values:
         answer = "too few samples"
@@ -154,12 +165,20 @@ def _shares(trials: Sequence[Trial], question: str, holds: Sequence[bool], share
         worst = max(trials, key=lambda trial: trial.error if trial.found else 0).found
         middle = median(value.value for value in values)
         answer = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {worst.value:.4f}"
-    return Check(trials[0].framework, question, answer, sum(holds) >= needed(len(holds), share))
+    return Check(trials[0].framework, question, answer, sum(holds) >= wanted)
 
 
-def needed(trials: int, share: float) -> int:
-    """How many of the trials must hold: the share, less one among fewer than 20, where a single miss is chance."""
-    return math.ceil(share * trials) - (1 < trials < FEW)
+def needed(trials: int) -> int:
+    """How many of the trials must hold: 95 %, less one among fewer than 20, where a single miss is chance."""
+    return math.ceil(FINDS * trials) - (1 < trials < FEW)
+
+
+def must_cover(trials: int) -> int:
+    """How many intervals must hold the truth: fewer would do so with a chance of at most 1 % if each holds it in 95 %.
+
+    A single one must.
+    """
+    return max(1, next(k for k in range(trials + 1) if bdtr(k, trials, CONFIDENCE) > MISSES_TOO_OFTEN))
 
 
 def reach(trials: Sequence[Trial]) -> float | None:

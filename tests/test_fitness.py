@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ from conftest import ROOT
 from harness.fitness import (
     Check,
     Trial,
+    must_cover,
     needed,
     parent_check,
     pooled_checks,
@@ -60,13 +62,21 @@ def test_over_many_trials_shares_decide():
     good, wide, off = (1.0, 0.99, 1.01), (1.03, 0.9, 1.1), (1.01, 1.005, 1.02)
     assert held(trial_checks(trials("again", 1.0, *[good] * 38, wide, wide))) == [True, True]  # 95 % within 2 %
     assert held(trial_checks(trials("again", 1.0, *[good] * 37, wide, wide, wide))) == [False, True]
-    assert held(trial_checks(trials("again", 1.0, *[good] * 36, off, off, off, off))) == [True, True]  # 90 % cover
-    assert held(trial_checks(trials("again", 1.0, *[good] * 35, *[off] * 5))) == [True, False]
+    assert held(trial_checks(trials("again", 1.0, *[good] * 34, *[off] * 6))) == [True, True]
+    assert held(trial_checks(trials("again", 1.0, *[good] * 33, *[off] * 7))) == [True, False]
 
 
 def test_among_few_trials_one_miss_more_is_chance():
-    assert [needed(n, 0.9) for n in (1, 2, 10, 19, 20, 40)] == [1, 1, 8, 17, 18, 36]
-    assert [needed(n, 0.95) for n in (1, 2, 10, 19, 20, 40)] == [1, 1, 9, 18, 19, 38]
+    assert [needed(n) for n in (1, 2, 10, 19, 20, 40)] == [1, 1, 9, 18, 19, 38]
+
+
+@pytest.mark.parametrize("count", [2, 10, 20, 40, 160])
+def test_right_intervals_fail_a_check_in_one_of_a_hundred_at_most(count):
+    def chance_of_fewer(least: int) -> float:
+        return sum(math.comb(count, k) * 0.95**k * 0.05 ** (count - k) for k in range(least))
+
+    assert chance_of_fewer(must_cover(count)) <= 0.01 < chance_of_fewer(must_cover(count) + 1)
+    assert must_cover(1) == 1
 
 
 def test_trials_of_all_frameworks_are_judged_together_as_well():

@@ -98,7 +98,7 @@ def test_without_slow_spells_the_rule_changes_nothing(cell, report):
     assert 0.93 <= with_rule[0] <= 0.99
 
 
-@pytest.mark.parametrize("share", [0.05, 0.12])
+@pytest.mark.parametrize("share", [0.05, 0.12, 0.2])
 def test_slow_spells_bias_and_widen_the_ratio_less_with_the_rule(cell, report, share):
     covered, bias, width = coverage(cell, report, share, True)
     _, bias_without, width_without = coverage(cell, report, share, False)
