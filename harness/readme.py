@@ -6,9 +6,10 @@ The README's text between the two marks is made anew; the picture is drawn once 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
-from experiments.geometric_mean import geometric_mean
+from experiments.geometric_mean import geometric_mean, planned
 from harness import modes, recordfile
 from measurement.schema import is_noisy
 from measurement.statistics import Interval
@@ -69,28 +70,36 @@ def figures() -> str:
         f"- **Compare milliseconds, not speedups, between frameworks.** {MASKS}",
         *(f"  - {fastest.sentence}" for verdict in ranked for fastest in verdict.fastest.values()),
         f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
-        f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, {wording.sentence(training)} "
-        f"{wording.cautions(training)}".rstrip(),
+        f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, the suite's own model, "
+        f"{wording.sentence(training)} {_checked(training)} {wording.cautions(training)}".rstrip(),
         f"- **{_small_training()}",
         *_decoding(decoding),
         f"- **{_average()}",
-        f"- **On two CPU cores**, fp32. {' '.join(_fastest(cpu))}",
+        f"- **On two virtual cores of an AMD EPYC**, fp32, {_versions(cpu.points.measured)}. {' '.join(_on_cpu(cpu))}",
     ]
     return "\n".join([BEGIN, *lines, "", *_table(), "", _caption([*ranked, decoding]), END])
 
 
 def _finding(advice: Advice) -> str:
     """What torch's users should take, and what it brought elsewhere."""
-    told = f"On an H200, bf16, {wording.sentence(advice)} {_repeated(advice)} {wording.cautions(advice)}"
-    return f"{_gain(advice, *_again(advice))}** {told}".rstrip()
+    told = [wording.sentence(advice), _repeated(advice), _checked(advice), wording.cautions(advice)]
+    return f"{_gain(advice, *_again(advice))}** On an H200, bf16, {' '.join(filter(None, told))}"
+
+
+def _checked(advice: Advice) -> str:
+    """What eager mode's outputs were not compared with; empty where they were."""
+    unchecked = any(not judged.eager["parity_reference"] for judged in advice.judged)
+    return "No reference was computed at this size: graphs agree with eager mode." if unchecked else ""
 
 
 def _differs(point: Point) -> str:
     """Why a compiled mode that looks slow says nothing of compiling."""
     return (
-        f"With torch 2.11 the library's model takes {text_of(point['latency_ms_median'])} ms compiled at batch 64, 512 "
-        "tokens: it then makes an attention mask that eager mode does not. Such cells are marked `program_differs` and "
-        "left out of every answer ([the story](docs/experiments.md#a-mask-that-only-a-graph-sees))."
+        f"On an H200, bf16, torch {point['framework_version']} and transformers "
+        f"{json.loads(point['versions'])['transformers']}, the library's model takes "
+        f"{text_of(point['latency_ms_median'])} ms compiled at batch 64, 512 tokens: it then makes an attention mask "
+        "that eager mode does not. Such cells are marked `program_differs` and left out of every answer ([the "
+        "story](docs/experiments.md#a-mask-that-only-a-graph-sees))."
     )
 
 
@@ -159,10 +168,18 @@ def _small_training() -> str:
     models = ", ".join(dict.fromkeys(point["workload"] for point in points))
     unsure = sum(point["status"] != "ok" for point in points)
     return (
-        f"Training at batch 8: {' and '.join(gains)}.** On an H200, bf16, torch: {models}. The least and the most: "
+        f"Training at batch 8: {' and '.join(gains)}.** On an H200, bf16, torch, the suite's own models, "
+        f"{_sizes(points)}: {models}; planned were {len(planned('training'))}. The least and the most: "
         f"{'; '.join(parts)} ([each](docs/experiments.md#geometric-mean)). "
         f"Careful: {unsure} of the {len(points)} figures are noisy or disturbed."
     )
+
+
+def _sizes(points: list[Point]) -> str:
+    """The lengths and the image sizes that the workloads have: `64 or 128 tokens or 224 pixels`."""
+    lengths = sorted({point["seq_len"] for point in points} - {None})
+    images = sorted({image for point in points for image in re.findall(r"image=(\d+)", point["parameters"] or "")})
+    return f"{' or '.join(map(str, lengths))} tokens or {' or '.join(images)} pixels"
 
 
 def _ends(points: list[Point], mode: str) -> tuple[tuple[str, Interval], tuple[str, Interval]]:
@@ -184,19 +201,25 @@ def _average() -> str:
     unsure = sum(point["status"] != "ok" for point in points)
     return (
         f"{len(parts['inductor'])} models on average: {' and '.join(told)}.** The geometric mean of inference in torch "
-        f"on an H200, bf16, batch 8. By model: {'; '.join(ranges)}. The published 2.27×, of 180 other models, holds "
-        f"for neither ([the parts](docs/experiments.md#geometric-mean)). Careful: {unsure} of the {len(points)} "
+        f"on an H200, bf16, batch 8, {_sizes(points)}, the suite's own models. By model: {'; '.join(ranges)}. "
+        "The 2.27× that PyTorch's authors published (ASPLOS 2024, 180 other models, an A100) holds for neither "
+        f"([the parts](docs/experiments.md#geometric-mean)). Careful: {unsure} of the {len(points)} "
         "figures are noisy or disturbed."
     )
 
 
-def _fastest(content: Material) -> list[str]:
-    bert = next(one for one in content.verdicts if one.setting.points[0]["workload"] == "bert-base")
-    advice = bert.advice[0]
-    return [
-        *(one.sentence for one in bert.fastest.values()),
-        f"{wording.sentence(advice)} {wording.cautions(advice)}".rstrip(),
-    ]
+def _on_cpu(content: Material) -> list[str]:
+    """Who is fastest with BERT-base, and what torch's and Paddle's users should take there and with the MLP."""
+    by_workload = {one.setting.points[0]["workload"]: one for one in content.verdicts}
+    told = [one.sentence for one in by_workload["bert-base"].fastest.values()]
+    for workload, verdict in by_workload.items():
+        advice = [one for one in verdict.advice if one.framework in ("torch", "paddle")]
+        told += [f"{workload}: {wording.sentence(one)} {wording.cautions(one)}".rstrip() for one in advice]
+    return told
+
+
+def _versions(points: list[Point]) -> str:
+    return ", ".join(dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points))
 
 
 def _table() -> list[str]:
@@ -210,15 +233,15 @@ def _caption(verdicts: list[Verdict]) -> str:
     points = [point for verdict in verdicts for point in verdict.setting.points]
     fewest = min(point["launches"] for point in points)
     unsure = sum(point["status"] != "ok" for point in points)
-    versions = dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points)
     return (
         "Milliseconds per call · times as fast as eager, from samples taken in turn in each process, so not the "
-        "quotient of the two medians; `~` is known less well than the profile promises. A mode *pays for itself* "
+        "quotient of the two medians; `~` and *noisy*: the interval is wider than the run's settings promise; "
+        "*disturbed*: the machine was not steady. A mode *pays for itself* "
         "after so many calls that they, its first one included, take less time than eager mode's. "
         "The H200's figures are of "
-        f"{', '.join(versions)} (the 0.43×: torch 2.11). Frameworks are ranked on one machine for each length, and in "
+        f"{_versions(points)} (the 0.43×: torch 2.11). Frameworks are ranked on one machine for each length, and in "
         f"decoding, {fewest} processes or more each; an interval of two holds for these two alone. "
-        f"{unsure} of the {len(points)} figures in the rankings' settings are noisy or disturbed ([records with "
+        f"{unsure} of the {len(points)} figures behind the rankings are noisy or disturbed ([records with "
         "all intervals, other machines](results/h200/README.md))."
     )
 
@@ -231,8 +254,7 @@ def picture(theme: str) -> str:
     points.sort(key=lambda point: point["latency_ms_median"])
     chart = drawing.dots([_dot(content, point) for point in points])
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
-    versions = ", ".join(dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points))
-    lower = f"{versions}. Hollow: eager, operator by operator. The axis is logarithmic."
+    lower = f"{_versions(points)}. Hollow: eager, operator by operator. The axis is logarithmic."
     frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',

@@ -58,8 +58,8 @@ def test_cards_answer_at_a_glance():
     )
     assert fastest.answer == "beta graph, 15 ms"
     assert fastest.lines == ("95 %: 14.8 to 15.2 ms", "then alpha graph, 16 ms (1.07× the time, 95 %: 1.05 to 1.08×)")
-    assert costs.answer == "Pays for itself after about 10 s of calls"
-    assert costs.lines == ("beta, 330 calls", "alpha: pays for itself after about 25 s of calls (1,300 calls)")
+    assert costs.answer == "Pays for itself after about 10 s of eager calls"
+    assert costs.lines == ("beta, 330 calls", "alpha: pays for itself after about 25 s of eager calls (1,300 calls)")
     assert trusted.lines == ("no figure is noisy", "3 processes or more each, one machine")
 
 

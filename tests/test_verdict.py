@@ -47,7 +47,8 @@ def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
     rows = [cell(10.0), cell(8.0, 1.25, mode="plain", first=5.5), cell(2.5, 4.0, mode="quick", first=8.0)]
     assert told(*rows) == [
         'alpha at batch 1, 128 tokens: use alpha.compile(model, "quick"): 4.00× as fast as eager (95 %: 3.96 to 4.04×)'
-        ", 2.5 ms. The default, plain, brings 1.25×. Compiling pays for itself after about 10 s of calls (1,000 calls)."
+        ", 2.5 ms. The default, plain, brings 1.25×. Compiling pays for itself after about 10 s of eager calls (1,000 "
+        "calls)."
     ]
 
 
@@ -68,7 +69,8 @@ def test_shapes_that_share_a_mode_and_its_gain_share_a_sentence():
         "95 %: 3.96 to 4.04×) to 6.00× at batch 1, 128 tokens (2 ms; 95 %: 5.94 to 6.06×) as fast as eager."
     )
     assert second.startswith("alpha at batch 64, 128 tokens: use alpha.compile(model): 1.20× as fast as eager")
-    assert re.search(r"pays for itself after about [\d.]+ s of calls \([\d,]+ calls at batch 8, 128 tokens\)", first)
+    pays = r"pays for itself after about [\d.]+ s of eager calls \([\d,]+ calls at batch 8, 128 tokens\)"
+    assert re.search(pays, first)
     assert "calls at" not in second
 
 

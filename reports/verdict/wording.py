@@ -129,11 +129,11 @@ def pays(advice: Advice) -> str:
     seconds = calls * pair.eager["latency_ms_median"] / 1e3
     where = next(judged.shape.text for judged in advice.judged if judged.eager is pair.eager)
     at = f" at {where}" if len(advice.judged) > 1 else ""
-    return f"pays for itself after about {_rounded(seconds)} s of calls ({_rounded(calls)} calls{at})"
+    return f"pays for itself after about {_rounded(seconds)} s of eager calls ({_rounded(calls)} calls{at})"
 
 
 def pays_at(advice: Advice, judged: Judged) -> str:
-    """What is told of compiling at one shape: `pays for itself after about 9.7 s of calls (2,300 calls)`."""
+    """What is told of compiling at one shape: `pays for itself after about 9.7 s of eager calls (2,300 calls)`."""
     if advice.kind != USE:
         return ""
     told = pays(replace(advice, judged=(judged,)))
