@@ -43,7 +43,7 @@ frameworks = $(strip $(filter-out all,$(subst $(comma), ,$(call given,FRAMEWORK)
 escaped = '$(subst ','\'',$(1))'
 named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 # What a command would not take is refused before it runs.
-superfluous = $(firstword $(filter-out $(1) $(SETTINGS) SHELL,$(GIVEN)))
+superfluous = $(firstword $(filter-out $(1) $(filter-out UPGRADE,$(SETTINGS)) SHELL,$(GIVEN)))
 only = $(if $(call superfluous,$(1)),$(error make $@ does not take $(call superfluous,$(1)); $(if $(strip $(1)),it takes $(strip $(1)),it takes none)))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
@@ -170,7 +170,7 @@ lint: $(RUNNER)
 
 lock:
 	$(check_python)
-	@$(call only,FRAMEWORK)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments lock $(foreach f,$(frameworks),$(call escaped,$(f))) $(if $(value UPGRADE),--upgrade)
+	@$(call only,FRAMEWORK UPGRADE)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments lock $(foreach f,$(frameworks),$(call escaped,$(f))) $(if $(value UPGRADE),--upgrade)
 
 # The interpreter is a link to one older than this checkout: the stamp carries the time.
 $(RUNNER): .venvs/runner/.stamp

@@ -13,6 +13,7 @@ import runner
 from harness.plan import cells_of, plan, profile_of
 from harness.sweep import from_file, parameter_flags, resolve
 from measurement import machine
+from workloads import signature
 
 BAD = {
     "framework": (["--framework", "torhc"], "There is no framework 'torhc'; did you mean 'torch'?"),
@@ -248,3 +249,11 @@ def test_a_default_graph_may_be_several_modes():
     cells = cells_of(resolve(dict(framework="tensorflow,torch", workload="mlp")))
     assert [cell.mode for cell in cells if cell.framework == "tensorflow"] == ["eager", "function", "function-xla"]
     assert [cell.mode for cell in cells if cell.framework == "torch"] == ["eager", "inductor"]
+
+
+@pytest.mark.parametrize("command", ["bench", "ladder", "explain", "ab"])
+def test_no_parameter_of_a_user_s_model_can_take_the_name_of_a_flag(command):
+    """A file with `nodes=50` among its inputs ended in argparse's traceback."""
+    commands = next(action for action in runner.parser()._actions if isinstance(action.choices, dict)).choices
+    options = {option.strip("-") for option in commands[command]._option_string_actions} - {"h", "help"}
+    assert options - parameter_flags().keys() <= signature._TAKEN

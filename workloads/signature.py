@@ -36,34 +36,13 @@ LIBRARIES = {
 # Flags that mean something else.
 _TAKEN = frozenset(
     [
-        "framework",
-        "workload",
-        "impl",
-        "mode",
-        "pass",
-        "device",
-        "dtype",
-        "shapes",
-        "threads",
-        "profile",
-        "weights",
-        "seed",
-        "compile-cache",
-        "filter",
-        "isolate",
-        "force",
-        "budget",
-        "unseen-seq",
-        "policy",
-        "out",
-        "sweep",
-        "resume",
-        "timeout",
-        "python",
-        "preset",
-        "dry-run",
+        "framework", "workload", "impl", "mode", "pass", "device", "dtype", "shapes", "threads", "profile",
+        "weights", "seed", "compile-cache", "filter", "isolate", "force", "budget", "unseen-seq", "policy",
+        "out", "sweep", "resume", "timeout", "python", "requirements", "preset", "dry-run", "launcher", "nodes",
+        "partition", "account", "time", "gres", "constraint", "lines", "scratch", "container", "a", "b",
+        "versions", "max-slowdown"
     ]
-)
+)  # fmt: skip
 _WORD = re.compile(r"[\w.+-]+")
 
 
