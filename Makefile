@@ -42,8 +42,8 @@ comma := ,
 frameworks = $(strip $(filter-out all,$(subst $(comma), ,$(call given,FRAMEWORK))))
 escaped = '$(subst ','\'',$(1))'
 named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
-# What a command would not take is refused before it runs.
-superfluous = $(firstword $(filter-out $(1) $(filter-out UPGRADE,$(SETTINGS)) SHELL,$(GIVEN)))
+# What a command would not take is refused before it runs; of several in one line another may take it.
+superfluous = $(if $(word 2,$(MAKECMDGOALS)),,$(firstword $(filter-out $(1) $(filter-out UPGRADE,$(SETTINGS)) SHELL,$(GIVEN))))
 only = $(if $(call superfluous,$(1)),$(error make $@ does not take $(call superfluous,$(1)); $(if $(strip $(1)),it takes $(strip $(1)),it takes none)))
 flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
