@@ -81,6 +81,14 @@ def test_of_drawn_series_few_step_for_nothing():
     assert false <= 5
 
 
+def test_a_drift_that_accumulates_is_reported_as_steps():
+    """Of random walks of 12 runs with 2 % from one to the next nearly half have one, as docs/reports.md says."""
+    draw = np.random.default_rng(5)
+    walks = np.cumsum(draw.normal(0, 0.02, (200, 12)), axis=1) + draw.normal(0, 0.005, (200, 12))
+    stepped = sum(bool(steps(series(levels), floor=0.02)) for levels in np.exp(walks).tolist())
+    assert 70 <= stepped <= 110
+
+
 def run_of(tmp_path, number: int, eager: float, graph: float, **changed) -> str:
     """A run's folder: an eager mode and a graph that take so many times as long."""
     stamp = {"started_at": f"2026-0{number}-02T03:04:05Z", "run_id": f"run-{number}", "launches": 6, **changed}
