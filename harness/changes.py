@@ -128,7 +128,7 @@ class Moves:
         moved = np.flatnonzero(self.moved).tolist()
         beside = [self._beyond_company(n) for n in moved]
         tested = [place for place, (apart, *_) in enumerate(beside) if apart is not None]
-        single = [min(1.0, float(beside[place][0].chance) * beside[place][1]) for place in tested]
+        single = [float(beside[place][0].chance) * beside[place][1] for place in tested]
         chances = dict(zip(tested, holm(np.array(single)), strict=True))
         reasons = {}
         for place, (n, (apart, _, why)) in enumerate(zip(moved, beside, strict=True)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from harness.refusals import UsageError, sentence
 from launchers import slurm
@@ -11,6 +13,7 @@ from measurement.machine import cpu_shares, usable_cpus, visible_gpus
 ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
 LOCAL, SLURM = "local", "slurm"
 LAUNCHERS = (LOCAL, SLURM)
+Told = TypeVar("Told")
 
 
 @dataclass(frozen=True)
@@ -51,16 +54,13 @@ def of(launcher: str, device: list[str], nodes: int | None) -> Hosts:
 
 
 def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
-    try:
-        job = slurm.allocation()
-    except OSError as error:
-        raise UsageError(sentence(error)) from None
+    job = _told(slurm.allocation)
     _alone(device)
     if nodes is not None and nodes < 1:
         raise UsageError(f"NODES is a whole number from 1 up, not {nodes}.")
     if job is None:
         return Hosts(SLURM, nodes or 1, 1, None, "a job to be submitted")
-    each = _gpus_of(job) if device == [ALL_GPUS] else 1
+    each = _told(slurm.gpus_on_node, job) if device == [ALL_GPUS] else 1
     if not each:
         raise UsageError(f"The job has no GPUs for {ALL_GPUS}: ask for them, such as GRES=gpu:4.")
     if job.cpus < each:
@@ -69,9 +69,9 @@ def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
     return Hosts(SLURM, len(job.nodes) * each, each, job.cpus // each, where)
 
 
-def _gpus_of(job: slurm.Allocation) -> int:
+def _told(ask: Callable[..., Told], *arguments: slurm.Allocation) -> Told:
     try:
-        return slurm.gpus_on_node(job)
+        return ask(*arguments)
     except OSError as error:
         raise UsageError(sentence(error)) from None
 

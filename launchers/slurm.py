@@ -66,9 +66,8 @@ class Step:
         GPUs among themselves (`step.take_share`), since Slurm gives each step whichever are free.
         """
         cpus = ["--overlap"] if self.share[1] > 1 else [f"--cpus-per-task={threads}", "--exact", "--cpu-bind=cores"]
-        words = [f"--jobid={self.job}", f"--nodelist={self.node}", "--nodes=1", "--ntasks=1", *cpus, "--mem=0"]
-        words += ["--kill-on-bad-exit=1", "--export=ALL", f"--immediate={IMMEDIATE}", "--job-name=worker"]
-        return ["srun", *words, *self.options, self.python, "-IS", str(STEP), str(folder)]
+        words = [*_on(self.job, self.node), *cpus, "--kill-on-bad-exit=1", "--export=ALL", "--job-name=worker"]
+        return [*words, *self.options, self.python, "-IS", str(STEP), str(folder)]
 
 
 def allocation() -> Allocation | None:
@@ -99,7 +98,12 @@ def gpus_on_node(job: Allocation) -> int:
 
 def asking(job: str, node: str) -> list[str]:
     """The words before a command by which one of the job's nodes is asked something, beside whatever it does."""
-    words = [f"--jobid={job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--overlap", "--mem=0"]
+    return [*_on(job, node), "--overlap"]
+
+
+def _on(job: str, node: str) -> list[str]:
+    """A step of one process on one of the job's nodes, with the memory that the job has there."""
+    words = [f"--jobid={job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--mem=0"]
     return ["srun", *words, f"--immediate={IMMEDIATE}"]
 
 
