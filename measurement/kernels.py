@@ -65,14 +65,21 @@ _FUSED = re.compile(
 )
 
 
+# A program that JAX compiles for one operator, in eager mode: its kernel may be named after a conversion in it, and
+# copying or filling memory stays that.
+_OF_ONE_OPERATOR = re.compile(r"jit_(\w+)/(?!mem)")
+
+
 def classify(name: str, operator: str = "") -> str:
     """The class of a kernel that is a part of `operator`; `other` where the table knows neither.
 
-    Whatever attention is made of is attention. Otherwise the kernel's own name decides.
+    Whatever attention is made of is attention. Otherwise the kernel's own name decides, and before it that of the
+    operator that JAX compiled alone (`jit_erfc/loop_convert_fusion`).
     """
     if is_attention(operator):
         return "attention"
-    texts = (name.lower(), operator.lower())
+    alone = _OF_ONE_OPERATOR.match(name.lower())
+    texts = (alone[1] if alone else "", name.lower(), operator.lower())
     return next((kind for text in texts if text for kind, pattern in PATTERNS if pattern.search(text)), "other")
 
 

@@ -37,6 +37,7 @@ RECORDED = {
         add | gelu | scale | onednn_op.add | onednn_op.gelu | tanh | relu
         jit_multiply/broadcast_multiply_fusion | jit_erfc/select_select_fusion | jit_add/broadcast_add_fusion
         jit_true_divide/broadcast_multiply_fusion | jit_negative/wrapped_negate | jit_rsqrt/wrapped_rsqrt
+        jit_erfc/loop_convert_fusion | jit_tanh/loop_convert_fusion
         transpose_copy_fusion{broadcast,add,transpose,copy} | add_add_fusion{broadcast,multiply,subtract,add}
     """,
     "copy": """
@@ -45,6 +46,7 @@ RECORDED = {
         Transpose | _MklTranspose | ReadVariableOp | GatherV2 | ResourceGather | Reshape | Cast | StridedSlice
         reshape | transpose | embedding | onednn_to_paddle_layout | onednn_op.slice
         jit_copy/copy | jit_transpose/transpose_copy_fusion | copy_gather_fusion{copy,gather}
+        jit_convert_element_type/wrapped_convert | jit_matmul/Memset 3 | jit_reshape/MemcpyD2D
         wrapped_broadcast{broadcast} | copy_bitcast_fusion{transpose,copy} | jit__take/gather
     """,
 }
