@@ -65,16 +65,16 @@ _FUSED = re.compile(
 )
 
 
-# A program that JAX compiles for one operator, in eager mode: its kernel may be named after a conversion in it, and
-# copying or filling memory stays that.
-_OF_ONE_OPERATOR = re.compile(r"jit_(\w+)/(?!mem)")
+# A program that JAX compiles for one operator, in eager mode, where its kernel is named after a conversion in it. What
+# a user compiles has a name of the user's: it decides of such kernels alone.
+_OF_ONE_OPERATOR = re.compile(r"jit_(\w+)/\w*convert\w*fusion")
 
 
 def classify(name: str, operator: str = "") -> str:
     """The class of a kernel that is a part of `operator`; `other` where the table knows neither.
 
-    Whatever attention is made of is attention. Otherwise the kernel's own name decides, and before it that of the
-    operator that JAX compiled alone (`jit_erfc/loop_convert_fusion`).
+    Whatever attention is made of is attention. Otherwise the kernel's own name decides, unless JAX named it after a
+    conversion in an operator that it compiled alone (`jit_erfc/loop_convert_fusion`): then that operator's name does.
     """
     if is_attention(operator):
         return "attention"

@@ -15,7 +15,7 @@ from tests.benchmarks import ablations
 @pytest.fixture
 def trial():
     policy = next(policy for policy in POLICIES if policy.name == "torch-openmp-idle")
-    return ablations.Trial(policy, "bert-tiny", 2)
+    return ablations.Trial(policy, "bert-tiny", 2, "sleep")
 
 
 def finished(trial, out, pair: int, choice: str, milliseconds: float, status: str = "ok", of: int = 1) -> None:
@@ -69,4 +69,15 @@ def test_time_that_runs_out_leaves_the_rest_to_the_next_call(trial, tmp_path, mo
 
 def test_one_thread_has_no_idle_ones(trial):
     assert trial.differs()
-    assert not ablations.Trial(trial.policy, "bert-tiny", 1).differs()
+    assert not ablations.Trial(trial.policy, "bert-tiny", 1, "sleep").differs()
+
+
+def test_every_choice_that_users_do_not_have_is_measured_against_theirs(tmp_path):
+    cases = ablations.trials(["paddle-openmp-idle"], ["bert-tiny"], [2])
+    assert [trial.other for trial in cases] == ["sleep", "spin-briefly"]
+    for trial, milliseconds in zip(cases, (2.0, 4.0), strict=True):
+        finished(trial, tmp_path, 1, "spin", 1.0)
+        finished(trial, tmp_path, 1, trial.other, milliseconds)
+    text = ablations.table(cases, tmp_path)
+    assert text.index("## paddle-openmp-idle: sleep") < text.index("| 0.500 |")
+    assert text.index("| 0.500 |") < text.index("## paddle-openmp-idle: spin-briefly") < text.index("| 0.250 |")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.util
 import os
 import shutil
 import sysconfig
@@ -221,13 +222,24 @@ class CountingBackend:
         return [node for node in nodes if manager.id_to_compile_id.get(node.wrapped_function.id) in compile_ids]
 
 
+def _without_triton() -> str:
+    """Why there is no Triton, in a sentence."""
+    if importlib.util.find_spec("triton") is not None:
+        try:
+            importlib.import_module("triton")
+        except Exception as error:  # a file that is gone, a library of another version
+            why = _first_line(error)
+            return f"Inductor needs Triton, and the one installed does not load ({why}): install it anew."
+    return "Inductor needs Triton on a GPU of compute capability 7.0 or newer: install the `triton` package."
+
+
 def missing_toolchain(mode: str, device: torch.device) -> str | None:
     """What this mode's compiler lacks on this machine, in a sentence, or None."""
     if BACKENDS[mode][0] != "inductor":
         return None
     if device.type == "cuda":
         if not internal("torch.utils._triton", "has_triton")():
-            return "Inductor needs Triton on a GPU of compute capability 7.0 or newer: install the `triton` package."
+            return _without_triton()
         if not (os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc")))):
             return "Triton builds its launchers with a C compiler and found none: install gcc or set CC."
         return None

@@ -1,6 +1,6 @@
 """What each setting of `frameworks/policies.py` costs: `python tests/benchmarks/ablations.py [POLICY ...]`.
 
-Runs `runner.py bench` as users have the setting and the other way, in fresh processes taken in turn, the first one
+Runs `runner.py bench` as users have the setting and each other way, in fresh processes taken in turn, the first one
 changing from pair to pair, and writes `ablations.md` after each pair: latency, speedup and cores kept busy both ways as
 the median over processes with their range, and the ratio of latencies with Student's interval over the pairs.
 
@@ -41,20 +41,16 @@ HEAD = (
 
 @dataclass(frozen=True)
 class Trial:
-    """One policy on one workload at one thread count."""
+    """One choice that users do not have, against theirs, on one workload at one thread count."""
 
     policy: Policy
     workload: str
     threads: int
-
-    @property
-    def other(self) -> str:
-        """The choice that users do not have."""
-        return next(choice for choice in self.policy.choices if choice != self.policy.users)
+    other: str
 
     def folder(self, out: Path, pair: int, choice: str) -> Path:
         """Where the run of that pair and choice lies, made or not."""
-        return out / self.policy.name / f"{self.workload}-{self.threads}-threads" / f"{pair:02d}-{choice}"
+        return out / self.policy.name / self.other / f"{self.workload}-{self.threads}-threads" / f"{pair:02d}-{choice}"
 
     def flags(self, choice: str, budget: float) -> list[str]:
         """Bench's flags."""
@@ -69,12 +65,18 @@ class Trial:
         return self.threads > 1 or not self.policy.name.endswith("openmp-idle")
 
 
+def others(policy: Policy) -> list[str]:
+    """The choices that users do not have."""
+    return [choice for choice in policy.choices if choice != policy.users]
+
+
 def trials(policies: list[str], workloads: list[str] | None, threads: list[int]) -> list[Trial]:
     """All trials asked for that can differ on this machine."""
     every = [
-        Trial(policy, workload, count)
+        Trial(policy, workload, count, other)
         for policy in POLICIES
         if not policies or policy.name in policies
+        for other in others(policy)
         for workload in WORKLOADS.get(policy.name, BERT)
         if not workloads or workload in workloads
         for count in threads
@@ -144,16 +146,18 @@ def spread(values: list[float | None], form: str) -> str:
 
 
 def table(cases: list[Trial], out: Path) -> str:
-    """What was measured so far as Markdown, a table a policy."""
+    """What was measured so far as Markdown, a table for each choice that users do not have."""
     machine = facts()
     parts = [f"# Ablations\n\n{cpu_name()}, {usable_cpus()} CPUs, machine {machine['machine_id']}.\n"]
     for policy in POLICIES:
-        mine = [trial for trial in cases if trial.policy.name == policy.name]
-        lines = [line for trial in mine for line in rows(trial, pairs_of(trial, out))]
-        if not lines:
-            continue
-        head = HEAD.format(users=policy.users, other=mine[0].other)
-        parts.append(f"## {policy.name}\n\nThe suite takes `{policy.suite}`.\n\n" + "\n".join([head, *lines]) + "\n")
+        for other in others(policy):
+            mine = [trial for trial in cases if (trial.policy.name, trial.other) == (policy.name, other)]
+            lines = [line for trial in mine for line in rows(trial, pairs_of(trial, out))]
+            if not lines:
+                continue
+            head = HEAD.format(users=policy.users, other=other)
+            title = f"## {policy.name}: {other}\n\nThe suite takes `{policy.suite}`.\n\n"
+            parts.append(title + "\n".join([head, *lines]) + "\n")
     return "\n".join(parts)
 
 
