@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 
 from measurement import flags, regime
 from measurement.peaks import Peaks, may_be_cached
@@ -23,15 +22,9 @@ RATES = {
 }
 # What products of one row reach; other operators may be faster, so it is no peak of the machine's by itself.
 _MATVEC = "framework_peak_matvec_gb_per_s"
-# What of a record is looked at or made here.
-_TAKEN = (
-    *(name for column, (of_framework, _) in RATES.items() for name in (column, of_framework)),
-    *("cell", "machine_id", "device", "device_name", "dtype", "threads", "framework", "mode", "workload", "status"),
-    *("flops", "bytes", "moved_bytes", "transcendentals", "achieved_gb_per_s", "host_ms_median", "flags"),
-    *(_MATVEC, "bytes_by_class", "counted_by"),
-    *("latency_ms_median", "latency_ms_min", "latency_ms_ci_low", "latency_ms_ci_high"),
-    *("peak_source", "batch_doubling_growth", "mfu_pct", "bandwidth_pct", "explained_share", "regime"),
-)
+# What is looked at of the record of the same cell at twice the batch.
+_OF_TWICE = ("latency_ms_median", "latency_ms_ci_high", "flops", "transcendentals", "moved_bytes", "bytes", "device")
+_OF_TWICE += ("bytes_by_class", "counted_by")
 _NEEDED = ("cell", "device", "framework", "mode", "workload", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
@@ -39,29 +32,35 @@ _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
 
 def completed(records: Sequence[dict]) -> list[dict]:
     """The records with all that hangs on the others: peaks of the machine, MFU, explained share, regime."""
-    return list(_completed(records))
+    return [{**record, **of_others} for record, of_others in _judged(lambda: records)]
 
 
-def _completed(records: Sequence[dict]) -> Iterator[dict]:
-    kinds: dict[tuple, list[dict]] = {}
-    for record in records:
-        if _is_judged(record):
-            kinds.setdefault(_kind(record), []).append(record)
-    peaks = {kind: machine_peaks(members) for kind, members in kinds.items()}
-    cells = {record["cell"]: record for record in records if _is_judged(record)}
-    for record in records:
-        of_others = _is_judged(record) and judged(record, peaks[_kind(record)], cells.get(doubled(record["cell"])))
-        yield {**record, **of_others} if of_others else record
+def changes(read: Callable[[], Iterable[dict]]) -> dict[str, dict]:
+    """By cell the columns in which `completed` records differ from those that `read` gives.
 
-
-def changes(records: Iterable[dict]) -> dict[str, dict]:
-    """By cell the columns in which `completed` records differ from these, which may come one at a time."""
-    needed = [{name: record[name] for name in _TAKEN if name in record} for record in records]
+    It is called twice, and what it gives may come one at a time: no record is kept, and of one that is another's cell
+    at twice the batch only what that takes.
+    """
     changed = {}
-    for before, after in zip(needed, _completed(needed), strict=True):
-        if different := {name: value for name, value in after.items() if before.get(name) != value}:
-            changed[after["cell"]] = different
+    for record, of_others in _judged(read):
+        if different := {name: value for name, value in of_others.items() if record.get(name) != value}:
+            changed[record["cell"]] = different
     return changed
+
+
+def _judged(read: Callable[[], Iterable[dict]]) -> Iterator[tuple[dict, dict]]:
+    """Each record with the columns that hang on the others."""
+    peaks: dict[tuple, dict[str, tuple[float, str]]] = {}
+    doubles: dict[str, dict] = {}
+    for record in filter(_is_judged, read()):
+        _note_peaks(peaks.setdefault(_kind(record), {}), record)
+        if (found := _BATCH.search(record["cell"])) and int(found[1]) % 2 == 0:
+            doubles[record["cell"]] = {name: record.get(name) for name in _OF_TWICE}
+    for record in read():
+        if _is_judged(record):
+            yield record, judged(record, peaks[_kind(record)], doubles.get(doubled(record["cell"]) or ""))
+        else:
+            yield record, {}
 
 
 def _is_judged(record: dict) -> bool:
@@ -82,13 +81,13 @@ def doubled(cell: str) -> str | None:
     return name if edits else None
 
 
-def machine_peaks(records: Iterable[dict]) -> dict[str, tuple[float, str]]:
-    """The highest of every rate that a framework reached, and which: as a peak benchmark, or in a cell that is one."""
-    best: dict[str, tuple[float, str]] = {}
-    for column, value, source in chain.from_iterable(map(_rates, records)):
+def _note_peaks(best: dict[str, tuple[float, str]], record: dict) -> None:
+    """Put the rates of a record that are the highest so far into `best`, each with what reached it: a framework's peak
+    benchmark, or a cell that is one.
+    """
+    for column, value, source in _rates(record):
         if value and value > best.get(column, (0.0, ""))[0]:
             best[column] = (value, source)
-    return best
 
 
 def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:

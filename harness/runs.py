@@ -240,10 +240,10 @@ class Run:
     def write_csv(self) -> None:
         """Complete the records with what they say together, in their own file too, and make the CSV anew from them.
 
-        Of all records at once only what that takes is in memory."""
+        The records are read one at a time, three times over."""
         self.check_place()
         places = self._places()
-        if changes := rooflines.changes(self._each(places)):
+        if changes := rooflines.changes(lambda: self._each(places)):
             lines.amend(self.records_path, changes)
         recordfile.write_csv(self._each(places), self.csv_path)
 
