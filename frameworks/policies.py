@@ -1,7 +1,7 @@
 """Settings in which the suite might differ from its users: what they have, what else there is, and which it takes.
 
 One table. `bench --policy torch-openmp-idle=sleep` takes another choice for a run, `--policy users` the users' of every
-policy; `tests/benchmarks/ablations.py` measures both. To change what the suite does, change `suite`.
+policy; `tests/benchmarks/ablations.py` measures all. To change what the suite does, change `suite`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ class Policy:
     def users(self) -> str:
         """What users have who set nothing."""
         return next(iter(self.choices))
+
+    @property
+    def others(self) -> list[str]:
+        """The choices that users do not have."""
+        return [choice for choice in self.choices if choice != self.users]
 
 
 DEFAULT, PINNED = Choice(), Choice(pinned=True)

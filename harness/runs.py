@@ -240,7 +240,7 @@ class Run:
     def write_csv(self) -> None:
         """Complete the records with what they say together, in their own file too, and make the CSV anew from them.
 
-        The records are read one at a time, three times over."""
+        No record is kept: the file is read anew for each step."""
         self.check_place()
         places = self._places()
         if changes := rooflines.changes(lambda: self._each(places)):

@@ -198,7 +198,7 @@ def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(t
     assert run.finished() == {line["cell"] for line in lines}
 
 
-def test_what_changes_is_told_from_few_columns_as_from_whole_records():
+def test_what_changes_is_what_completing_makes_of_whole_records():
     made = ("peak_tflops", "peak_gb_per_s", "mfu_pct", "regime", "flags")
     whole = recordfile.json_lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl")
     records = [dict.fromkeys(schema.NAMES) | row | dict.fromkeys(made) for row in whole]

@@ -65,18 +65,13 @@ class Trial:
         return self.threads > 1 or not self.policy.name.endswith("openmp-idle")
 
 
-def others(policy: Policy) -> list[str]:
-    """The choices that users do not have."""
-    return [choice for choice in policy.choices if choice != policy.users]
-
-
 def trials(policies: list[str], workloads: list[str] | None, threads: list[int]) -> list[Trial]:
     """All trials asked for that can differ on this machine."""
     every = [
         Trial(policy, workload, count, other)
         for policy in POLICIES
         if not policies or policy.name in policies
-        for other in others(policy)
+        for other in policy.others
         for workload in WORKLOADS.get(policy.name, BERT)
         if not workloads or workload in workloads
         for count in threads
@@ -150,7 +145,7 @@ def table(cases: list[Trial], out: Path) -> str:
     machine = facts()
     parts = [f"# Ablations\n\n{cpu_name()}, {usable_cpus()} CPUs, machine {machine['machine_id']}.\n"]
     for policy in POLICIES:
-        for other in others(policy):
+        for other in policy.others:
             mine = [trial for trial in cases if (trial.policy.name, trial.other) == (policy.name, other)]
             lines = [line for trial in mine for line in rows(trial, pairs_of(trial, out))]
             if not lines:
