@@ -12,8 +12,8 @@ from measurement.peaks import Peaks
 
 # Large enough to reach the peak and to leave the caches, or for the second vector to stay in them; small enough for a
 # second or so. On the CPU the large vector stays under 32 MiB: above that glibc maps new pages for every result, and
-# their faults, not the memory, would be timed. Cosines are taken of the vector in the caches. A product of one row,
-# whose weights are more than `CACHED_BYTES` in 16 bits too, is measured where the rule of regimes asks for it.
+# their faults, not the memory, would be timed. Cosines are taken of the vector in the caches. The weights of a product
+# of one row, which hardly does more than read them, are more than `CACHED_BYTES` in 16 bits too.
 SIZES = {
     "cpu": (
         ("matmul", {"size": 2048}),
@@ -27,6 +27,7 @@ SIZES = {
         ("stream", {"elements": 1 << 26}),
         ("stream", {"elements": 1 << 22}),
         ("fused-cos", {"elements": 1 << 22, "repeat": 1}),
+        ("matvec", {"size": 12288}),
     ),
 }
 # Of an addition's time: the extra time from which on a cosine's rate is visible.

@@ -20,7 +20,7 @@ class Peaks:
     """Rates on one device in one dtype; None where they are not known.
 
     `cached_bytes_per_s` is the bandwidth of a vector that the caches hold, `transcendentals_per_s` the rate of cosines,
-    `matvec_bytes_per_s` that at which a product of one row reads its weights from memory (CPU).
+    `matvec_bytes_per_s` that at which a product of one row reads its weights from memory.
     """
 
     flops_per_s: float

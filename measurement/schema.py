@@ -156,7 +156,7 @@ COLUMNS = _columns(
     ("framework_peak_tflops", "float", "TFLOP/s", "the framework's own, in eager mode"),
     ("framework_peak_gb_per_s", "float", "GB/s", "likewise"),
     ("framework_peak_cached_gb_per_s", "float", "GB/s", "likewise"),
-    ("framework_peak_matvec_gb_per_s", "float", "GB/s", "its product of one row with weights in memory (CPU)"),
+    ("framework_peak_matvec_gb_per_s", "float", "GB/s", "its product of one row with weights in memory"),
     ("framework_peak_gtranscendentals_per_s", "float", "1e9/s", "likewise"),
     ("framework_peak_source", "str", "", "what the framework's own were measured with"),
     ("datasheet_tflops", "float", "TFLOP/s", "the vendor's dense peak for this dtype; empty where the table has none"),
