@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 
 from experiments.geometric_mean import geometric_mean, planned
-from harness import modes, recordfile
-from measurement.schema import is_noisy
+from harness import modes, picture, recordfile
+from harness.picture import versions
 from measurement.statistics import Interval
-from reports import brief, drawing, page, published, sections
+from reports import brief, page, published, sections
 from reports.content import ratio, text_of
 from reports.material import Material
 from reports.points import Point, Points
@@ -38,13 +38,6 @@ MASKS = "These are the libraries' models: TensorFlow's and JAX's add a mask of o
 BEGIN, END = "<!-- figures: made by python -m harness.readme -->", "<!-- end of figures -->"
 PICTURES = {"light": ROOT / "docs/picture-light.svg", "dark": ROOT / "docs/picture-dark.svg"}
 SAMPLE = ROOT / "docs/sample.html"
-WIDTH, TITLE, FOOT = 840, 30, 40
-HEADING = "BERT-base, 4 sequences of 512 tokens, one NVIDIA H200, bf16: ms per call, less is better"
-CERTAINTY = "~ is known less well than the profile promises; bars are 95 % intervals."
-STYLES = {
-    "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
-    "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
-}
 
 
 def material(*folders: Path) -> Material:
@@ -75,7 +68,7 @@ def figures() -> str:
         f"- **{_small_training()}",
         *_decoding(decoding),
         f"- **{_average()}",
-        f"- **On two virtual cores of an AMD EPYC**, fp32, {_versions(cpu.points.measured)}. {' '.join(_on_cpu(cpu))}",
+        f"- **On two virtual cores of an AMD EPYC**, fp32, {versions(cpu.points.measured)}. {' '.join(_on_cpu(cpu))}",
     ]
     return "\n".join([BEGIN, *lines, "", *_table(), "", _caption([*ranked, decoding]), END])
 
@@ -168,11 +161,17 @@ def _small_training() -> str:
     models = ", ".join(dict.fromkeys(point["workload"] for point in points))
     unsure = sum(point["status"] != "ok" for point in points)
     return (
-        f"Training at batch 8: {' and '.join(gains)}.** On an H200, bf16, torch, the suite's own models, "
+        f"Training at batch 8: {' and '.join(gains)}.** On {_gpus(points)}, bf16, torch, the suite's own models, "
         f"{_sizes(points)}: {models}; planned were {len(planned('training'))}. The least and the most: "
         f"{'; '.join(parts)} ([each](docs/experiments.md#geometric-mean)). "
         f"Careful: {unsure} of the {len(points)} figures are noisy or disturbed."
     )
+
+
+def _gpus(points: list[Point]) -> str:
+    """One H200, or how many of them share the models."""
+    machines = len({point["machine_id"] for point in points})
+    return "an H200" if machines == 1 else f"{machines} H200s, each model on one of them"
 
 
 def _sizes(points: list[Point]) -> str:
@@ -218,10 +217,6 @@ def _on_cpu(content: Material) -> list[str]:
     return told
 
 
-def _versions(points: list[Point]) -> str:
-    return ", ".join(dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points))
-
-
 def _table() -> list[str]:
     """The first framework's modes alone: all of them would not fit."""
     contents = [material(folder) for folder in TORCH]
@@ -239,41 +234,11 @@ def _caption(verdicts: list[Verdict]) -> str:
         "*disturbed*: the machine was not steady. A mode *pays for itself* "
         "after so many calls that they, its first one included, take less time than eager mode's. "
         "The H200's figures are of "
-        f"{_versions(points)} (the 0.43×: torch 2.11). Frameworks are ranked on one machine for each length, and in "
+        f"{versions(points)} (the 0.43×: torch 2.11). Frameworks are ranked on one machine for each length, and in "
         f"decoding, {fewest} processes or more each; an interval of two holds for these two alone. "
         f"{unsure} of the {len(points)} figures behind the rankings are noisy or disturbed ([records with "
         "all intervals, other machines](results/h200/README.md))."
     )
-
-
-def picture(theme: str) -> str:
-    """Every mode at one shape on one axis, as a file that stands alone."""
-    content = material(*LONG)
-    criteria = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
-    points = [p for p in content.points.measured if all(p[name] == value for name, value in criteria.items())]
-    points.sort(key=lambda point: point["latency_ms_median"])
-    chart = drawing.dots([_dot(content, point) for point in points])
-    height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
-    lower = f"{_versions(points)}. Hollow: eager, operator by operator. The axis is logarithmic."
-    frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
-        drawing.symbols(),
-        f'<text class="title" y="18">{HEADING}</text>',
-        f'<svg y="{TITLE}" width="100%" height="{height - TITLE - FOOT:g}">{chart}</svg>',
-        f'<text class="soft" y="{height - 22:g}">{lower}</text>',
-        f'<text class="soft" y="{height - 6:g}">{CERTAINTY}</text></svg>\n',
-    ]
-    return "".join(parts)
-
-
-def _dot(content: Material, point: Point) -> drawing.Dot:
-    value = point["latency_ms_median"]
-    noisy = "~" if is_noisy(point.record, "latency") else ""
-    note = "" if comparable(point) else "another program than eager"
-    ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
-    name = f"{point['framework']} {point['mode']}"
-    return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)
 
 
 def sample() -> str:
@@ -292,6 +257,7 @@ def with_figures(text: str) -> str:
 if __name__ == "__main__":
     readme = ROOT / "README.md"
     readme.write_text(with_figures(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    drawn = material(*LONG)
     for theme, path in PICTURES.items():
-        path.write_text(picture(theme), encoding="utf-8")
+        path.write_text(picture.svg(theme, drawn), encoding="utf-8")
     SAMPLE.write_text(sample(), encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 import runner
-from harness import readme
+from harness import picture, readme
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -35,8 +35,8 @@ def test_torch_s_findings_are_of_three_processes_or_more():
 @pytest.mark.parametrize("theme", readme.PICTURES)
 def test_its_picture_is_drawn_from_the_records(theme):
     """To be made anew with `python -m harness.readme`."""
-    assert readme.PICTURES[theme].read_text(encoding="utf-8") == readme.picture(theme)
-    drawn = re.findall(r' dx="-?11"[^>]*>([\d.]+)~? ms<', readme.picture(theme))
+    assert readme.PICTURES[theme].read_text(encoding="utf-8") == picture.svg(theme, readme.material(*readme.LONG))
+    drawn = re.findall(r' dx="-?11"[^>]*>([\d.]+)~? ms<', picture.svg(theme, readme.material(*readme.LONG)))
     assert len(drawn) == 9 and drawn == sorted(drawn, key=float)
 
 

@@ -59,6 +59,13 @@ def test_less_is_saved_in_large_batches(model, gains, expected):
     assert verdict("vision-docs", text, images(model, gains)) == expected
 
 
+@pytest.mark.parametrize(("tf32", "expected"), [({1: 60, 16: 40}, HOLDS), ({1: 60, 16: 70}, FAILS)])
+def test_batches_are_compared_within_one_dtype(tf32, expected):
+    strict = [{**record, "dtype": "fp32"} for record in images("resnet50", {1: 30, 16: 10})]
+    loose = [{**record, "dtype": "tf32"} for record in images("resnet50", tf32)]
+    assert verdict("vision-docs", "It saves less of ResNet-50", [*strict, *loose]) == expected
+
+
 @pytest.mark.parametrize("table", ["timm", "vision-docs"])
 def test_the_published_figures_answer_and_are_shown(table):
     experiment = experiments.get(table)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from experiments import gains
-from experiments.evidence import Evidence
+from experiments.evidence import Evidence, Record
 from experiments.judge import between, greater, untold
 from experiments.spec import Answer, Claim, Experiment, all_of
 
@@ -19,22 +19,30 @@ def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
         records = list(evidence.records.graph.measured)
         if not records:
             return untold("no graph was measured")
-        return all_of(between(f"{gains.named(r)} saves", r.gain_pct, 0, percent, " % of the time") for r in records)
+        return all_of(between(f"{_named(r)} saves", r.gain_pct, 0, percent, " % of the time") for r in records)
 
     return check
 
 
 def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
-    """A check that a smaller share of the time is saved at the largest batch than at the smallest."""
+    """A check that in each dtype a smaller share of the time is saved at the largest batch than at the smallest."""
 
     def check(evidence: Evidence) -> Answer:
-        records = evidence.records.graph.where(workload=workload).measured.sorted_by("batch_size")
-        if len(records) < 2:
+        graphs = evidence.records.graph.where(workload=workload).measured
+        ends = []
+        for dtype in dict.fromkeys(record["dtype"] for record in graphs):
+            by_batch = graphs.where(dtype=dtype).sorted_by("batch_size")
+            if len(by_batch) > 1:
+                ends.append((by_batch[0], by_batch[-1]))
+        if not ends:
             return untold(f"{workload} was not measured at two batches")
-        small, large = records[0], records[-1]
-        return greater(gains.named(small), small.gain_pct, gains.named(large), large.gain_pct, " %")
+        return all_of(greater(_named(a), a.gain_pct, _named(b), b.gain_pct, " %") for a, b in ends)
 
     return check
+
+
+def _named(record: Record) -> str:
+    return " ".join(filter(None, (gains.named(record), record["dtype"])))
 
 
 CLAIMS = (
@@ -48,6 +56,6 @@ EXPERIMENT = Experiment(
     title="transformers' vision models, eager and compiled",
     source='"Optimize inference using torch.compile()", documentation of transformers 4.41',
     claims=CLAIMS,
-    tables=partial(gains.make_tables, axes=("workload", "batch_size")),
+    tables=partial(gains.make_tables, axes=("workload", "dtype", "batch_size")),
     published_records=gains.published_records,
 )

@@ -1,0 +1,52 @@
+"""The README's picture: every mode of BERT-base at one shape, drawn for light and for dark pages."""
+
+from __future__ import annotations
+
+from measurement.schema import is_noisy
+from reports import drawing
+from reports.content import text_of
+from reports.material import Material
+from reports.points import Point
+from reports.verdict.rules import comparable
+
+WIDTH, TITLE, FOOT = 840, 30, 40
+HEADING = "BERT-base, 4 sequences of 512 tokens, one NVIDIA H200, bf16: ms per call, less is better"
+CERTAINTY = "~ is known less well than the profile promises; bars are 95 % intervals."
+STYLES = {
+    "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
+    "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
+}
+
+
+def svg(theme: str, content: Material) -> str:
+    """Every mode at one shape on one axis, as a file that stands alone."""
+    criteria = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
+    points = [p for p in content.points.measured if all(p[name] == value for name, value in criteria.items())]
+    points.sort(key=lambda point: point["latency_ms_median"])
+    chart = drawing.dots([_dot(content, point) for point in points])
+    height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
+    lower = f"{versions(points)}. Hollow: eager, operator by operator. The axis is logarithmic."
+    frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
+        drawing.symbols(),
+        f'<text class="title" y="18">{HEADING}</text>',
+        f'<svg y="{TITLE}" width="100%" height="{height - TITLE - FOOT:g}">{chart}</svg>',
+        f'<text class="soft" y="{height - 22:g}">{lower}</text>',
+        f'<text class="soft" y="{height - 6:g}">{CERTAINTY}</text></svg>\n',
+    ]
+    return "".join(parts)
+
+
+def _dot(content: Material, point: Point) -> drawing.Dot:
+    value = point["latency_ms_median"]
+    noisy = "~" if is_noisy(point.record, "latency") else ""
+    note = "" if comparable(point) else "another program than eager"
+    ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
+    name = f"{point['framework']} {point['mode']}"
+    return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)
+
+
+def versions(points: list[Point]) -> str:
+    """Frameworks and their versions, each once: `torch 2.13.0, jax 0.11.2`."""
+    return ", ".join(dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points))
