@@ -284,4 +284,4 @@ def options_of(arguments: argparse.Namespace) -> dict:
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
     values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
-    return given | {flag: value for flag, value in values.items() if value is not None}
+    return sweep.over_file(given, {flag: value for flag, value in values.items() if value is not None})

@@ -128,7 +128,7 @@ def _takes_no(flag: str, sweep: Sweep) -> str:
     passes = sweep.axes["pass"]
 
     def takers(*kinds: str) -> list[str]:
-        return [name for name in workloads.names() if any(flag in _flags_of(name, kind) for kind in kinds)]
+        return [name for name in workloads.names() if any(flag in workloads.flags_of(name, kind) for kind in kinds)]
 
     others, kind = takers(*passes), ""
     if not others:
@@ -137,11 +137,6 @@ def _takes_no(flag: str, sweep: Sweep) -> str:
         f"{flag.upper()} means nothing to the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
         f"it is a parameter of {', '.join(others)}{kind}."
     )
-
-
-def _flags_of(workload: str, pass_name: str) -> set[str]:
-    definition = workloads.get(workload, pass_name)
-    return {parameter.flag for parameter in definition.parameters} if pass_name in definition.passes else set()
 
 
 def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:

@@ -180,6 +180,26 @@ def given_in_files(sweep_file: str | None, preset: str | None) -> dict:
     return from_file(sweep_file) if sweep_file else {}
 
 
+def over_file(of_file: dict, flags: dict) -> dict:
+    """Flags over what a sweep file sets. Of the file's parameters those go that only workloads or passes have which the
+    flags replace: without the ResNets of a file, its LAYOUT is not asked of an LSTM.
+    """
+    merged = of_file | flags
+    for name in parameter_flags().keys() & of_file.keys() - flags.keys():
+        if _is_taken(name, of_file) and not _is_taken(name, merged):
+            del merged[name]
+    return merged
+
+
+def _is_taken(flag: str, given: dict) -> bool:
+    """Whether a workload that is given takes a parameter; one that is not known yet may."""
+    names, passes = (words(given.get(AXES[axis].flag) or AXES[axis].default) for axis in ("workload", "pass"))
+    pairs = list(itertools.product(names, passes))
+    if any(name not in workloads.names() or kind not in PASSES for name, kind in pairs):
+        return True
+    return any(flag in workloads.flags_of(name, kind) for name, kind in pairs)
+
+
 def words(value) -> list[str]:
     """The words of a list, or of a text with commas."""
     if isinstance(value, list):

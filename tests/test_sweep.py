@@ -11,7 +11,7 @@ from conftest import ROOT
 import frameworks
 import runner
 from harness.plan import cells_of, plan, profile_of
-from harness.sweep import from_file, parameter_flags, resolve
+from harness.sweep import from_file, over_file, parameter_flags, resolve
 from measurement import machine
 from workloads import signature
 
@@ -160,6 +160,38 @@ def test_flags_win_over_the_file(tmp_path):
     assert resolve(given).profile == "standard"
     assert resolve({**given, "batch": "2"}).parameters["batch"] == [2]
     assert resolve(given).parameters["batch"] == [1, 4]
+
+
+FILE = {"workload": ["resnet50", "lstm"], "pass": "training", "layout": "nchw", "batch": 8}
+
+
+@pytest.mark.parametrize(
+    ("of_file", "flags", "without"),
+    [
+        (FILE, {"workload": "lstm"}, {"layout"}),
+        (FILE, {"workload": "lstm,vit-b16"}, set()),
+        (FILE, {"dtype": "bf16"}, set()),
+        (FILE, {"workload": "lstm", "layout": "nhwc"}, set()),  # asked for, and refused later
+        (FILE | {"seq": 8, "workload": "resnet50"}, {"workload": "mlp"}, {"layout"}),  # SEQ never meant anything here
+        (FILE | {"accumulate": 2}, {"pass": "inference"}, {"accumulate"}),
+        (FILE, {"workload": "lstn"}, set()),
+        (FILE, {"workload": "lstm", "pass": "trainign"}, set()),
+    ],
+)
+def test_a_file_s_parameters_go_with_the_workloads_and_passes_that_have_them(of_file, flags, without):
+    merged = over_file(of_file, flags)
+    assert (of_file | flags).keys() - merged.keys() == without
+    assert merged.items() <= (of_file | flags).items()
+
+
+def test_a_sweep_of_many_workloads_is_narrowed_to_one(tmp_path, capsys):
+    file = tmp_path / "s.toml"
+    file.write_text('workload = ["resnet-tiny", "lstm-tiny"]\nimpl = "plain"\nlayout = "nchw"\nmode = "eager"\n')
+    words = ["bench", "--framework", "torch", "--sweep", str(file), "--workload", "lstm-tiny", "--dry-run"]
+    assert runner.main(words) == 0
+    assert "lstm-tiny" in capsys.readouterr().out
+    assert runner.main([*words, "--layout", "nchw"]) == 2
+    assert "LAYOUT means nothing to the inference of lstm-tiny" in capsys.readouterr().err
 
 
 def test_an_unknown_setting_in_the_file(tmp_path, capsys):

@@ -53,6 +53,12 @@ def get(name: str, pass_name: str = "inference"):
     return workload  # a workload is in itself its inference pass
 
 
+def flags_of(name: str, pass_name: str) -> set[str]:
+    """The flags that a workload's parameters have in a pass; none where it lacks the pass."""
+    definition = get(name, pass_name)
+    return {parameter.flag for parameter in definition.parameters} if pass_name in definition.passes else set()
+
+
 def _with_cache(workload, pass_name: str):
     """The workload in one of the passes that have a cache."""
     from workloads import cached_gpt, decode, generate
