@@ -198,12 +198,18 @@ def _legend(records: list[dict]) -> str:
 
 
 def certainty(records: list[dict]) -> str:
-    """A sentence on the cells whose figures are uncertain, and whether the machine was busy; empty without any."""
+    """Sentences on the cells whose figures are uncertain: on a busy machine, and without its flags. Empty without any."""
     uncertain = [r for r in records if marks.is_uncertain(r, "latency") or marks.is_uncertain(r, "ratio")]
-    if not uncertain:
-        return ""
-    share = f"{len(uncertain)} of {len(records)} uncertain ({marks.UNCERTAIN})"
-    causes = {name for record in uncertain for name in (record.get("flags") or "").split(";")}
-    if causes := [name for name in _BUSY if name in causes]:
-        return f"Busy machine: {share}: {', '.join(causes)}; quieten it."
-    return f"{share}: their intervals are wider than the profile promises; PROFILE=standard takes longer."
+    flagged = [{*(record.get("flags") or "").split(";")} & {*_BUSY} for record in uncertain]
+    busy = sum(map(bool, flagged))
+    sentences = []
+    if busy:
+        causes = [name for name in _BUSY if any(name in names for names in flagged)]
+        share = f"{busy} of {len(records)} uncertain ({marks.UNCERTAIN})"
+        sentences.append(f"Busy machine: {share}: {', '.join(causes)}; quieten it.")
+    if wide := len(uncertain) - busy:
+        share = f"{wide} more" if busy else f"{wide} of {len(records)} uncertain ({marks.UNCERTAIN})"
+        sentences.append(
+            f"{share}: their intervals are wider than the profile promises; PROFILE=standard takes longer."
+        )
+    return " ".join(sentences)

@@ -163,6 +163,8 @@ def test_the_busy_machine_is_said_once(record):
     wide = counts([record(), record(batch_size=2, status="noisy", latency_status="noisy", flags="wide_interval")])
     assert "1 of 2 uncertain (~): their intervals are wider than the profile promises" in wide
     assert "Busy" not in wide
+    both = counts([*records, record(batch_size=5, status="noisy", latency_status="noisy", flags="wide_interval")])
+    assert "2 of 5 uncertain (~): other_load, preempted; quieten it. 1 more: their intervals are wider" in both
 
 
 def test_what_was_said_before_is_not_said_again(record):
