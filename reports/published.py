@@ -71,13 +71,16 @@ def _value(value) -> str:
 
 
 def _machine(folder: Path, entries: list[dict]) -> str:
-    """The processor, its CPUs, the GPUs, and the id that records have."""
+    """The processor, its CPUs, the GPUs, and the ids that records have: several where runs were joined."""
     facts = json.loads(path.read_text()) if (path := folder / "machine.json").exists() else {}
     if not facts:
         return ", ".join(sorted({entry["device_name"] for entry in entries if entry.get("device_name")})) or "unknown"
     names = [gpu["name"] for gpu in facts["gpus"]]
     gpus = [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
-    return "; ".join([f"{facts['cpu']}, {facts['cpus_usable']} CPUs", *gpus, facts["machine_id"]])
+    others = sorted({entry["machine_id"] for entry in entries if entry.get("machine_id")} - {facts["machine_id"]})
+    return "; ".join(
+        [f"{facts['cpu']}, {facts['cpus_usable']} CPUs", *gpus, " and ".join([facts["machine_id"], *others])]
+    )
 
 
 def _lines(path: Path) -> list[dict]:

@@ -198,7 +198,7 @@ def _legend(records: list[dict]) -> str:
 
 
 def certainty(records: list[dict]) -> str:
-    """Sentences on the cells whose figures are uncertain: on a busy machine, and without its flags. Empty without any."""
+    """Sentences on cells whose figures are uncertain: on a busy machine, and without its flags. Empty without any."""
     uncertain = [r for r in records if marks.is_uncertain(r, "latency") or marks.is_uncertain(r, "ratio")]
     flagged = [{*(record.get("flags") or "").split(";")} & {*_BUSY} for record in uncertain]
     busy = sum(map(bool, flagged))
