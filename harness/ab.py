@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -208,10 +208,18 @@ def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) ->
     comparison = paired.compare(*columns, samples, limit)
     command = published.command("ab A=… B=…", begun.given)
     headings = (
-        Side(label(word), heading.facts(side_columns), command)
-        for word, side_columns in zip(begun.words, columns, strict=True)
+        Side(name, heading.facts(side_columns), command)
+        for name, side_columns in zip(titles(begun.words, columns), columns, strict=True)
     )
     return compare.told(replace(comparison, sides=tuple(headings)), begun.folder / "comparison.md", console)
+
+
+def titles(words: Sequence[str | None], columns: Sequence[Mapping[str, list]]) -> list[str]:
+    """What the sides are called: the framework's versions where these tell them apart, else what was given."""
+    found = [heading.version(side) for side in columns]
+    if None in found or len(set(found)) < len(found):
+        return [label(word) for word in words]
+    return [str(version) for version in found]
 
 
 def label(word: str | None) -> str:

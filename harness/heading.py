@@ -76,6 +76,12 @@ def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
     ]
 
 
+def version(columns: Mapping[str, list]) -> str | None:
+    """`torch 2.13.0`; None for a run that has not one framework in one version."""
+    pairs = set(zip(columns["framework"], columns["framework_version"], strict=True))
+    return " ".join(pairs.pop()) if len(pairs) == 1 and all(next(iter(pairs))) else None
+
+
 def _versions(records: Iterable[dict]) -> dict[str, str]:
     by_framework: dict[str, set] = defaultdict(set)
     for record in records:

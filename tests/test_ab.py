@@ -19,7 +19,7 @@ from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
 from harness import paired, pairs, turns, versions
-from harness.ab import label
+from harness.ab import label, titles
 from harness.runs import Run
 from harness.sweep import UsageError
 from harness.uv import SetupError
@@ -117,6 +117,13 @@ def test_sides_are_called_by_versions_or_environments():
     words = {"torch==2.12": "torch==2.12", "/some/where/base/bin/python": "base", "python3.12": "python3.12"}
     assert {word: label(word) for word in words} == words
     assert label(None) == "the suite's own environment"
+    one, two = ({"framework": ["torch"] * 2, "framework_version": [v] * 2} for v in ("2.12.1", "2.13.0"))
+    assert titles(["/one/bin/python", None], [one, two]) == ["torch 2.12.1", "torch 2.13.0"]
+    assert titles(["/one/bin/python", "/two/bin/python"], [one, one]) == ["one", "two"]
+    several = {"framework": ["torch", "jax"], "framework_version": ["2.13.0", "0.11.2"]}
+    assert titles(["/one/bin/python", "/two/bin/python"], [one, several]) == ["one", "two"]
+    unmeasured = {"framework": ["torch"], "framework_version": [None]}
+    assert titles(["/one/bin/python", "/two/bin/python"], [one, unmeasured]) == ["one", "two"]
 
 
 @pytest.mark.parametrize(
