@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import shutil
 import sys
 import time
 from collections import Counter
@@ -73,6 +74,8 @@ class Sight:
         number = next(filter(str.isdigit, numbers), None)
         if number is None:
             return "in no job"
+        if shutil.which("squeue") is None:
+            return f"job {number} (there is no squeue here to ask)"
         state = slurm.output_of("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
         return f"job {number}: {state.lower() if state else 'not in the queue'}"
 

@@ -49,7 +49,7 @@ def test_no_figure_stands_outside_of_what_is_made_from_records():
     before, _, rest = TEXT.partition(readme.BEGIN)
     by_hand = before + rest.partition(readme.END)[2]
     # The agreement with loops by hand is told in results/h200/README.md, in a table of its own.
-    start = by_hand.index("Timed in turn with loops written by hand")
+    start = by_hand.index("Against loops written by hand")
     by_hand = by_hand[:start] + by_hand[by_hand.index("The library implementations") :]
     assert re.findall(r"\d[\d.]*\s?(?:×|ms\b|%)", by_hand.replace("95 % interval", "")) == []
 
