@@ -208,7 +208,8 @@ def _average() -> str:
     return (
         f"{len(parts['inductor'])} models on average: {' and '.join(told)}.** The geometric mean of inference in torch "
         f"on an H200, bf16, batch 8, {_sizes(points)}, the suite's own models. By model: {'; '.join(ranges)}. "
-        "The 2.27× that PyTorch's authors published (ASPLOS 2024, 180 other models, an A100) holds for neither "
+        "PyTorch's authors published 2.27× (ASPLOS 2024), of 180 other models, an A100 and another mode: max-autotune "
+        "with frozen weights in CUDA graphs "
         f"([the parts](docs/experiments.md#geometric-mean)). Careful: {unsure} of the {len(points)} "
         "figures are noisy or disturbed."
     )

@@ -157,6 +157,7 @@ def _gpu_settings() -> dict[str, Any]:
     cuda, matmul = torch.backends.cuda, torch.backends.cuda.matmul
     return {
         "cudnn_tf32": torch.backends.cudnn.allow_tf32,
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "nvidia_tf32_override": os.environ.get("NVIDIA_TF32_OVERRIDE"),
         "fp16_reduced_precision_reduction": matmul.allow_fp16_reduced_precision_reduction,
         "bf16_reduced_precision_reduction": matmul.allow_bf16_reduced_precision_reduction,
