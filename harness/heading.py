@@ -77,9 +77,10 @@ def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
 
 
 def version(columns: Mapping[str, list]) -> str | None:
-    """`torch 2.13.0`; None for a run that has not one framework in one version."""
-    pairs = set(zip(columns["framework"], columns["framework_version"], strict=True))
-    return " ".join(pairs.pop()) if len(pairs) == 1 and all(next(iter(pairs))) else None
+    """`torch 2.13.0`; None for a run of several frameworks, or one that measured nothing."""
+    names = ("framework", "framework_version")
+    found = _versions(dict(zip(names, pair, strict=True)) for pair in zip(*map(columns.get, names), strict=True))
+    return " ".join(*found.items()) if len(found) == 1 else None
 
 
 def _versions(records: Iterable[dict]) -> dict[str, str]:

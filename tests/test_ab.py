@@ -119,11 +119,11 @@ def test_sides_are_called_by_versions_or_environments():
     assert label(None) == "the suite's own environment"
     one, two = ({"framework": ["torch"] * 2, "framework_version": [v] * 2} for v in ("2.12.1", "2.13.0"))
     assert titles(["/one/bin/python", None], [one, two]) == ["torch 2.12.1", "torch 2.13.0"]
-    assert titles(["/one/bin/python", "/two/bin/python"], [one, one]) == ["one", "two"]
+    failed = {"framework": ["torch"] * 2, "framework_version": ["2.14.1", None]}  # a cell that never started
+    assert titles(["/one/bin/python", None], [one, failed]) == ["torch 2.12.1", "torch 2.14.1"]
     several = {"framework": ["torch", "jax"], "framework_version": ["2.13.0", "0.11.2"]}
-    assert titles(["/one/bin/python", "/two/bin/python"], [one, several]) == ["one", "two"]
-    unmeasured = {"framework": ["torch"], "framework_version": [None]}
-    assert titles(["/one/bin/python", "/two/bin/python"], [one, unmeasured]) == ["one", "two"]
+    for other in (one, several, {"framework": ["torch"], "framework_version": [None]}):
+        assert titles(["/one/bin/python", "/two/bin/python"], [one, other]) == ["one", "two"]
 
 
 @pytest.mark.parametrize(
