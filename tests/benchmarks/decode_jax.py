@@ -1,7 +1,9 @@
 """What a decoded token takes under jax.jit on a GPU, and what changes it: XLA's options, and how products are written.
 
 Random weights made on the GPU; fewer layers than the model's keep it short. For each variant a line of JSON:
-milliseconds a call (50 calls a sample), and how many library calls and fusions of each kind the compiled step has.
+milliseconds a call (50 calls a sample), and of 50 tokens generated in one call, which keeps the host out; the largest
+difference of its logits from the first variant's, relative to the largest of these; and how many library calls and
+fusions of each kind the compiled step has.
 
 python3 tests/benchmarks/decode_jax.py --workload llama-7b --layers 8
 """
@@ -11,6 +13,7 @@ import json
 import re
 import sys
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -32,15 +35,15 @@ usual = causal.product
 
 
 class Drawn(dict):
-    """Random weights by name, made when they are asked for."""
+    """Random weights by name, made when they are asked for, the same each time."""
 
     def __init__(self, shapes: dict[str, tuple[int, ...]]):
         super().__init__()
-        self._shapes, self._number = shapes, 0
+        self._shapes = shapes
 
     def __getitem__(self, name: str) -> jax.Array:
-        self._number += 1
-        drawn = jax.random.normal(jax.random.key(self._number), self._shapes[name], jnp.bfloat16)
+        key = jax.random.key(zlib.crc32(name.encode()))
+        drawn = jax.random.normal(key, self._shapes[name], jnp.bfloat16)
         drawn = drawn * jnp.bfloat16(1.28 if name in PAST else 0.02)
         return drawn + 1 if drawn.ndim == 1 else drawn  # norms around 1
 
@@ -55,6 +58,13 @@ def summed(x: jax.Array, weight: jax.Array) -> jax.Array:
     return (x[..., None, :].astype(jnp.float32) * weight.astype(jnp.float32)).sum(-1).astype(x.dtype)
 
 
+def summed_of_kept(x: jax.Array, weight: jax.Array) -> jax.Array:
+    """The same, where the input is made before and not again for every row."""
+    return summed(jax.lax.optimization_barrier(x), weight)
+
+
+# Programmatic dependent launch: a kernel is set up while the one before it still runs, and waits inside for its end.
+EARLY, NOT_EARLY = {"xla_gpu_enable_pdl": True}, {"xla_gpu_enable_pdl": False}
 # XLA's options, the product, and whether matrices are turned to (in, out).
 VARIANTS: dict[str, tuple[dict, Callable, bool]] = {
     "jit": ({}, usual, False),
@@ -63,6 +73,10 @@ VARIANTS: dict[str, tuple[dict, Callable, bool]] = {
     "weights (in, out)": ({}, in_out, True),
     "products summed": ({}, summed, False),
     "exhaustive tiling": ({"xla_gpu_exhaustive_tiling_search": True}, usual, False),
+    "products summed, inputs kept": ({}, summed_of_kept, False),
+    "early launch": (EARLY, usual, False),
+    "no early launch": (NOT_EARLY, usual, False),
+    "no early launch, products summed": (NOT_EARLY, summed, False),
 }
 
 
@@ -71,23 +85,49 @@ def turned(params: dict) -> dict:
     return params | {"blocks": blocks}
 
 
-def measured(name: str, model, params: dict, weights: Drawn) -> dict:
+def milliseconds(calls: int, take: Callable[[], object]) -> list[float]:
+    """Of a call, sorted; `take` makes so many, and a first sample is left out."""
+    samples = []
+    for _ in range(SAMPLES + 1):
+        start = time.perf_counter()
+        jax.block_until_ready(take())
+        samples.append(1e3 * (time.perf_counter() - start) / calls)
+    return sorted(samples[1:])
+
+
+def measured(name: str, model, params: dict, weights: Drawn) -> tuple[dict, jax.Array]:
+    """The variant's line, and its logits in float32."""
     options, product, turns = VARIANTS[name]
     causal.product = llama.product = product
     params = turned(params) if turns else params
-    cache = causal.past(model, 1, weights, jnp.asarray)
-    step = jax.jit(partial(causal.decode, llama, model), donate_argnums=1, compiler_options=options or None)
+    proceed = partial(causal.decode, llama, model)
+    step = jax.jit(proceed, donate_argnums=1, compiler_options=options or None)
     inputs = jnp.zeros(1, jnp.int32), jnp.array([PLACES - 1], jnp.int32)
-    text, samples = step.lower(params, cache, *inputs).compile().as_text(), []
-    for _ in range(SAMPLES + 1):
-        start = time.perf_counter()
+    held = {"cache": causal.past(model, 1, weights, jnp.asarray)}
+    text = step.lower(params, held["cache"], *inputs).compile().as_text()
+
+    def called() -> jax.Array:
         for _ in range(CALLS):
-            cache, output = step(params, cache, *inputs)
-        jax.block_until_ready((cache, output))
-        samples.append(1e3 * (time.perf_counter() - start) / CALLS)
+            held["cache"], output = step(params, held["cache"], *inputs)
+        return output["logits"]
+
+    @partial(jax.jit, donate_argnums=1, compiler_options=options or None)
+    def loop(params, cache, token, place):
+        def body(_, state):
+            cache, output = proceed(params, state[0], state[1], place)
+            return cache, output["logits"].argmax(-1).astype(jnp.int32)
+
+        return jax.lax.fori_loop(0, CALLS, body, (cache, token))
+
+    def looped() -> jax.Array:
+        held["cache"], token = loop(params, held["cache"], *inputs)
+        return token
+
     calls = collections.Counter(re.findall(r'custom_call_target="([^"]+)"', text))
     fusions = collections.Counter(re.findall(r"kind=(k\w+)", text))
-    return {"variant": name, "ms": sorted(samples[1:]), "calls": dict(calls), "fusions": dict(fusions)}
+    logits = called().astype(jnp.float32)
+    times = {"ms": milliseconds(CALLS, called), "loop_ms": milliseconds(CALLS, looped)}
+    return {"variant": name, **times, "calls": dict(calls), "fusions": dict(fusions)}, logits
 
 
 def main() -> None:
@@ -96,8 +136,11 @@ def main() -> None:
     model = replace(decode.model, layers=chosen.layers or decode.model.layers)
     weights = Drawn(replace(decode, model=model).weight_shapes({"batch_size": 1, "context": PLACES}))
     params = llama.parameters(model, weights, partial(jnp.asarray, dtype=jnp.bfloat16), PLACES)
+    expected = None
     for name in chosen.variants:
-        line = measured(name, model, params, weights)
+        line, logits = measured(name, model, params, weights)
+        expected = logits if expected is None else expected
+        line["difference"] = float(abs(logits - expected).max() / abs(expected).max())
         print(json.dumps({"workload": chosen.workload, "layers": model.layers, **line}), flush=True)
 
 

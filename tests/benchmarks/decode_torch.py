@@ -1,7 +1,8 @@
 """Which kernels a decoded token takes in torch on a GPU, and what changes them: variants of the plain model's step.
 
 Random weights made on the GPU; fewer layers than the model's keep compiling short. For each variant a line of JSON:
-milliseconds a call (50 calls a sample), and its kernels by time: how often a call launches each, and microseconds.
+milliseconds a call (50 calls a sample); the largest difference of its logits from eager mode's, relative to the largest
+of these; and its kernels by time: how often a call launches each, and microseconds.
 
 python3 tests/benchmarks/decode_torch.py --workload llama-7b --layers 8 --variants "cuda-graph;reduce-overhead"
 """
@@ -49,13 +50,22 @@ def fed_forward(self, x, context):
 
 
 GRAPHS = {"triton.cudagraphs": True}
+DESCENT = {"coordinate_descent_tuning": True}
+# Programmatic dependent launch: a kernel is set up while the one before it still runs, and waits inside for its end.
+EARLY = {"triton.enable_pdl": True}
 KEPT = {"projected": projected, "fed_forward": fed_forward}
 # What torch.compile is told, and which of the block's methods are others.
 VARIANTS: dict[str, tuple[dict, dict]] = {
     "cuda-graph": ({}, {}),  # eager's kernels, not compiled
     "reduce-overhead": ({"mode": "reduce-overhead"}, {}),
     "max-autotune": ({"mode": "max-autotune"}, {}),
-    "reduce-overhead, coordinate descent": ({"options": GRAPHS | {"coordinate_descent_tuning": True}}, {}),
+    "reduce-overhead, coordinate descent": ({"options": GRAPHS | DESCENT}, {}),
+    "reduce-overhead, early launch": ({"options": GRAPHS | EARLY}, {}),
+    "reduce-overhead, coordinate descent, early launch": ({"options": GRAPHS | DESCENT | EARLY}, {}),
+    "reduce-overhead, coordinate descent, early launch, norms and activation kept": (
+        {"options": GRAPHS | DESCENT | EARLY},
+        KEPT,
+    ),
     "max-autotune, no coordinate descent": ({"options": GRAPHS | {"max_autotune": True}}, {}),
     "max-autotune, norms and activation kept": ({"mode": "max-autotune"}, KEPT),
 }
@@ -83,8 +93,13 @@ def captured(call: Callable) -> Callable:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        call()
-    return graph.replay
+        output = call()
+
+    def replayed() -> dict:
+        graph.replay()
+        return output
+
+    return replayed
 
 
 def prepared(name: str, model: torch.nn.Module, usual: dict, inputs: tuple) -> Callable:
@@ -96,6 +111,10 @@ def prepared(name: str, model: torch.nn.Module, usual: dict, inputs: tuple) -> C
         return captured(lambda: model(*inputs))
     compiled = torch.compile(lambda *given: model(*given), fullgraph=True, dynamic=False, **options)
     return lambda: compiled(*inputs)
+
+
+def difference(call: Callable, expected: torch.Tensor) -> float:
+    return float((call()["logits"].float() - expected).abs().max() / expected.abs().max())
 
 
 def milliseconds(call: Callable) -> list[float]:
@@ -129,12 +148,15 @@ def main() -> None:
     usual = {name: getattr(llama.Block, name) for name in METHODS}
     model = model_of(chosen.workload, chosen.layers)
     inputs = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.tensor([PLACES - 1], device="cuda")
+    with torch.inference_mode():
+        expected = model(*inputs)["logits"].float()
     for name in chosen.variants:
         with torch.inference_mode():
             call = prepared(name, model, usual, inputs)
             for _ in range(5):
                 call()
-            line = {"variant": name, "ms": milliseconds(call), "kernels": kernels(call)}
+            line = {"variant": name, "ms": milliseconds(call), "difference": difference(call, expected)}
+            line["kernels"] = kernels(call)
         print(json.dumps({"workload": chosen.workload, "layers": len(model.model.blocks), **line}), flush=True)
 
 
