@@ -66,13 +66,14 @@ def reach(evidence: Evidence) -> str:
 
 
 def setting(evidence: Evidence) -> str:
-    """Devices and versions of what was measured."""
+    """Devices, how many machines where there are several, and versions of what was measured."""
     records = list(evidence.records)
     devices = dict.fromkeys(record["device_name"] for record in records if record["device_name"])
+    machines = len({record["machine_id"] for record in records if record["machine_id"]})
+    several = f" ({machines} machines)" if machines > 1 else ""
     versions = {r["framework"]: r["framework_version"] for r in records if r["framework_version"]}
-    return "; ".join(
-        [", ".join(devices) or "nothing", ", ".join(f"{name} {version}" for name, version in versions.items())]
-    )
+    told = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return "; ".join([(", ".join(devices) or "nothing") + several, told])
 
 
 def table_text(table: Table) -> str:

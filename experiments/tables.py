@@ -53,7 +53,8 @@ def by_shape(
 ) -> Table:
     """One row for each combination of `axes` that any of `groups` has; a column for each mode of each group.
 
-    `groups` maps a heading (`as published`, a framework's name) to records that differ in `axes` and mode only.
+    `groups` maps a heading (`as published`, a framework's name) to records that differ in `axes`, mode and machine
+    only; where several machines measured the same, each has its figure.
     """
     columns = [
         (heading, mode)
@@ -65,7 +66,7 @@ def by_shape(
     for key in keys:
         values = dict(zip(axes, key, strict=True))
         shown = [list(groups[heading].where(mode=mode, **values)) for heading, mode in columns]
-        rows.append((*("" if part is None else str(part) for part in key), *(show(f[0]) if f else "" for f in shown)))
+        rows.append((*("" if part is None else str(part) for part in key), *("; ".join(map(show, f)) for f in shown)))
     return Table(title, (*axes, *(f"{heading} {mode}" for heading, mode in columns)), tuple(rows))
 
 

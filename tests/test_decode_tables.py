@@ -80,6 +80,19 @@ def test_torch_and_jax(text, torch, jax, expected):
     assert verdict("decode-claims", text, records[:1], ALL) == UNTOLD
 
 
+def test_records_of_two_machines_have_no_ratio():
+    """A host may let eager mode take twice as long: that is no difference between frameworks."""
+    text = "A token takes 4 to 5"
+    torch, jax = decoded("torch", "eager", 4.5, machine_id="a"), decoded("jax", "jit", 1.0, machine_id="a")
+    slower = decoded("torch", "eager", 9.0, machine_id="b")
+    assert verdict("decode-claims", text, [torch, jax, slower], ALL) == HOLDS
+    assert verdict("decode-claims", text, [slower, jax], ALL) == UNTOLD
+    experiment = experiments.get("decode-claims")
+    (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
+    answer = experiment.answers(claim, Evidence(Records([slower, jax])))[ALL]
+    assert "each mode on a machine of its own" in answer.numbers
+
+
 @pytest.mark.parametrize(("percent", "answers"), [(90, (HOLDS, HOLDS)), (70, (HOLDS, FAILS)), (68, (UNTOLD, FAILS))])
 def test_the_share_of_the_bandwidth(percent, answers):
     shared = {"workload": "llama-7b", "pass": "generate", "dtype": "bf16", "device": "gpu:0", "batch_size": 1}

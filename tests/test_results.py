@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from harness import recordfile
+import experiments
+from experiments import page
+from harness import recordfile, reproduce
 from measurement.flags import ROUNDING
 from measurement.schema import COLUMNS, SCHEMA_VERSION, table_schema_text
 from reports import published
@@ -60,6 +62,18 @@ def test_the_list_of_published_folders_is_what_is_there():
     """To be made anew with `python -m reports.published`."""
     assert (ROOT / "results/README.md").read_text() == published.page(ROOT / "results")
     assert {path.parent for path in RUNS} <= set(published.folders(ROOT / "results"))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if path.name == reproduce.FILE], ids=lambda path: path.parent.name
+)
+def test_a_published_table_s_page_is_what_its_records_make(path: Path, tmp_path):
+    """To be made anew with `make reproduce FROM=…`."""
+    request = json.loads(path.read_text())
+    experiment = experiments.get(request["table"])
+    chosen = reproduce.chosen_sweeps(experiment, request)
+    made, *_ = page.write(experiment, chosen, reproduce.evidence_in(chosen, path.parent), tmp_path)
+    assert (path.parent / made.name).read_text() == made.read_text()
 
 
 def test_a_published_folder_s_row(tmp_path):

@@ -18,14 +18,22 @@ AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
 
 def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[tuple[str, Interval | None]]:
-    """The time of `this` over that of `other` wherever both were measured, by the shape's name: round by round where
-    they were timed in turn, else of the two latencies.
+    """The time of `this` over that of `other` wherever one machine measured both, by the shape's name: round by round
+    where they were timed in turn, else of the two latencies.
+
+    Hosts differ twofold in what they let eager mode do, so the records of two machines have no ratio: a shape that no
+    machine measured whole has None, and says so.
     """
     records = evidence.records.where(**criteria).measured
     for record in records.where(**this):
-        for beside in records.where(**other, **{axis: record[axis] for axis in AXES}, device=record["device"]):
+        shape = {axis: record[axis] for axis in AXES}
+        besides = records.where(**other, **shape, device=record["device"])
+        for beside in besides.where(machine_id=record["machine_id"]):
             paired = evidence.paired(record["cell"], beside["cell"])
             yield named(record), paired or ratio_of(record.latency_ms, beside.latency_ms)
+        machines = {side["machine_id"] for side in records.where(**this, **shape)}
+        if len(besides) and not len(besides.where(machine_id=tuple(machines))):
+            yield f"{named(record)}, each mode on a machine of its own", None
 
 
 def named(record: Record) -> str:
