@@ -97,7 +97,7 @@ FRAMEWORK = Framework(
             graph=True,
             cuda_graphs=True,
             call='torch.compile(model, backend="cudagraphs")',
-            summary='torch.compile(backend="cudagraphs"), for debugging: decomposed operators, weights copied a call',
+            summary='torch.compile(backend="cudagraphs"), for debugging: functional operators, weights copied a call',
             devices=("gpu",),
         ),
         Mode(

@@ -35,7 +35,7 @@ BACKENDS = {
 }
 # What runs a graph where no kernels are generated for it.
 RUN_BY = {
-    "cudagraphs": "decomposed operators' kernels",
+    "cudagraphs": "functional operators' kernels",
     "eager": "eager's kernels",
     "aot_eager_decomp_partition": "decomposed operators' kernels",
 }
