@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from measurement.schema import is_baseline
 from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
 
-MASK, PLAIN = "mask", "plain"
+MASK, PLAIN, LAYOUT, TF32 = "mask", "plain", "layout", "tf32"
 EACH = "in one process each"  # what a claim rests on
 OTHER_MASK = {"none": "full", "full": "none"}
+OTHER_LAYOUT = {"nchw": "nhwc", "nhwc": "nchw"}
+CHANNELS = {"nchw": "channels first", "nhwc": "channels last"}
 IDENTITY = (
     "framework",
     "workload",
@@ -60,13 +62,17 @@ def controls(cell: dict) -> dict[str, dict]:
 
     `cell` has the keys of a profiled cell. The mask is given where it was not, and left out where it was. The suite's
     own model with the framework's fused attention operator takes the place of the library's, and of attention that is
-    written out.
+    written out. Images are laid out in the other order, and on a GPU TF32 takes the place of strict float32.
     """
     parameters, changes = cell["parameters"], {}
     if parameters.get("mask") in OTHER_MASK:
         changes[MASK] = {"parameters": parameters | {"mask": OTHER_MASK[parameters["mask"]]}}
     if cell["implementation"] != "plain" or parameters.get("attention") == "explicit":
         changes[PLAIN] = {"implementation": "plain", "parameters": parameters | {"attention": "fused"}}
+    if parameters.get("layout") in OTHER_LAYOUT:
+        changes[LAYOUT] = {"parameters": parameters | {"layout": OTHER_LAYOUT[parameters["layout"]]}}
+    if cell["dtype"] == "fp32" and cell["device"].startswith("gpu"):
+        changes[TF32] = {"dtype": "tf32"}
     return changes
 
 
@@ -107,6 +113,11 @@ def _words(name: str, graph: dict, changes: dict) -> tuple[str, str]:
         return "with the mask given in both modes", "what is done where no mask is given"
     if name == MASK:
         return "with no mask given in either mode", "the mask that is given"
+    if name == LAYOUT:
+        other, own = (CHANNELS[cell["parameters"]["layout"]] for cell in (changes, graph))
+        return f"with {other} in both modes", own
+    if name == TF32:
+        return "with TF32 in both modes", "strict float32"
     part = "attention that is written out" if graph["implementation"] == "plain" else "the library's model"
     return "in the suite's own model with the framework's fused attention", part
 

@@ -62,6 +62,32 @@ def test_a_loss_that_the_suite_s_own_model_has_not_comes_with_the_library_s():
     assert model.endswith(": in one process each, the loss comes with the library's model.")
 
 
+def images(eager_s: float, graph_s: float, layout: str = "nchw", **changes) -> list[dict]:
+    parameters = {"batch_size": 2, "image": 32, "layout": layout}
+    shared = {"workload": "resnet-tiny", "implementation": "plain", "parameters": parameters, "device": "gpu:0"}
+    return pair(eager_s, graph_s, **shared, **changes)
+
+
+def test_a_loss_may_come_with_the_layout_or_with_strict_float32():
+    loss = images(1.0, 1.1)
+    _, layout, strict = causes.why(loss, [*loss, *images(0.5, 0.55, "nhwc"), *images(0.5, 0.25, dtype="tf32")])
+    assert layout.startswith("With channels last in both modes, inductor is 0.909×")
+    assert layout.endswith("the loss is there too, so channels first does not explain it.")
+    assert strict.startswith("With TF32 in both modes, inductor is 2×")
+    assert strict.endswith(": in one process each, the loss comes with strict float32.")
+
+
+def test_the_layout_and_tf32_are_controls_where_they_can_be_changed():
+    cells = explain.control_cells(images(1.0, 1.1))
+    assert [(cell.dtype, cell.mode, dict(cell.parameters)["layout"]) for cell in cells] == [
+        ("fp32", "eager", "nhwc"),
+        ("fp32", "inductor", "nhwc"),
+        ("tf32", "eager", "nchw"),
+        ("tf32", "inductor", "nchw"),
+    ]
+    assert {cell.dtype for cell in explain.control_cells(images(1.0, 1.1, dtype="bf16"))} == {"bf16"}
+
+
 def test_a_loss_that_stays_is_not_explained():
     _, mask, model, left = said(masked(1.0, 2.4), plain(1.0, 2.5))
     assert "inductor is 0.417× (0.417 to 0.417): in one process each, the loss is there too" in mask
