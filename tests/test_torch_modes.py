@@ -49,7 +49,7 @@ on_gpu = {"inductor-reduce-overhead", "cuda-graph", "cudagraphs"}
 assert {mode for mode in on_gpu if refused(mode)} == on_gpu
 assert not refused("eager")
 recorded = {mode.name for mode in FRAMEWORK.modes if graphs.uses_cuda_graphs(mode.name, torch.device("cuda", 0))}
-assert recorded == on_gpu | {"inductor-max-autotune"}
+assert recorded == on_gpu | {"inductor-max-autotune", "inductor-max-autotune-freezing"}
 assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
 """,
     )

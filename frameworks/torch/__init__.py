@@ -77,6 +77,15 @@ FRAMEWORK = Framework(
             passes=("inference",),
         ),
         Mode(
+            "inductor-max-autotune-freezing",
+            graph=True,
+            cuda_graphs=True,
+            call='torch.compile(model, mode="max-autotune") with TORCHINDUCTOR_FREEZING=1',
+            fuses=True,
+            summary="max-autotune with freezing: kernels tuned for constant weights, on a GPU inside CUDA graphs",
+            passes=("inference",),
+        ),
+        Mode(
             "inductor-whole-iteration",
             graph=True,
             call="torch.compile(iteration)",

@@ -27,6 +27,7 @@ BACKENDS = {
     "inductor-max-autotune": ("inductor", "max-autotune"),
     "inductor-max-autotune-no-cudagraphs": ("inductor", "max-autotune-no-cudagraphs"),
     "inductor-freezing": ("inductor", "default"),
+    "inductor-max-autotune-freezing": ("inductor", "max-autotune"),
     "inductor-whole-iteration": ("inductor", "default"),
     "inductor-data-pipeline": ("inductor", "default"),
     "cudagraphs": ("cudagraphs", None),
@@ -40,7 +41,7 @@ RUN_BY = {
     "aot_eager_decomp_partition": "decomposed operators' kernels",
 }
 # Inductor's switches that a mode has besides those of torch.compile's mode.
-OPTIONS = {"inductor-freezing": {"freezing": True}}
+OPTIONS = {mode: {"freezing": True} for mode in ("inductor-freezing", "inductor-max-autotune-freezing")}
 
 
 def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
@@ -205,8 +206,8 @@ class CountingBackend:
             yield f"{self._constants} weights are constants of the graph"
         if self._frames and "max-autotune" in (BACKENDS[self._mode][1] or ""):
             tuned = self._notes.get("select_algorithm_autotune", 0)
-            # On the CPU Inductor tunes products with a constant weight, which none is here, and of two activations.
-            yield f"{tuned} kinds of matrix product autotuned" if tuned else "no matrix product was autotuned"
+            # On the CPU Inductor tunes products with a constant weight, if frozen, and of two activations.
+            yield f"kinds of matrix product autotuned: {tuned}" if tuned else "no matrix product was autotuned"
 
     def _recordings(self) -> list:
         """The CUDA graphs recorded so far for this mode; all modes share the device's one tree of them."""

@@ -21,8 +21,10 @@ PATHS = (
     "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z",
     "M-6-3.5H6V3.5H-6Z",
     "M-3.5-6H3.5V6H-3.5Z",
+    "M-6 0-3-5.2H3L6 0 3 5.2H-3Z",
 )
-DASHES = ("none", "8 3", "10 3 2 3", "14 4", "4 4", "8 3 2 3 2 3", "12 3 5 3", "5 2")  # of graph modes' lines
+# Of graph modes' lines.
+DASHES = ("none", "8 3", "10 3 2 3", "14 4", "4 4", "8 3 2 3 2 3", "12 3 5 3", "5 2", "16 3 2 3")
 
 
 @dataclass(frozen=True)

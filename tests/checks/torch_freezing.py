@@ -1,4 +1,4 @@
-"""Torch's modes `inductor-freezing`, whose weights are constants and those of other modes not, and `-max-autotune`.
+"""Torch's modes whose weights are constants, those of others not, and `inductor-max-autotune` with and without.
 
 python tests/checks/torch_freezing.py --device gpu:0
 """
@@ -9,6 +9,7 @@ import torch
 import torch._inductor.config
 from prepared import TRAINED, Prepared, arguments, largest_difference, run_checks
 
+from frameworks.adapter import Capture
 from frameworks.torch import graphs
 
 
@@ -46,12 +47,27 @@ def check_weights_are_constants_in_this_mode_alone(device: str) -> str:
 
 def check_autotuning_is_the_same_model(device: str) -> str:
     """On a CPU this mode compiles what the one without CUDA graphs does, which the sweeps of all models measure."""
+    return of_the_same_model(Prepared(device, "mlp", TRAINED["mlp"]), "inductor-max-autotune").backend
+
+
+def check_constant_weights_are_tuned_on_a_cpu(device: str) -> str:
+    """There Inductor has templates for products with constant weights alone."""
     mlp = Prepared(device, "mlp", TRAINED["mlp"])
-    step, eager = mlp.of("inductor-max-autotune"), mlp.of("eager")
+    captured = of_the_same_model(mlp, "inductor-max-autotune-freezing")
+    assert captured.detail.startswith("8 weights are constants of the graph; "), captured
+    assert device != "cpu" or "kinds of matrix product autotuned: " in captured.detail, captured
+    step = mlp.of("inductor-max-autotune-freezing")
+    assert device != "cpu" or change_of_output(mlp, step) == 0
+    return captured.detail
+
+
+def of_the_same_model(mlp: Prepared, mode: str) -> Capture:
+    """What a mode captured whose outputs were found to be eager mode's."""
+    step, eager = mlp.of(mode), mlp.of("eager")
     assert largest_difference(mlp.outputs(step, 3), mlp.outputs(eager, 3)) <= 1e-5
     captured = step.capture()
     assert captured.whole and captured.compilations == 1, captured
-    return captured.backend
+    return captured
 
 
 def check_a_graph_that_froze_nothing_is_not_whole(device: str) -> str:
