@@ -71,6 +71,13 @@ class Record:
         return None if None in columns else Interval(*columns)
 
 
+def apart(*records: Record) -> bool:
+    """Whether several machines measured them. What a host lets eager mode do may differ twofold, so figures of two
+    machines are put into no ratio and no order.
+    """
+    return len({record["machine_id"] for record in records}) > 1
+
+
 class Records:
     """Records that can be searched: `records.where(threads=1, mode="eager")`."""
 
@@ -130,13 +137,13 @@ class Evidence:
     """The records of an experiment's sweeps, and the profiles of its explained cells (see `harness.explain`).
 
     `references` are the records of frameworks without a graph mode, such as Python itself. `paired` gives the ratio of
-    the times of two cells, by their names, where one process timed them in turn, and None elsewhere.
+    the times of two records where one process timed them in turn, and None elsewhere.
     """
 
     records: Records
     profiles: tuple[dict, ...] = ()
     references: Records = field(default_factory=lambda: Records(()))
-    paired: Callable[[str, str], Interval | None] = lambda this, other: None
+    paired: Callable[[Record, Record], Interval | None] = lambda this, other: None
 
     @property
     def device_kinds(self) -> set[str]:

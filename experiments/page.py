@@ -70,10 +70,9 @@ def setting(evidence: Evidence) -> str:
     records = list(evidence.records)
     devices = dict.fromkeys(record["device_name"] for record in records if record["device_name"])
     machines = len({record["machine_id"] for record in records if record["machine_id"]})
-    several = f" ({machines} machines)" if machines > 1 else ""
-    versions = {r["framework"]: r["framework_version"] for r in records if r["framework_version"]}
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return "; ".join([(", ".join(devices) or "nothing") + several, told])
+    several = [f"{machines} machines"] * (machines > 1)
+    versions = dict.fromkeys(f"{r['framework']} {r['framework_version']}" for r in records if r["framework_version"])
+    return "; ".join([", ".join(devices) or "nothing", *several, ", ".join(versions)])
 
 
 def table_text(table: Table) -> str:

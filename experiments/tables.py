@@ -54,7 +54,7 @@ def by_shape(
     """One row for each combination of `axes` that any of `groups` has; a column for each mode of each group.
 
     `groups` maps a heading (`as published`, a framework's name) to records that differ in `axes`, mode and machine
-    only; where several machines measured the same, each has its figure.
+    only; where several measured the same, each has its figure, behind the beginning of its machine's name.
     """
     columns = [
         (heading, mode)
@@ -66,8 +66,15 @@ def by_shape(
     for key in keys:
         values = dict(zip(axes, key, strict=True))
         shown = [list(groups[heading].where(mode=mode, **values)) for heading, mode in columns]
-        rows.append((*("" if part is None else str(part) for part in key), *("; ".join(map(show, f)) for f in shown)))
+        rows.append((*("" if part is None else str(part) for part in key), *(_shown(found, show) for found in shown)))
     return Table(title, (*axes, *(f"{heading} {mode}" for heading, mode in columns)), tuple(rows))
+
+
+def _shown(found: list[Record], show: Callable[[Record], str]) -> str:
+    """What was found of a shape and mode: of one record the figure alone."""
+    if len(found) < 2:
+        return "".join(map(show, found))
+    return "; ".join(f"{str(record['machine_id'])[:4]}: {show(record)}" for record in found)
 
 
 def _key(key: tuple) -> tuple:

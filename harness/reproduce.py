@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 import experiments
-from experiments.evidence import Evidence, Records
+from experiments.evidence import Evidence, Record, Records
 from experiments.spec import Experiment, Sweep
 from harness import begun as files
 from harness import bench, campaign, explain, plan, preparation, recordfile, runs, sweep
@@ -186,19 +186,24 @@ def measure(
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """What the sweeps of a reproduction have left in its folder."""
-    records = [record for part in chosen for record in recordfile.json_lines(folder / part.name / "records.jsonl")]
+    records, samples = [], {}  # the samples of each record, by its object
+    for part in chosen:
+        taken = [Record(columns) for columns in recordfile.json_lines(folder / part.name / "records.jsonl")]
+        samples |= dict.fromkeys(taken, runs.Run(folder / part.name).samples())
+        records += taken
     entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
     profiles = [entry for entry in entries if not entry.get("control")]
-    samples = [runs.Run(folder / part.name).samples() for part in chosen]
     return Evidence(Records(records), tuple(explanation.explained(profiles)), paired=partial(paired, samples))
 
 
-def paired(runs_samples: list[list[dict]], this: str, other: str) -> Interval | None:
-    """How long one cell takes in times of another, from the rounds in which one process timed them in turn."""
-    if this.rpartition("/")[0] != other.rpartition("/")[0]:
+def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> Interval | None:
+    """How long one record's cell takes in times of another's, from the rounds in which one process timed them in turn;
+    None of two sweeps, and of two shapes. `samples` are those of each record's sweep.
+    """
+    cells = this["cell"], other["cell"]
+    if samples[this] is not samples[other] or cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:
         return None
-    series = (Series.of(samples, {this: this, other: other}) for samples in runs_samples)
-    return next(filter(None, (one.ratio({this: 1.0, other: -1.0}) for one in series)), None)
+    return Series.of(samples[this], dict(zip(cells, cells, strict=True))).ratio({cells[0]: 1.0, cells[1]: -1.0})
 
 
 def report(experiment: Experiment, chosen: list[Sweep], folder: Path, console: Console) -> None:

@@ -87,6 +87,7 @@ def test_records_of_two_machines_have_no_ratio():
     slower = decoded("torch", "eager", 9.0, machine_id="b")
     assert verdict("decode-claims", text, [torch, jax, slower], ALL) == HOLDS
     assert verdict("decode-claims", text, [slower, jax], ALL) == UNTOLD
+    assert verdict("decode-claims", text, [slower, torch, jax | {"machine_id": "c"}], ALL) == UNTOLD
     experiment = experiments.get("decode-claims")
     (claim,) = [claim for claim in experiment.claims if claim.sentence.startswith(text)]
     answer = experiment.answers(claim, Evidence(Records([slower, jax])))[ALL]

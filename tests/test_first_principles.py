@@ -89,6 +89,7 @@ def test_python_adds_a_hundred_times_as_often(python_ms, expected):
     numpy = timed(1.0, framework="numpy", workload="op-overhead", parameters={"additions": 1000})
     assert verdict("Python adds", [*additions, python, numpy]) == expected
     assert verdict("Python adds", additions) == UNTOLD
+    assert verdict("Python adds", [*additions, python | {"machine_id": "another"}]) == UNTOLD
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from doubles.synthetic import timed
 
 import experiments
 import runner
-from experiments.evidence import Evidence, Records
+from experiments.evidence import Evidence, Record, Records
 from experiments.page import reach
 from harness import plan, sweep
 from harness.reproduce import paired
@@ -186,6 +186,21 @@ def test_a_table_that_the_page_lacks_is_added():
     assert "gain grows with the batch, at equal sequence length (one thread). (asked of the CPU only)" in page
 
 
+def test_figures_of_two_machines_stand_side_by_side_under_their_names():
+    from experiments import page, tables
+
+    record = {"framework": "torch", "framework_version": "1", "mode": "eager", "batch_size": 1, "device_name": "A GPU"}
+    found = [
+        timed(ms, **record | {"machine_id": name, "framework_version": "1"})
+        for ms, name in ((1, "abcdef"), (2, "123456"))
+    ]
+    records = Records(found)
+    table = tables.by_shape("Latency", ("batch_size",), {"torch": records}, tables.latency)
+    assert table.rows == (("1", "abcd: 1; 1234: 2"),)
+    assert page.setting(Evidence(records)) == "A GPU; 2 machines; torch 1"
+    assert page.setting(Evidence(Records(found[:1]))) == "A GPU; torch 1"
+
+
 def test_modes_timed_in_turn_are_compared_round_by_round():
     """A slow launch falls on both, so their ratio is known better than either of the two times."""
     launches = {0: 1.0, 1: 3.0, 2: 2.0}
@@ -195,7 +210,12 @@ def test_modes_timed_in_turn_are_compared_round_by_round():
         for mode, times in (("cuda-graph", 1.3), ("inductor", 1.0))
         for seconds in [[slow * times * (1 + 0.001 * (index % 3)) for index in range(12)]]
     ]
-    ratio = paired([[], entries], "torch/mlp/cuda-graph", "torch/mlp/inductor")
+    cells = ("torch/mlp/cuda-graph", "torch/mlp/inductor", "jax/mlp/inductor", "torch/mlp/eager")
+    replayed, compiled, jax, eager = records = [Record({"cell": cell}) for cell in cells]
+    again = Record({"cell": "torch/mlp/inductor"})
+    samples = dict.fromkeys(records, entries) | {again: list(entries)}
+    ratio = paired(samples, replayed, compiled)
     assert ratio.value == pytest.approx(1.3, rel=1e-6) and ratio.high / ratio.low < 1.01
-    assert paired([entries], "torch/mlp/cuda-graph", "jax/mlp/inductor") is None  # of another group
-    assert paired([entries], "torch/mlp/cuda-graph", "torch/mlp/eager") is None  # without samples
+    assert paired(samples, replayed, jax) is None  # of another group
+    assert paired(samples, replayed, eager) is None  # without samples
+    assert paired(samples, replayed, again) is None  # of another sweep, though its cell is the same

@@ -189,6 +189,8 @@ def test_which_framework_is_faster_at_bert(pass_name, text, first, second, times
     assert verdict("keras-io", text, records) == expected
     other = [records[0], records[1] | {"dtype": "fp32"}]
     assert verdict("keras-io", text, other) == UNTOLD  # another arithmetic is no comparison
+    apart = [record | {"machine_id": name} for record, name in zip(records, "ab", strict=True)]
+    assert verdict("keras-io", text, apart) == UNTOLD  # nor is another machine
 
 
 def resnet(dtype: str, per_s: float, ratio: float | None = None, layout: str = "nhwc") -> dict:

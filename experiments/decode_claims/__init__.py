@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from experiments import tables
-from experiments.evidence import Evidence, Record
+from experiments.evidence import Evidence, Record, apart
 from experiments.judge import above, below, between, ratio_of, untold
 from experiments.spec import ALL, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
@@ -19,21 +19,23 @@ AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
 def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[tuple[str, Interval | None]]:
     """The time of `this` over that of `other` wherever one machine measured both, by the shape's name: round by round
-    where they were timed in turn, else of the two latencies.
-
-    Hosts differ twofold in what they let eager mode do, so the records of two machines have no ratio: a shape that no
-    machine measured whole has None, and says so.
+    where they were timed in turn, else of the two latencies. A shape of which each was measured on other machines has
+    None, and says so.
     """
     records = evidence.records.where(**criteria).measured
-    for record in records.where(**this):
-        shape = {axis: record[axis] for axis in AXES}
-        besides = records.where(**other, **shape, device=record["device"])
-        for beside in besides.where(machine_id=record["machine_id"]):
-            paired = evidence.paired(record["cell"], beside["cell"])
-            yield named(record), paired or ratio_of(record.latency_ms, beside.latency_ms)
-        machines = {side["machine_id"] for side in records.where(**this, **shape)}
-        if len(besides) and not len(besides.where(machine_id=tuple(machines))):
-            yield f"{named(record)}, each mode on a machine of its own", None
+    pairs = [(a, b) for a in records.where(**this) for b in records.where(**other) if not differ(a, b)]
+    together = [(a, b) for a, b in pairs if not apart(a, b)]
+    for a, b in together:
+        yield named(a), evidence.paired(a, b) or ratio_of(a.latency_ms, b.latency_ms)
+    told = {named(a) for a, _ in together}
+    for name in dict.fromkeys(named(a) for a, _ in pairs):
+        if name not in told:
+            yield f"{name}, each mode on a machine of its own", None
+
+
+def differ(this: Record, other: Record) -> bool:
+    """Whether they are of different shapes."""
+    return any(this[axis] != other[axis] for axis in (*AXES, "device"))
 
 
 def named(record: Record) -> str:

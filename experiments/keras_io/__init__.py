@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments import gains, tables
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Record, Records, apart
 from experiments.judge import between, greater, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
@@ -57,8 +57,8 @@ def as_published(pass_name: str, published: float) -> Callable[[Evidence], Answe
     def check(evidence: Evidence) -> Answer:
         ours = evidence.records.where(framework="torch", **{"pass": pass_name})
         eager, graph = ours.one(mode="eager", dtype="fp32"), compiled(ours.where(dtype="tf32"), "torch")
-        if eager is None or graph is None:
-            return untold("eager in fp32 and compiled in tf32 were not both measured at one shape")
+        if eager is None or graph is None or apart(eager, graph):
+            return untold("eager in fp32 and compiled in tf32 were not both measured at one shape on one machine")
         ratio = ratio_of(eager.latency_ms, graph.latency_ms)
         return between(gains.named(eager), ratio, published * (1 - ABOUT), published * (1 + ABOUT), "×")
 
@@ -73,7 +73,7 @@ def faster(pass_name: str, first: str, second: str) -> Callable[[Evidence], Answ
         for dtype in evidence.records.values("dtype"):
             ours = evidence.records.where(dtype=dtype, **{"pass": pass_name})
             this, other = (compiled(ours, name) for name in (first, second))
-            if this and other:
+            if this and other and not apart(this, other):
                 names = (f"{record['framework']} {dtype} calls a second" for record in (this, other))
                 rates = [_rate(record) for record in (this, other)]
                 answers.append(greater(next(names), rates[0], next(names), rates[1]))
