@@ -35,7 +35,11 @@ AVERAGE = ROOT / "results/experiments/geometric-mean-h200/gpu-inference"
 SMALL_TRAINING = AVERAGE.parent / "gpu-training"
 TITLES = "Small batches of 128 tokens", "A small batch of 512 tokens", "A large batch"
 AVERAGED = {"inductor": "by default", "inductor-reduce-overhead": 'with mode="reduce-overhead"'}
-MASKS = "These are the libraries' models: TensorFlow's and JAX's add a mask of ones, torch's has none."
+MASKS = (
+    "These are the libraries' models: TensorFlow's and JAX's add a mask of ones and write attention out, torch's has "
+    "no mask and the fused operator."
+)
+ALIKE, FUSED = "With the suite's own model and fused attention in both:", "mask=none;attention=fused"
 BEGIN, END = "<!-- figures: made by python -m harness.readme -->", "<!-- end of figures -->"
 PICTURES = {"light": ROOT / "docs/picture-light.svg", "dark": ROOT / "docs/picture-dark.svg"}
 SAMPLE = ROOT / "docs/sample.html"
@@ -55,6 +59,7 @@ def figures() -> str:
     """The README's findings: sentences of the verdict, and one table."""
     old, cpu = material(H200 / "torch-2.11-long"), material(TWO_CORES)
     ranked = [_one(material(*folders), "library") for folders in (SHORT, LONG)]
+    alike = _one(material(*LONG), "plain", FUSED)
     decoding = _one(material(*DECODING), "plain")
     answers = [advice for folder in TORCH for advice in _one(material(folder), "library").advice]
     (training,) = material(H200 / "gpt2-training").verdicts[0].advice
@@ -63,6 +68,7 @@ def figures() -> str:
         *(f"- **{title}: {_finding(advice)}" for title, advice in zip(TITLES, answers, strict=True)),
         f"- **Compare milliseconds, not speedups, between frameworks.** {MASKS}",
         *(f"  - {_ranking(fastest)}" for verdict in ranked for fastest in verdict.fastest.values()),
+        f"  - {ALIKE} {' '.join(map(_ranking, alike.fastest.values()))}",
         f"- **{ratio(slow['speedup_vs_eager'])}×, and no finding.** {_differs(slow)}",
         f"- **Training a GPT-2 (124M): {_gain(training)}** On an H200, bf16, the suite's own model, "
         f"{wording.sentence(training)} {_checked(training)} {wording.cautions(training)}".rstrip(),
@@ -71,7 +77,7 @@ def figures() -> str:
         f"- **{_average()}",
         f"- **On two virtual cores of an AMD EPYC**, fp32, {versions(cpu.points.measured)}. {' '.join(_on_cpu(cpu))}",
     ]
-    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption([*ranked, decoding]), END])
+    return "\n".join([BEGIN, *lines, "", *_table(), "", _caption([*ranked, alike, decoding]), END])
 
 
 def _finding(advice: Advice) -> str:
@@ -103,12 +109,14 @@ def _differs(point: Point) -> str:
     )
 
 
-def _one(content: Material, implementation: str) -> Verdict:
-    """The verdict on the bf16 setting of an implementation that most was measured of."""
+def _one(content: Material, implementation: str, parameters: str = "") -> Verdict:
+    """The verdict on the bf16 setting of an implementation that most was measured of, or on that with `parameters`."""
+    firsts = ((one, one.setting.points[0]) for one in content.verdicts)
     return next(
         one
-        for one in content.verdicts
-        if one.setting.points[0]["implementation"] == implementation and one.setting.points[0]["dtype"] == "bf16"
+        for one, first in firsts
+        if (first["implementation"], first["dtype"]) == (implementation, "bf16")
+        and parameters in ("", first["parameters"])
     )
 
 

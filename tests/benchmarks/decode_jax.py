@@ -1,7 +1,7 @@
 """What a decoded token takes under jax.jit on a GPU, and what changes it: XLA's options, and how products are written.
 
 Random weights made on the GPU; fewer layers than the model's keep it short. For each variant a line of JSON:
-milliseconds a call (50 calls a sample), and of 50 tokens generated in one call, which keeps the host out; the largest
+milliseconds a call (50 calls a sample), and of 50 tokens generated in one call, which keeps Python out; the largest
 difference of its logits from the first variant's, relative to the largest of these; and how many library calls and
 fusions of each kind the compiled step has.
 

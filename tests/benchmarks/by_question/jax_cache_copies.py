@@ -1,0 +1,56 @@
+"""Why does XLA's CPU compiler copy a donated cache at batch 1?
+
+A decode step of two layers: how many updates of the cache and how many copies of a tensor of its shape the compiled
+module has, at batch 1 and 2, and at batch 1 without XLA's `fusion` pass, which takes each update into two fusions:
+the one that gives it back, and the one that feeds attention. Both then claim the donated memory.
+
+.venvs/jax-cpu/bin/python tests/benchmarks/by_question/jax_cache_copies.py
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+import workloads
+from frameworks.jax import causal, llama
+
+PLACES = 128
+
+
+def compiled(batch: int, options: dict[str, str]) -> str:
+    """The optimized module of llama-tiny's decode step."""
+    decode = workloads.get("llama-tiny", "decode")
+    shapes = decode.weight_shapes({"batch_size": batch, "context": PLACES})
+    weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    params = llama.parameters(decode.model, weights, jnp.asarray, PLACES)
+    cache = causal.past(decode.model, batch, weights, jnp.asarray)
+    step = jax.jit(partial(causal.decode, llama, decode.model), donate_argnums=1, compiler_options=options or None)
+    inputs = jnp.zeros(batch, jnp.int32), jnp.array([PLACES - 1], jnp.int32)
+    return step.lower(params, cache, *inputs).compile().as_text()
+
+
+def main() -> None:
+    model = workloads.get("llama-tiny", "decode").model
+    print(f"{2 * model.layers} tensors in the cache; updates, copies of a tensor of its shape")
+    for name, batch, options in (
+        ("batch 1", 1, {}),
+        ("batch 1, no fusion", 1, {"xla_disable_hlo_passes": "fusion"}),
+        ("batch 2", 2, {}),
+    ):
+        text = compiled(batch, options)
+        tensor = rf"f32\[(?:{batch},)?{model.kv_heads},{PLACES},{model.head_size}\]"
+        copies = len(re.findall(rf"= {tensor}\S* copy\(", text))
+        print(f"{name}: {len(re.findall(r' dynamic-update-slice[(]', text))}, {copies}")
+
+
+if __name__ == "__main__":
+    main()
