@@ -137,3 +137,39 @@ def test_every_rung_that_nobody_deploys_is_tried_here():
     for name in frameworks.NAMES:
         for mode in frameworks.describe(name).modes:
             assert not mode.is_rung or f'"{mode.name}"' in PROOFS[name] or "".join(mode.devices) == "gpu", mode.name
+
+
+def test_command_buffers_that_cannot_be_left_out_are_no_mode_without_them():
+    run_in(
+        "jax",
+        """
+from frameworks.adapter import Unsupported
+from frameworks.jax import compiling
+from measurement.cells import Cell
+
+def options(mode):
+    return compiling.options(Cell("jax", "mlp", "plain", "inference", "gpu:0", "fp32", 1, (), mode))
+
+assert options("jit") == {}
+compiling.NO_COMMAND_BUFFERS = {"xla_no_such_option": ""}
+try:
+    options("jit-uncaptured")
+except Unsupported as refusal:
+    assert "leave this mode out" in str(refusal)
+else:
+    raise AssertionError("it would be jit")
+""",
+    )
+
+
+def test_a_shell_that_hides_the_gpu_from_jax_is_told_so():
+    run_in(
+        "jax",
+        """
+import os
+from frameworks.jax import runtime
+
+assert os.environ["JAX_PLATFORMS"] == "cpu"
+assert runtime.problem("gpu:0") == "JAX_PLATFORMS=cpu hides the GPU from JAX: unset it.", runtime.problem("gpu:0")
+""",
+    )

@@ -91,7 +91,10 @@ class Adapter(boundary.Adapter):
         if jax.config.jax_disable_jit:
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
         if cell.shapes == "dynamic" and cell.mode != "eager":
-            raise Unsupported("XLA compiles for one shape, and jax.jit has no dynamic ones.")
+            raise Unsupported(
+                "XLA compiles for one shape, and jax.jit has no dynamic ones: leave SHAPES=static; UNSEEN_SEQ= tells "
+                "what a length costs that was never seen."
+            )
         if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
             way_out = "" if cell.implementation == "own" else ": measure IMPL=plain"
             raise Unsupported(f"only the suite's plain models are divided into blocks{way_out}.")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import jax
 
+from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 
 OWN = "whole_model_"  # how the names of functions begin that a graph mode compiles
@@ -32,9 +33,14 @@ NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 
 
 def options(cell: Cell) -> dict[str, str]:
-    """The compiler options of the cell's mode that this version of XLA has; none for what users have."""
+    """The compiler options of the cell's mode that this version of XLA has; none for what users have.
+
+    Raises Unsupported where it cannot leave command buffers out, which nothing would show.
+    """
     choices = NO_FUSION[cell.device_kind] if cell.mode in UNFUSED else {}
     if cell.mode in UNCAPTURED and cell.device_kind == "gpu":
+        if not all(_has(*option) for option in NO_COMMAND_BUFFERS.items()):
+            raise Unsupported("this XLA has no option that switches command buffers off: leave this mode out.")
         choices = choices | NO_COMMAND_BUFFERS
     return {name: value for name, value in choices.items() if _has(name, value)}
 

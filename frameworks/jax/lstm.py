@@ -50,5 +50,8 @@ def forward(scans: bool, params: dict, input_ids: jax.Array) -> dict:
 def build(workload: Lstm, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     kind = cell.parameter("cell")
     if kind == "fused":
-        raise Unsupported("JAX has no LSTM operator for whole sequences in its API; take CELL=scan or CELL=unrolled.")
+        raise Unsupported(
+            "JAX's LSTM operator for whole sequences (jax.experimental.rnn, cuDNN's, float32 on a GPU alone) is not "
+            "measured here: take CELL=scan or CELL=unrolled."
+        )
     return tree(weights, load), partial(forward, kind == "scan"), ""

@@ -124,7 +124,7 @@ def counted(function: Callable, params: Any, inputs: Sequence[jax.Array]) -> Cou
     lowered = jax.jit(function).lower(params, *inputs)
     told = lowered.cost_analysis() or {}
     held = jax.tree.leaves((params, inputs, lowered.out_info))
-    once = sum(int(np.prod(leaf.shape)) * np.dtype(leaf.dtype).itemsize for leaf in held)
+    once = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in held)
     if told.get("flops", -1) < 0:
         return None
     moved, transcendentals = told.get("bytes accessed", once), told.get("transcendentals", 0)

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import glob
 import importlib.util
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ def problem(device: str) -> str | None:
     except IndexError as error:
         return str(error)
     except RuntimeError as error:
+        if "cuda" not in (chosen := os.environ.get("JAX_PLATFORMS", "cuda")) and "gpu" not in chosen:
+            return f"JAX_PLATFORMS={chosen} hides the GPU from JAX: unset it."
         versions = [n for n in PLUGINS if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
         if not versions:
             return f"it has no CUDA plug-in and is for the CPU only: install jax[cuda{max(PLUGINS)}]."

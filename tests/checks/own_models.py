@@ -23,7 +23,8 @@ MODELS = {
         "    return lambda p, x, scale, flag: {'y': jnp.tanh(x @ p['w']) * scale if flag else x}, {'w': w}\n\n"
         "def inputs(batch_size=2):\n"
         "    return {'x': np.random.randn(batch_size, 8).astype('float32'), 'scale': 2.0, 'flag': True}\n",
-        "nnx": JAX + "    from flax import nnx\n    return nnx.Linear(8, 4, rngs=nnx.Rngs(0))" + INPUTS,
+        "nnx": JAX + "    from flax import nnx\n    rngs = nnx.Rngs(0)\n"
+        "    return nnx.Sequential(nnx.Linear(8, 4, rngs=rngs), nnx.Dropout(0.5, rngs=rngs))" + INPUTS,
         "linen": JAX + "    from flax import linen\n    return linen.Dense(4)" + INPUTS,
         "bare": JAX + "    return lambda x: (jax.nn.relu(x), x.sum())" + INPUTS,
         "calls_back": JAX + "    def f(x):\n        jax.debug.print('{}', x)\n        return x\n    return f" + INPUTS,
