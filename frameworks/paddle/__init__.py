@@ -39,13 +39,13 @@ FRAMEWORK = Framework(
         Mode(
             "to_static",
             graph=True,
-            summary="paddle.jit.to_static(full_graph=True) on Paddle's own executor",
-            call="paddle.jit.to_static(model, full_graph=True)",
+            summary="paddle.jit.to_static(full_graph=True, backend=None) on Paddle's own executor",
+            call="paddle.jit.to_static(model, full_graph=True, backend=None)",
         ),
         Mode(
             "to_static-cinn",
             graph=True,
-            summary="to_static compiled by CINN, on builds that have it",
+            summary="to_static compiled by CINN, on a GPU and builds that have it",
             fuses=True,
             call='paddle.jit.to_static(model, full_graph=True, backend="CINN")',
         ),

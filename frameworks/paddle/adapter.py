@@ -16,7 +16,7 @@ from paddle import nn
 
 from frameworks import adapter, canary, generating
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, eager_log, generation, graphs, models, own, own_training, plain, training
+from frameworks.paddle import calls, cinn, eager_log, generation, graphs, models, own, own_training, plain, training
 from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
@@ -47,13 +47,11 @@ class Adapter(adapter.Adapter):
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if mode is not None:
-            if mode != "to_static-cinn" or paddle.is_compiled_with_cinn():
-                return None
-            return f"Paddle {paddle.__version__} here was built without CINN and would silently run plain to_static."
+            return cinn.obstacle(device) if mode == "to_static-cinn" else None
         if device == "cpu":
             return None
         if not paddle.is_compiled_with_cuda():
-            return f"Paddle {paddle.__version__} here is a CPU build; the GPU builds are called paddlepaddle-gpu."
+            return f"Paddle {paddle.__version__} here is a CPU build: DEVICE=cpu, or a GPU build. {gpu.OTHER_BUILDS}."
         index, count = int(device.split(":")[1]), paddle.device.cuda.device_count()
         if index >= count:
             return f"There is no {device}: Paddle sees {count} GPU(s); see nvidia-smi and CUDA_VISIBLE_DEVICES."
@@ -61,7 +59,8 @@ class Adapter(adapter.Adapter):
         built = [int(architecture) for architecture in getattr(paddle.version, "compiled_cuda_archs", ())]
         major, minor = paddle.device.cuda.get_device_capability(index)
         if built and not any(architecture // 10 == major and architecture % 10 <= minor for architecture in built):
-            return f"Paddle {paddle.__version__} was built for sm {built}; this GPU is sm {major}{minor}."
+            reason = f"Paddle {paddle.__version__} was built for sm {built}; this GPU is sm {major}{minor}"
+            return f"{reason}. {gpu.OTHER_BUILDS}."
         return None
 
     def canary(self, device: str) -> dict[str, np.ndarray]:
@@ -175,13 +174,14 @@ def _require(cell: Cell) -> None:
     """Raise `Unsupported` where the device has no matrix products in the cell's type."""
     on_cpu = cell.device_kind == "cpu"
     if cell.dtype == "tf32" and (on_cpu or paddle.device.cuda.get_device_capability()[0] < 8):
-        raise Unsupported(f"TF32 needs an NVIDIA GPU of compute capability 8.0 or newer; this is {cell.device}.")
+        reason = f"TF32 needs an NVIDIA GPU of compute capability 8.0 or newer; this is {cell.device}"
+        raise Unsupported(f"{reason}: DTYPE=fp32.")
     try:
         operand = paddle.ones([8, 8], "float32").astype(DTYPES[cell.dtype])
         paddle.matmul(operand, operand)
     except RuntimeError as error:
         reason = f"Paddle {paddle.__version__} has no {DTYPES[cell.dtype]} matmul for {cell.device_kind}"
-        raise Unsupported(f"{reason}, so a model with its parameters cast cannot run.") from error
+        raise Unsupported(f"{reason}, so a model with its parameters cast cannot run: DTYPE=fp32.") from error
 
 
 def _openmp_threads() -> int | None:

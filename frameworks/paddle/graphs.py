@@ -133,7 +133,10 @@ def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
         off = getattr(config, "disable_onednn", None) or getattr(config, "disable_mkldnn", None)  # its name in Paddle 2
         off and off()
     if config.ir_optim() != passes or (config.mkldnn_enabled() and not onednn):
-        raise Unsupported(f"Paddle {paddle.__version__} cannot leave out IR passes and oneDNN: its predictor has both.")
+        raise Unsupported(
+            f"Paddle {paddle.__version__} cannot leave out IR passes and oneDNN, its predictor has both: "
+            "MODE=inference, or another release of Paddle."
+        )
 
 
 def captured(static: nn.Layer, backend: str) -> Capture:

@@ -20,14 +20,15 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
         try:
             from frameworks.paddle import library  # PaddleNLP takes seconds to import
         except ImportError as error:
-            raise Unsupported(f"the library implementation needs the package paddlenlp: {error}.") from error
+            reason = f"the library implementation needs the package paddlenlp ({error})"
+            raise Unsupported(f"{reason}: install it, or IMPL=plain.") from error
         return library.bert(workload, weights)
     if cell.pass_name in WITH_CACHE:
         return generation.build(workload, cell, weights)
     fused = cell.parameter("attention") == "fused"
     if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
         # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
-        raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only.")
+        raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only: ATTENTION=explicit.")
     if workload.family in plain.TRANSFORMERS:
         return plain.TRANSFORMERS[workload.family](workload, weights, fused)
     if workload.family in plain.OTHERS:

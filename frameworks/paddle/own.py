@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import paddle
 from paddle import nn
+from paddle.jit.dy2static.program_translator import StaticFunction
 
 from frameworks import own
 from frameworks.adapter import Capture, Step, Unsupported
@@ -50,7 +51,7 @@ class Model:
 
     def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], dtype: str, trains: bool = False):
         if not workload.is_file:
-            raise Unsupported(f"{workload.name} is no model of Paddle: write a file.")
+            raise Unsupported(f"{workload.name} is no model of Paddle: write a file, as docs/own-models.md shows.")
         self.file, self.dtype = own.UserFile(workload.source), dtype
         self._tolerance = max(workload.tolerance.values())
         self._form: tuple[tuple, dict] = ((), {})
@@ -58,7 +59,8 @@ class Model:
         _seed(int(weights["seed"]))
         layer = self.file.call("model")
         if not isinstance(layer, nn.Layer):
-            raise Fault(f"model() of {workload.name} returned {type(layer).__name__}, which is no paddle.nn.Layer.")
+            raise Fault(f"model() of {workload.name} returned {type(layer).__name__}: return a paddle.nn.Layer.")
+        _refuse_captured(layer)
         (layer.train if trains else layer.eval)()
         if any(dtype not in str(parameter.dtype) for parameter in layer.parameters()):
             layer.to(dtype=dtype)
@@ -78,7 +80,8 @@ class Model:
             raise Fault("inputs() returned no tensor and no array: return one, a tuple, or a dict of keywords.")
         if len(array_leaves) > MOST_TENSORS:
             raise Unsupported(
-                f"inputs() returned {len(array_leaves)} tensors; of Paddle's models at most {MOST_TENSORS} are taken."
+                f"inputs() returned {len(array_leaves)} tensors, and Paddle's models may take {MOST_TENSORS} here: "
+                "stack some, or make constants in model()."
             )
         return tuple(_cast(_tensor(leaf), self.dtype) for leaf in array_leaves)
 
@@ -105,19 +108,43 @@ class Model:
 
     def in_more_precision(self, run: Callable[..., list[dict]], count: int) -> tuple[str, list[dict[str, np.ndarray]]]:
         """What `run(a copy of the layer, input sets)` gives of the first calls, in the first dtype that it runs in."""
-        before = paddle.get_default_dtype()
+        before, last = paddle.get_default_dtype(), ""
         for dtype in dict.fromkeys(("float64", "float32", self.dtype)):
             try:
                 paddle.set_default_dtype(dtype)
-                layer = copy.deepcopy(self.layer.layer)
+                layer = self.copied()
                 layer.to(dtype=dtype)
                 sets = [[_cast(tensor, dtype) for tensor in tensors] for tensors in self.sets[:count]]
                 return f"its own eager mode in {dtype}", run(layer, sets)
-            except Exception:  # its own code may insist on a dtype
-                continue
+            except Exception as error:  # its own code may insist on a dtype
+                last = type(error).__name__
             finally:
                 paddle.set_default_dtype(before)
-        raise Unsupported("the layer runs in no dtype on a copy of its weights, so nothing can be compared with it.")
+        raise Unsupported(
+            f"the layer runs in no dtype on a copy of its weights ({last}), so nothing can be compared with it: have "
+            "copy.deepcopy(model()) take inputs()."
+        )
+
+    def fresh(self) -> Called:
+        """What one graph mode captures: copies of the layers, on the parameters and buffers of the user's own.
+
+        `to_static` replaces the forward of what it is given, and Paddle 2 that of every layer within, which are eager
+        mode's and the other graphs' as well.
+        """
+        layer = self.layer.layer
+        called = Called(self.copied(*layer.parameters(), *layer.buffers()), self.together)
+        called.eval()
+        return called
+
+    def copied(self, *shared: paddle.Tensor) -> nn.Layer:
+        """A copy of the user's layer that has the tensors `shared` in common with it."""
+        try:
+            return copy.deepcopy(self.layer.layer, {id(tensor): tensor for tensor in shared})
+        except Exception as error:  # of the user's own attributes
+            raise Unsupported(
+                f"the layer cannot be copied ({type(error).__name__}), and Paddle writes to what it captures: keep "
+                "results of calls, locks and open files out of its attributes."
+            ) from error
 
     def names(self) -> tuple[str, ...]:
         """What the output's tensors are called, in the order in which Paddle flattens them."""
@@ -141,11 +168,11 @@ def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     if cell.mode == "eager":
         return Step(eager, model.sets, program=partial(eager_log.listed, eager, model.sets[0], cell), **told)
     if cell.mode in graphs.PREDICTORS:
-        exported = graphs.Exported(model.layer, cell, graphs.specification(workload, cell, model.sets[0]))
+        exported = graphs.Exported(model.fresh(), cell, graphs.specification(workload, cell, model.sets[0]))
         captured = lambda: whole(exported.captured)  # noqa: E731
         call = calls.named(exported, model.names())
         return Step(call, model.sets, captured, program=exported.operators, load=exported.load, **told)
-    static, capture, operators = graphs.to_static(model.layer, workload, cell, model.sets[0])
+    static, capture, operators = graphs.to_static(model.fresh(), workload, cell, model.sets[0])
     call = calls.without_gradients(static)
     return Step(call, model.sets, lambda: whole(capture()), program=operators, **told)
 
@@ -159,6 +186,16 @@ def named(output: Any) -> dict[str, np.ndarray]:
     """An output's tensors by name, on the host: a predictor's are handles."""
     tensors = own.named(output, lambda value: _is_tensor(value) or hasattr(value, "copy_to_cpu"))
     return {name: _on_host(tensor) for name, tensor in tensors.items()}
+
+
+def _refuse_captured(layer: nn.Layer) -> None:
+    """Raise `Unsupported` for a layer that is a graph already: eager mode would run that."""
+    for name, part in layer.named_sublayers(include_self=True):
+        if isinstance(part.forward, StaticFunction):
+            raise Unsupported(
+                f"the forward of {name or 'the layer'} is captured by to_static already, which eager mode would run: "
+                "leave to_static out of the file."
+            )
 
 
 def _on_host(tensor: Any) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from functools import partial
 
@@ -47,7 +46,7 @@ def prepare(model: Model, cell: Cell, workload: Own) -> Step:
 
     What is captured is the layer with its loss.
     """
-    objective, bf16 = _objective(model, copy.deepcopy(model.layer.layer)), cell.dtype == "bf16"
+    objective, bf16 = _objective(model, model.copied()), cell.dtype == "bf16"
     if cell.mode == "eager":
         trainer = Trainer(objective, objective, bf16)
         listed = partial(eager_log.listed, trainer.loss, model.sets[0], cell)
