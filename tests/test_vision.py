@@ -37,7 +37,10 @@ CASES = {
     ],
     "tensorflow": [
         *(("resnet-tiny", kind, NHWC, ["eager", "function"]) for kind in PASSES),
+        ("resnet-tiny", "inference", NCHW, ["eager", "function", "function-unoptimized"]),
+        ("vit-tiny", "inference", NCHW | EXPLICIT, ["eager"]),
         ("vit-tiny", "training", NHWC | EXPLICIT, ["eager"]),
+        ("vit-tiny", "training", NCHW | EXPLICIT, ["function-xla"]),
         ("lstm-tiny", "inference", {"cell": "scan"}, ["eager", "function"]),
         ("lstm-tiny", "training", {"cell": "unrolled"}, ["eager"]),
     ],
@@ -134,3 +137,41 @@ def test_every_family_and_pass_is_checked(framework):
     for implementation, families in description.models.items():
         cases = [case for case in CASES[framework] if case[2].get("implementation", "plain") == implementation]
         assert {workloads.get(case[0]).family for case in cases} == set(FAMILIES) & set(families)
+
+
+# As in `check`, of what is refused in turn; inference in NCHW runs in XLA alone where oneDNN is off.
+REFUSED = """
+from frameworks.adapter import Unsupported
+
+def refused(name, pass_name, mode, changes, *words):
+    try:
+        check("tensorflow", [(name, pass_name, changes, [mode])], {}, {})
+    except Unsupported as error:
+        assert all(word in str(error) for word in words), error
+    else:
+        raise AssertionError((name, pass_name, mode))
+"""
+OUT = "set LAYOUT=nhwc or MODE=function-xla."
+
+
+@pytest.mark.parametrize("onednn", ["1", "0"])
+def test_tensorflow_says_where_a_cpu_takes_no_channels_first(onednn):
+    off = f"""
+    import os
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = {onednn!r}
+    NCHW = {NCHW | EXPLICIT}
+    """
+    with_onednn = f"""
+    for name in ("resnet-tiny", "vit-tiny"):
+        for mode in ("eager", "function", "function-unoptimized"):
+            refused(name, "training", mode, NCHW, "gradients of convolutions with explicit padding", {OUT!r})
+    refused("lstm-tiny", "inference", "eager", {{"cell": "fused"}}, "are not measured here", "CELL=scan")
+    """
+    without = f"""
+    for name in ("resnet-tiny", "vit-tiny"):
+        for mode in ("eager", "function", "function-unoptimized"):
+            refused(name, "inference", mode, NCHW, "without oneDNN", {OUT!r})
+    for name in ("resnet-tiny", "vit-tiny"):
+        check("tensorflow", [(name, "inference", NCHW, ["function-xla"])], {{}}, {{}})
+    """
+    run_in("tensorflow", off, CHECK, REFUSED, with_onednn if onednn == "1" else without)

@@ -18,6 +18,7 @@ def environment(threads: int, device_kind: str) -> dict[str, str]:
         # TensorFlow's own pools; OMP_NUM_THREADS reaches none of them in a stock build.
         "TF_NUM_INTRAOP_THREADS": str(threads),
         "TF_USE_LEGACY_KERAS": "1",  # transformers' TFBertModel is written for Keras 2
+        "KERAS_BACKEND": "tensorflow",  # of Keras 3, before a shell's own and ~/.keras/keras.json
         "TF_FUNCTION_JIT_COMPILE_DEFAULT": "0",  # else `function` could be XLA by default
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
@@ -36,7 +37,7 @@ FRAMEWORK = Framework(
     colour="#a97b0a",
     distributions=("tensorflow", "tf-keras", "keras", "transformers", "numpy"),
     aliases=("tf",),
-    switches=("TF_", "XLA_"),
+    switches=("TF_", "XLA_", "KERAS_"),
     no_switches=TERRAFORM,
     modes=(
         # What is exported or run by Keras' predict is a tf.function.
@@ -86,6 +87,6 @@ FRAMEWORK = Framework(
     environment=environment,
     defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU
     dumps=hlo.DUMPS,
-    # XLA's compiled code stays in the process; TensorFlow names no directory for it.
+    # XLA's compiled code stays in the process: users who name no directory in TF_XLA_FLAGS have it so.
     cache_variables=(),
 )

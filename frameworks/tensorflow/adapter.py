@@ -16,12 +16,12 @@ from tensorflow.python.util import _pywrap_util_port
 from frameworks import adapter as boundary
 from frameworks import canary as known
 from frameworks import generating
-from frameworks.tensorflow import generation, graphs, memory, own
-from frameworks.tensorflow.layers import Types
+from frameworks.tensorflow import generation, graphs, layers, memory, own
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
 _DTYPES = {"fp32": tf.float32, "tf32": tf.float32, "bf16": tf.bfloat16, "fp16": tf.float16}
+_CAST = "variables and floating-point inputs cast; layer norm statistics of `plain` in float32"
 _RECORDED = ("TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "TF_XLA_FLAGS", "XLA_FLAGS")
 
 
@@ -69,7 +69,7 @@ class Adapter(boundary.Adapter):
             "flush_denormals": float(denormal) == 0.0,
             "tensor_float_32": tf32,
             "synchronous_execution": tf.config.experimental.get_synchronous_execution(),
-            "dtype": "variables and floating-point inputs cast; layer norm statistics of `plain` in float32",
+            "dtype": own.DTYPES if cell.implementation == "own" else _CAST,
             "affinity": sorted(os.sched_getaffinity(0)),
         }
         if cell.pass_name == "training":
@@ -98,7 +98,7 @@ class Adapter(boundary.Adapter):
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
         trains = cell.pass_name == "training"
         with tf.device(self._name):
-            types = Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
+            types = layers.Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
             model = models[workload.family](workload.model if trains else workload, cell, weights, types)
             sets = [self.place(cell, arrays) for arrays in inputs]
             if cell.pass_name == "generate":
@@ -162,8 +162,8 @@ class Adapter(boundary.Adapter):
         """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
         if cell.parameter("attention") == "fused" and cell.implementation == "plain":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
-        if cell.parameter("layout") == "nchw" and self._gpu is None:
-            raise boundary.Unsupported("TensorFlow's convolutions on a CPU take channels last: LAYOUT=nhwc.")
+        if cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":
+            layers.refuse_channels_first(cell, _DTYPES[cell.dtype])
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
         if self._gpu and cell.dtype in ("tf32", "bf16") and _capability(self._gpu) < (8, 0):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import tensorflow as tf
+from tensorflow.python.util import _pywrap_util_port
 
+from frameworks.adapter import Unsupported
+from measurement.cells import Cell
 from workloads.spec import Arrays
 
 
@@ -71,6 +74,26 @@ class Convolution(tf.Module):
         kernel, around = self.types.cast(self.kernel), _around(self.padding, self.layout)
         y = tf.nn.conv2d(x, kernel, self.stride, around, data_format=self.layout.upper())
         return y if self.bias is None else tf.nn.bias_add(y, self.types.cast(self.bias), self.layout.upper())
+
+
+def refuse_channels_first(cell: Cell, dtype: tf.DType) -> None:
+    """Raise `Unsupported` where TensorFlow's own kernels for the CPU lack a convolution in NCHW; those of XLA do not.
+
+    oneDNN's have it, in the dtypes that it computes in on this CPU, but its gradients do not take explicit padding.
+    """
+    lacking = "gradients of convolutions with explicit padding"
+    if cell.pass_name != "training":
+        pixel = tf.zeros((1, 1, 1, 1), dtype)
+        try:
+            tf.nn.conv2d(pixel, pixel, 1, [[0, 0]] * 4, "NCHW")
+            return
+        except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
+            onednn = _pywrap_util_port.IsMklEnabled()
+        lacking = f"{cell.dtype} convolutions" if onednn else "convolutions without oneDNN (TF_ENABLE_ONEDNN_OPTS=0)"
+    raise Unsupported(
+        f"TensorFlow's {lacking} take channels last on this CPU, except in function-xla: set LAYOUT=nhwc or "
+        "MODE=function-xla."
+    )
 
 
 def max_pool(x: tf.Tensor, size: int, stride: int, padding: int, layout: str) -> tf.Tensor:

@@ -61,7 +61,8 @@ class LstmModel(tf.Module):
         super().__init__()
         if cell == "fused":
             raise Unsupported(
-                "TensorFlow's one operator for a whole LSTM is cuDNN's, inside Keras; take CELL=scan or CELL=unrolled."
+                "TensorFlow's operators for a whole LSTM (BlockLSTMV2 on CPUs, cuDNN's on GPUs) are not measured here: "
+                "take CELL=scan or CELL=unrolled."
             )
         self.types = types
         self.words = tf.Variable(weights["embedding.weight"], dtype=types.variables)

@@ -19,6 +19,11 @@ from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays
 
+DTYPES = (
+    "variables and floating-point inputs in the cell's dtype, which Keras' layers compute in; in bf16 and fp16 Keras 2 "
+    "keeps variables of batch norm in float32, and its Input casts to float32 and back in bf16"
+)
+
 
 class Model:
     """A user's model with its variables in the cell's dtype; made on the current device."""
@@ -95,8 +100,9 @@ class Model:
 
             call.model = model
             call(*(_cast(tensor, dtype) for tensor in self.sets[0]))
-        wrong = [v.dtype for v in self._variables(call) if v.dtype.is_floating and v.dtype.base_dtype != dtype]
-        if wrong:
+        kept = _kept_in_float32(call.model)
+        floating = [v.dtype for v in self._variables(call) if v.dtype.is_floating and id(v) not in kept]
+        if wrong := [made for made in floating if made.base_dtype != dtype]:
             raise Unsupported(
                 f"the model makes variables in {wrong[0].name} where {dtype.name} is asked for: leave dtypes to Keras, "
                 "or measure in fp32."
@@ -134,7 +140,7 @@ def prepare(model: Model, cell: Cell) -> Step:
 def captured(function: Callable, sets: Sequence[tuple], cell: Cell) -> tuple:
     """What a graph mode calls of a function, its input sets, what tells of its capture, and of its operators."""
     if cell.shapes == "dynamic":
-        raise Unsupported("which axes of a user's inputs may change is not known to TensorFlow: SHAPES=static.")
+        raise Unsupported("which axes of a user's inputs may change is not known to TensorFlow: set SHAPES=static.")
     graph = tf.function(function, jit_compile=cell.mode == "function-xla")
     return *graphs.called(cell, graph, sets), partial(program.captured, graph, sets[0], 1)
 
@@ -177,20 +183,38 @@ def _takes_training(model: Any) -> bool:
         return False
 
 
+def _kept_in_float32(model: Any) -> set[int]:
+    """Variables, by identity, that Keras 2 makes in float32 even where its layers compute in 16 bits: batch norm's."""
+    kinds = tuple(keras.layers.BatchNormalization for keras in hubs.installed_keras() if not _is_version_3(keras))
+    layers = (model, *model.submodules) if isinstance(model, tf.Module) else ()
+    return {id(variable) for layer in layers if isinstance(layer, kinds) for variable in layer.variables}
+
+
 @contextlib.contextmanager
 def _making(dtype: tf.DType) -> Iterator[None]:
     """Have Keras, of either kind, make layers in a dtype."""
-    before = [(module, module.backend.floatx()) for module in hubs.installed_keras()]
+    before = [(keras, keras.backend.floatx(), _policy(keras)) for keras in hubs.installed_keras()]
     try:
-        for module, _ in before:
-            _default(module, dtype.name)
+        for keras, floatx, _ in before:
+            # That of Keras 2 has no bfloat16, and its policies have.
+            told = floatx if dtype == tf.bfloat16 and not _is_version_3(keras) else dtype.name
+            _default(keras, told, dtype.name)
         yield
     finally:
-        for module, name in before:
-            _default(module, name)
+        for told in before:
+            _default(*told)
 
 
-def _default(keras: Any, dtype: str) -> None:
-    keras.backend.set_floatx(dtype)
-    if hasattr(keras, "config"):  # Keras 3 has made a policy of the dtype that there was when it was asked first
-        keras.config.set_dtype_policy(dtype)
+def _is_version_3(keras: Any) -> bool:
+    return hasattr(keras, "config")
+
+
+def _policy(keras: Any) -> Any:
+    return keras.config.dtype_policy() if _is_version_3(keras) else keras.mixed_precision.global_policy()
+
+
+def _default(keras: Any, floatx: str, policy: Any) -> None:
+    """Set both, since a policy that was asked for, or set, does not follow `floatx` any more."""
+    keras.backend.set_floatx(floatx)
+    set_policy = keras.config.set_dtype_policy if _is_version_3(keras) else keras.mixed_precision.set_global_policy
+    set_policy(policy)

@@ -48,7 +48,7 @@ def trainer_of(model: Model, call: Callable[..., Any]) -> Trainer:
 def prepare(model: Model, cell: Cell) -> Step:
     """An iteration in the cell's mode, on variables of its own."""
     if cell.dtype == "bf16":
-        raise Unsupported("users' own models are trained in fp32 alone in TensorFlow.")
+        raise Unsupported("users' own models are trained in fp32 alone in TensorFlow: set DTYPE=fp32.")
     trainer = trainer_of(model, model.copied(model.dtype))
     told = {"restore": trainer.restore, "own": Owned(model)}
     if cell.mode == "eager":

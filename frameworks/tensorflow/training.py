@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from workloads import training
 
+keras.backend.set_floatx("float32")  # of the learning rate, whatever ~/.keras/keras.json says
 SETTINGS = {
     "optimizer": f"keras.optimizers.AdamW (Keras {keras.__version__}), inside the tf.function where there is one",
     "dtype": "variables and moments in fp32, variables cast to the cell's dtype where they are used",
