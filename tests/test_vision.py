@@ -41,7 +41,8 @@ CASES = {
         ("vit-tiny", "inference", NCHW | EXPLICIT, ["eager"]),
         ("vit-tiny", "training", NHWC | EXPLICIT, ["eager"]),
         ("vit-tiny", "training", NCHW | EXPLICIT, ["function-xla"]),
-        ("lstm-tiny", "inference", {"cell": "scan"}, ["eager", "function"]),
+        *(("lstm-tiny", "inference", {"cell": cell}, ["eager", "function"]) for cell in ("fused", "scan")),
+        ("lstm-tiny", "training", {"cell": "fused"}, ["eager", "function"]),
         ("lstm-tiny", "training", {"cell": "unrolled"}, ["eager"]),
     ],
     "paddle": [
@@ -165,7 +166,7 @@ def test_tensorflow_says_where_a_cpu_takes_no_channels_first(onednn):
     for name in ("resnet-tiny", "vit-tiny"):
         for mode in ("eager", "function", "function-unoptimized"):
             refused(name, "training", mode, NCHW, "gradients of convolutions with explicit padding", {OUT!r})
-    refused("lstm-tiny", "inference", "eager", {{"cell": "fused"}}, "are not measured here", "CELL=scan")
+    refused("lstm-tiny", "inference", "function-xla", {{"cell": "fused"}}, "XLA has no kernel of it", "CELL=scan")
     """
     without = f"""
     for name in ("resnet-tiny", "vit-tiny"):

@@ -1,11 +1,13 @@
-"""LSTMs in TensorFlow: `tf.while_loop` over positions, and written out."""
+"""LSTMs in TensorFlow: its operator for whole sequences, `tf.while_loop` over positions, and written out."""
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from frameworks.adapter import Unsupported
 from frameworks.tensorflow.layers import Linear, Types, lengths
+from measurement.cells import Cell
 from workloads.lstm import LAYERS, Lstm
 from workloads.spec import Arrays
 
@@ -54,19 +56,70 @@ class Layer(tf.Module):
         return tf.sigmoid(shown) * tf.tanh(memory), memory
 
 
-class LstmModel(tf.Module):
-    """An embedding, two LSTM layers and a classifier of the last state. Raises `Unsupported` for the fused operator."""
+class FusedLayer(tf.Module):
+    """One LSTM layer by `BlockLSTM`, which takes the kernels of inputs and states as one, and gates in its own order.
 
-    def __init__(self, workload: Lstm, weights: Arrays, cell: str, types: Types):
+    Not by `BlockLSTMV2`: its gradient takes the gates in `BlockLSTM`'s order, not its own, and is wrong
+    (TensorFlow 2.21, tensorflow/python/ops/rnn_grad.py).
+    """
+
+    def __init__(self, weights: Arrays, layer: int, types: Types):
         super().__init__()
-        if cell == "fused":
+        self.types = types
+        kernels, biases = (
+            [_reordered(weights[f"lstm.{tensor}_{kind}_l{layer}"]) for kind in ("ih", "hh")]
+            for tensor in ("weight", "bias")
+        )
+        self.kernel = tf.Variable(np.concatenate([kernel.T for kernel in kernels]), dtype=types.variables)  # (2H, 4H)
+        self.biases = [tf.Variable(bias, dtype=types.variables) for bias in biases]  # two of (4H,), trained apart
+
+    def __call__(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """All states (S, B, H), and the last one (B, H)."""
+        length, batch, hidden = lengths(x)
+        zeros, no_peephole = tf.zeros((batch, hidden), x.dtype), tf.zeros((hidden,), x.dtype)
+        states = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.cast(length, tf.int64), x=x, cs_prev=zeros, h_prev=zeros, w=self.types.cast(self.kernel),
+            wci=no_peephole, wcf=no_peephole, wco=no_peephole, b=tf.add_n(list(map(self.types.cast, self.biases))),
+            forget_bias=0.0, cell_clip=-1.0,
+        ).h  # fmt: skip
+        return states, states[-1]
+
+
+def _reordered(weights: np.ndarray) -> np.ndarray:
+    """Gates along the first axis: input, cell, forget, output, where torch has the forget gate before the cell."""
+    taken, kept, new, shown = np.split(weights, 4)
+    return np.concatenate([taken, new, kept, shown])
+
+
+def build(workload: Lstm, cell: Cell, weights: Arrays, types: Types) -> LstmModel:
+    """The model with the cell's recurrence. Raises `Unsupported` for the fused operator where it cannot run."""
+    recurrence = cell.parameter("cell")
+    if recurrence == "fused":
+        refused = {
+            "it is measured on CPUs alone (a GPU's is cuDNN's)": cell.device_kind != "cpu",
+            "XLA has no kernel of it": cell.mode == "function-xla",
+            f"it has no {types.compute.name}": types.compute not in (tf.float32, tf.float16),
+        }
+        for reason in (reason for reason, holds in refused.items() if holds):
             raise Unsupported(
-                "TensorFlow's operators for a whole LSTM (BlockLSTMV2 on CPUs, cuDNN's on GPUs) are not measured here: "
-                "take CELL=scan or CELL=unrolled."
+                f"TensorFlow's operator for a whole LSTM is BlockLSTM, and {reason}: take CELL=scan or CELL=unrolled."
             )
+    return LstmModel(workload, weights, recurrence, types)
+
+
+class LstmModel(tf.Module):
+    """An embedding, two LSTM layers and a classifier of the last state."""
+
+    def __init__(self, workload: Lstm, weights: Arrays, recurrence: str, types: Types):
+        super().__init__()
         self.types = types
         self.words = tf.Variable(weights["embedding.weight"], dtype=types.variables)
-        self.layers = [Layer(weights, layer, cell == "scan", types) for layer in range(LAYERS)]
+        self.layers = [
+            FusedLayer(weights, layer, types)
+            if recurrence == "fused"
+            else Layer(weights, layer, recurrence == "scan", types)
+            for layer in range(LAYERS)
+        ]
         self.classifier = Linear(weights, "classifier", types)
 
     def __call__(self, input_ids: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -141,7 +141,7 @@ MODELS = {
         workload, weights, cell.parameter("layout"), cell.pass_name == "training", types
     ),
     "vit": lambda workload, cell, weights, types: vit.ViTModel(workload, weights, cell.parameter("layout"), types),
-    "lstm": lambda workload, cell, weights, types: lstm.LstmModel(workload, weights, cell.parameter("cell"), types),
+    "lstm": lstm.build,
     "mlp": lambda workload, cell, weights, types: Mlp(workload, weights, types),
     "matmul": lambda workload, cell, weights, types: Matmul(weights, types.variables),
     "pointwise-chain": lambda workload, cell, weights, types: PointwiseChain(
