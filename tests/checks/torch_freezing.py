@@ -5,6 +5,9 @@ python tests/checks/torch_freezing.py --device gpu:0
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import torch
 import torch._inductor.config
 from prepared import TRAINED, Prepared, arguments, largest_difference, run_checks
@@ -80,4 +83,6 @@ def check_a_graph_that_froze_nothing_is_not_whole(device: str) -> str:
 
 
 if __name__ == "__main__":
-    run_checks(globals(), arguments(__doc__).parse_args().device)
+    # What was tuned before is not tuned again.
+    with tempfile.TemporaryDirectory() as os.environ["TORCHINDUCTOR_CACHE_DIR"]:
+        run_checks(globals(), arguments(__doc__).parse_args().device)
