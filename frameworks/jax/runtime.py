@@ -36,7 +36,7 @@ def problem(device: str) -> str | None:
     except IndexError as error:
         return str(error)
     except RuntimeError as error:
-        if "cuda" not in (chosen := os.environ.get("JAX_PLATFORMS", "cuda")) and "gpu" not in chosen:
+        if "cuda" not in (chosen := os.environ.get("JAX_PLATFORMS") or "cuda") and "gpu" not in chosen:
             return f"JAX_PLATFORMS={chosen} hides the GPU from JAX: unset it."
         versions = [n for n in PLUGINS if importlib.util.find_spec(f"jax_cuda{n}_plugin")]
         if not versions:
