@@ -18,8 +18,9 @@ from frameworks.traces.events import Event
 from frameworks.traces.profile import Profile, reduce
 
 CALLS = "calls"
-# On the CPU: operators (aten::addmm, mkldnn::...) and generated kernels. The rest are wrappers, whose time is overhead.
-OPERATORS, GENERATED = "::", "cpp_fused"
+# On the CPU: operators (aten::addmm, mkldnn::...) and kernels that Inductor generates, loops and products alike, which
+# it names after the graph's number in the process if it counts them. The rest are wrappers, whose time is overhead.
+OPERATORS, GENERATED = "::", re.compile(r"^graph_\d+_|^(?=cpp_)")
 MICROSECONDS = 1e-6
 
 
@@ -49,7 +50,7 @@ class Profiler(boundary.Profiler):
 def _event(event: Any, operators: tuple[str, ...] = ()) -> Event:
     times = event.time_range
     lane = event.device_resource_id if event.device_type == DeviceType.CUDA else event.thread
-    name = re.sub(r"^graph_\d+_", "", event.name)  # Inductor numbers the graphs of a process
+    name = GENERATED.sub("", event.name)
     return Event(name, times.start * MICROSECONDS, times.elapsed_us() * MICROSECONDS, lane, operators)
 
 
@@ -81,4 +82,4 @@ def _path(event: Any) -> tuple[str, ...]:
 
 
 def _operators(events: Any) -> list[Event]:
-    return [_event(e) for e in events if OPERATORS in e.name or GENERATED in e.name]
+    return [_event(e) for e in events if OPERATORS in e.name or GENERATED.match(e.name)]
