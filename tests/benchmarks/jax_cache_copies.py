@@ -4,7 +4,7 @@ A decode step of two layers: how many updates of the cache and how many copies o
 module has, at batch 1 and 2, and at batch 1 without XLA's `fusion` pass, which takes each update into two fusions:
 the one that gives it back, and the one that feeds attention. Both then claim the donated memory.
 
-.venvs/jax-cpu/bin/python tests/benchmarks/by_question/jax_cache_copies.py
+.venvs/jax-cpu/bin/python tests/benchmarks/jax_cache_copies.py
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import workloads
 from frameworks.jax import causal, llama
