@@ -13,7 +13,8 @@ from workloads.spec import Arrays
 class Normed(tf.Module):
     """A convolution and its batch norm, which under training takes the batch's statistics and keeps the running ones.
 
-    The norm is TensorFlow's fused operator, whose scale, offset and statistics are float32 whatever the dtype.
+    The norm is TensorFlow's fused operator, whose scale, offset and statistics are float32 whatever the dtype: in
+    bfloat16 the variables are cast in every call, as Keras' `BatchNormalization` of that dtype casts them.
     """
 
     def __init__(self, part: Part, weights: Arrays, layout: str, trains: bool, types: Types):
