@@ -97,11 +97,28 @@ def test_records_of_two_machines_have_no_ratio():
 @pytest.mark.parametrize(("percent", "answers"), [(90, (HOLDS, HOLDS)), (70, (HOLDS, FAILS)), (68, (UNTOLD, FAILS))])
 def test_the_share_of_the_bandwidth(percent, answers):
     shared = {"workload": "llama-7b", "pass": "generate", "dtype": "bf16", "device": "gpu:0", "batch_size": 1}
+    shared |= {"quant": "none"}
     shared |= {"tokens_per_s": 250.0, "datasheet_bandwidth_pct": percent}
     records = [timed(4.0, **shared), timed(4.0, 50.0, **shared)]
     texts = ("Compiled", "They take 80 %")
     assert tuple(verdict("gpt-fast", text, records, "alpha graph") for text in texts) == answers
     assert verdict("gpt-fast", "Weights in int8", records, "alpha graph") == UNTOLD
+
+
+@pytest.mark.parametrize(("int8_ms", "expected"), [(2.7, HOLDS), (4.0, FAILS), (2.5, UNTOLD)])
+def test_weights_in_int8_are_compared_mode_by_mode_and_on_one_machine(int8_ms, expected):
+    shared = {
+        "workload": "llama-7b",
+        "pass": "generate",
+        "dtype": "bf16",
+        "device": "gpu:0",
+        "batch_size": 1,
+        "run_id": "gpu",
+    }
+    whole, small = (timed(ms, 50.0, **shared, quant=quant) for ms, quant in ((4.0, "none"), (int8_ms, "int8")))
+    assert verdict("gpt-fast", "Weights in int8", [whole, small], "alpha graph") == expected
+    assert verdict("gpt-fast", "Weights in int8", [whole, small | {"mode": "other"}], "alpha graph") == UNTOLD
+    assert verdict("gpt-fast", "Weights in int8", [whole, small | {"machine_id": "b"}], "alpha graph") == UNTOLD
 
 
 def test_the_two_sources_of_gpt_fast_differ_in_the_share():

@@ -13,6 +13,7 @@ from workloads import causal_cost, drawn
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
+COMMON = ("batch_size", "prompt", "attention")  # parameters of every model's prefill pass
 OUTPUTS = ("logits", "keys", "values")
 PLACES_COMPARED = 8  # of a prompt, whose keys and values in the cache are compared
 CACHE = Parameter(
@@ -48,6 +49,15 @@ class Causal(Workload):
     norm_operations: int
     turned: int
     activation: tuple[int, int]
+
+    def given(self, parameters: Parameters) -> Self:
+        """The model as these parameters have it, where any of them changes it."""
+        return self
+
+    @property
+    def quantized(self) -> tuple[tuple[int, int, bool], ...]:
+        """(in, out) of each matrix that is stored in 8 bits, and whether a prompt's last token alone goes through."""
+        return ()
 
     @abstractmethod
     def states(self, weights: Mapping, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
@@ -118,12 +128,13 @@ class Causal(Workload):
             scores = q @ k[:, :, None].swapaxes(-1, -2) / math.sqrt(self.head_size)  # (B, nkv, nh / nkv, T, T)
             return softmax(scores + future) @ v[:, :, None]
 
-        states = self.states(weights, ids, np.arange(ids.shape[1]), attend)
+        model = self.given(parameters)
+        states = model.states(weights, ids, np.arange(ids.shape[1]), attend)
         keys, values = (np.stack(parts) for parts in zip(*cached, strict=True))
-        return {"logits": self.logits(weights, states[:, -1]), "keys": keys, "values": values}
+        return {"logits": model.logits(weights, states[:, -1]), "keys": keys, "values": values}
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        return causal_cost.prefill(self, parameters, dtype, fused_attention)
+        return causal_cost.prefill(self.given(parameters), parameters, dtype, fused_attention)
 
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
@@ -134,3 +145,8 @@ class Causal(Workload):
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
         # How attention is written, and where a cache lies, does not change what is computed.
         return {name: value for name, value in parameters.items() if name not in ("attention", "cache")}
+
+
+def added(model: Causal) -> tuple[Parameter, ...]:
+    """The parameters that a model has beside those of all: its other passes have them too."""
+    return tuple(parameter for parameter in model.parameters if parameter.name not in COMMON)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from workloads.spec import BYTES_PER_VALUE, Cost, OperatorCost, Parameters, linear_cost
 
@@ -48,7 +49,7 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
     weights = sum(math.prod(shape) for shape in model.weight_shapes({}).values())
     layers = model.layers
     moved = weights - model.unread(rows, length) + layers * (written + read) + batch * model.vocabulary
-    return Cost(
+    cost = Cost(
         operators=(
             OperatorCost(
                 "matmul", layers * sum(m[0] for m in matmuls) + head[0], layers * sum(m[1] for m in matmuls) + head[1]
@@ -71,3 +72,14 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
         ),
         compulsory_bytes=w * moved + 8 * rows,
     )
+    return _in_8_bits(cost, model.quantized, w, rows, batch) if model.quantized else cost
+
+
+def _in_8_bits(cost: Cost, matrices: tuple, w: int, rows: int, batch: int) -> Cost:
+    """With these matrices stored in a byte a value: cast before each product, whose result is multiplied by scales."""
+    values = sum(inputs * outputs for inputs, outputs, _ in matrices)
+    scales = sum(outputs for _, outputs, _ in matrices)
+    results = sum((batch if last else rows) * outputs for _, outputs, last in matrices)
+    cost = cost.plus(OperatorCost("copy", 0, (1 + w) * values))
+    cost = cost.plus(OperatorCost("pointwise", results, w * (2 * results + scales)))
+    return replace(cost, compulsory_bytes=cost.compulsory_bytes - (w - 1) * values + w * scales)

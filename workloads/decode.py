@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workloads import causal_cost, drawn
-from workloads.causal import CACHE, Causal
+from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
@@ -102,7 +102,7 @@ class Decode(Workload):
         No cache is kept here: a token attends to the past, and to the tokens that were given since. Since these are
         given, all calls are computed at once, and every weight is read once.
         """
-        model, first = self.model, self.first_place(parameters)
+        model, first = self.model.given(parameters), self.first_place(parameters)
         past = [np.asarray(weights[name])[:, :, :first] for name in PAST]  # (layers, nkv, first, hs) each
         future = np.triu(np.full((len(sets),) * 2, -np.inf, np.float32), 1)  # (T, T), 0 where attended
         new: list[tuple[np.ndarray, np.ndarray]] = []  # of each layer, (B, nkv, T, hs)
@@ -136,7 +136,7 @@ class Decode(Workload):
         ]
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        return causal_cost.decode(self.model, parameters, dtype, fused_attention)
+        return causal_cost.decode(self.model.given(parameters), parameters, dtype, fused_attention)
 
     def items_per_call(self, parameters: Parameters) -> int:
         return int(parameters["batch_size"])
@@ -171,7 +171,7 @@ def decode_of(model: Causal) -> Decode:
         name=model.name,
         family=model.family,
         implementations=model.implementations,
-        parameters=(by_name["batch_size"], context, attention, CACHE),
+        parameters=(by_name["batch_size"], context, attention, CACHE, *added(model)),
         tolerance=model.tolerance,
         passes=model.passes,
         input_sets=STEPS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workloads import causal_cost, drawn
-from workloads.causal import CACHE, Causal
+from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
@@ -63,7 +63,7 @@ class Generate(Workload):
 
     def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
         """Tokens (B, N) and the logit of each (B, N)."""
-        model, cached = self.model, [(None, None)] * self.model.layers
+        model, cached = self.model.given(parameters), [(None, None)] * self.model.layers
 
         def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
             before = cached[layer]
@@ -127,10 +127,11 @@ class Generate(Workload):
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
         """A token reads all places of a static cache, and of a dynamic one those that are there."""
-        whole = causal_cost.prefill(self.model, parameters, dtype, fused_attention)
+        model = self.model.given(parameters)
+        whole = causal_cost.prefill(model, parameters, dtype, fused_attention)
 
         def token(context: int) -> Cost:
-            return causal_cost.decode(self.model, parameters | {"context": context}, dtype, fused_attention)
+            return causal_cost.decode(model, parameters | {"context": context}, dtype, fused_attention)
 
         places = [int(place[0]) for place in self.places_told(parameters)]
         if parameters.get("cache", "static") == "static":
@@ -162,9 +163,12 @@ def generate_of(model: Causal) -> Generate:
         name=model.name,
         family=model.family,
         implementations=model.implementations,
-        parameters=(by_name["batch_size"], prompt, tokens, replace(by_name["attention"], default="explicit"), CACHE),
+        parameters=(
+            by_name["batch_size"], prompt, tokens, replace(by_name["attention"], default="explicit"), CACHE,
+            *added(model),
+        ),
         tolerance=model.tolerance,
         passes=model.passes,
         input_sets=2,
         model=model,
-    )
+    )  # fmt: skip

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from workloads.causal import Attend, Causal, prompt_of
 from workloads.passes import WITH_CACHE
+from workloads.quantized import NONE, QUANT, restored
 from workloads.spec import Parameter, Parameters
 from workloads.transformer import ATTENTION, tolerance
 
@@ -60,6 +61,17 @@ class Llama(Causal):
     theta: float = 500000.0
     scaling: Scaling | None = None
     tied: bool = True  # embeddings: the output layer's weights are the token embeddings
+    quant: str = NONE  # how matrices of linear layers are stored; embeddings, and an output layer tied to them, are not
+
+    def given(self, parameters: Parameters) -> Self:
+        return replace(self, quant=str(parameters.get(QUANT.name, NONE)))
+
+    @property
+    def quantized(self) -> tuple[tuple[int, int, bool], ...]:
+        if self.quant == NONE:
+            return ()
+        head = () if self.tied else ((self.hidden, self.vocabulary, True),)
+        return tuple((*sizes, False) for sizes in self.products) * self.layers + head
 
     @property
     def products(self) -> tuple[tuple[int, int], ...]:
@@ -134,6 +146,9 @@ class Llama(Causal):
         x = weights[EMBEDDING][ids]  # (B, T, H)
         cosines, sines = (table.astype(x.dtype) for table in self.rotary(positions))  # (T, hs)
 
+        def linear(name: str, y: np.ndarray) -> np.ndarray:
+            return y @ restored(weights[f"{name}_proj.weight"], self.quant).T
+
         def turned(y: np.ndarray) -> np.ndarray:
             return y * cosines + np.roll(y, self.head_size // 2, -1) * sines
 
@@ -143,18 +158,18 @@ class Llama(Causal):
         for layer in range(self.layers):
             prefix = f"model.layers.{layer}"
             y = rms_norm(x, weights[f"{prefix}.input_layernorm.weight"])
-            q, k, v = (heads(y @ weights[f"{prefix}.self_attn.{name}_proj.weight"].T) for name in "qkv")
+            q, k, v = (heads(linear(f"{prefix}.self_attn.{name}", y)) for name in "qkv")
             q = turned(q).reshape(batch, self.kv_heads, -1, length, self.head_size)
             context = attend(layer, q, turned(k), v).reshape(batch, self.heads, length, self.head_size)
             context = context.transpose(0, 2, 1, 3).reshape(batch, length, self.hidden)
-            x = x + context @ weights[f"{prefix}.self_attn.o_proj.weight"].T  # (B, T, H)
+            x = x + linear(f"{prefix}.self_attn.o", context)  # (B, T, H)
             y = rms_norm(x, weights[f"{prefix}.post_attention_layernorm.weight"])
-            y = silu(y @ weights[f"{prefix}.mlp.gate_proj.weight"].T) * (y @ weights[f"{prefix}.mlp.up_proj.weight"].T)
-            x = x + y @ weights[f"{prefix}.mlp.down_proj.weight"].T  # (B, T, H)
+            y = silu(linear(f"{prefix}.mlp.gate", y)) * linear(f"{prefix}.mlp.up", y)
+            x = x + linear(f"{prefix}.mlp.down", y)  # (B, T, H)
         return rms_norm(x, weights[LAST_NORM])
 
     def logits(self, weights: Mapping, states: np.ndarray) -> np.ndarray:
-        return states @ weights[EMBEDDING if self.tied else HEAD].T
+        return states @ (weights[EMBEDDING] if self.tied else restored(weights[HEAD], self.quant)).T
 
 
 def rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -174,6 +189,7 @@ def _llama(name: str, **sizes) -> Llama:
         Parameter("batch_size", "batch", 1, "sequences per call"),
         prompt_of(positions),
         ATTENTION,
+        QUANT,
     )
     return Llama(
         name=name,

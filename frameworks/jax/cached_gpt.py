@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax.causal import product
 from frameworks.jax.layers import layer_norm
+from frameworks.jax.quantized import product
 from workloads.cached_gpt import CachedGpt
 from workloads.gpt import LAYER_NORM_EPSILON
 from workloads.spec import Arrays

@@ -38,11 +38,6 @@ def past(model: Causal, batch: int, weights: Arrays, load: Callable[[np.ndarray]
     ]
 
 
-def product(x: jax.Array, weight: jax.Array) -> jax.Array:
-    """(..., in) and (out, in) -> (..., out); without a transposition, which op by op would be a copy."""
-    return jax.lax.dot_general(x, weight, (((x.ndim - 1,), (1,)), ((), ())))
-
-
 def decode(
     kind: ModuleType, model: Causal, params: dict, cache: Cache, tokens: jax.Array, place: jax.Array
 ) -> tuple[Cache, dict]:

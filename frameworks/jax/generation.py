@@ -30,7 +30,7 @@ class Generator:
     """Calling it runs the model on its cache. `advance(params, cache, *inputs)` gives the new cache and outputs."""
 
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
-        kind, model = KINDS[workload.family], workload.model
+        kind, model = KINDS[workload.family], workload.model.given(dict(cell.parameters))
         batch, attends = int(cell.parameter("batch_size")), cell.parameter("attention")
         decodes = cell.pass_name == "decode"
         places = workload.places(dict(cell.parameters))
@@ -81,7 +81,7 @@ class Cached:
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype):
         if cell.parameter("attention") == "fused":
             raise Unsupported(NO_FUSED_CACHE)
-        kind, model = KINDS[workload.family], workload.model
+        kind, model = KINDS[workload.family], workload.model.given(dict(cell.parameters))
         batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
         self.params = kind.parameters(model, weights, load, places)
         self.cache = jax.device_put(causal.empty(model, batch, places, dtype), self.params["last_norm"].sharding)

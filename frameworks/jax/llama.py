@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax.causal import product
+from frameworks.jax.quantized import Matrix, product, stored
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
 from workloads.spec import Arrays
 
@@ -16,21 +16,22 @@ from workloads.spec import Arrays
 def parameters(model: Llama, weights: Arrays, load: Callable[[np.ndarray], jax.Array], places: int) -> dict:
     """The model's parameters; products that have their input in common are one."""
 
-    def joined(prefix: str, *names: str) -> jax.Array:
-        return jnp.concatenate([load(weights[f"{prefix}.{name}.weight"]) for name in names])
+    def linear(prefix: str, *names: str) -> Matrix:
+        parts = [load(weights[f"{prefix}.{name}_proj.weight"]) for name in names]
+        return stored(jnp.concatenate(parts) if len(parts) > 1 else parts[0], model.quant)
 
     def block(prefix: str) -> dict:
         return {
             "input_norm": load(weights[f"{prefix}.input_layernorm.weight"]),
-            "qkv": joined(f"{prefix}.self_attn", "q_proj", "k_proj", "v_proj"),  # ((nh + 2 nkv) * hs, H)
-            "output": load(weights[f"{prefix}.self_attn.o_proj.weight"]),
+            "qkv": linear(f"{prefix}.self_attn", "q", "k", "v"),  # ((nh + 2 nkv) * hs, H)
+            "output": linear(f"{prefix}.self_attn", "o"),
             "inner_norm": load(weights[f"{prefix}.post_attention_layernorm.weight"]),
-            "gate_up": joined(f"{prefix}.mlp", "gate_proj", "up_proj"),
-            "down": load(weights[f"{prefix}.mlp.down_proj.weight"]),
+            "gate_up": linear(f"{prefix}.mlp", "gate", "up"),
+            "down": linear(f"{prefix}.mlp", "down"),
         }
 
     cosines, sines = (load(table.astype(np.float32)) for table in model.rotary(np.arange(places)))  # (C, hs)
-    head = {} if model.tied else {"head": load(weights[HEAD])}
+    head = {} if model.tied else {"head": stored(load(weights[HEAD]), model.quant)}
     return head | {
         "embedding": load(weights[EMBEDDING]),
         "blocks": [block(f"model.layers.{layer}") for layer in range(model.layers)],

@@ -37,12 +37,11 @@ class Block(causal.Block):
 class GptModel(causal.CausalModel):
     """A GPT with tied embeddings, and its cache."""
 
-    def __init__(self, workload: Workload, weights: Arrays, pass_name: str, batch: int, places: int):
+    def __init__(self, workload: Workload, model: CachedGpt, weights: Arrays, pass_name: str, batch: int, places: int):
         super().__init__(workload, pass_name, batch, places)
         self.words, self.positions, self.last_norm = (
             parameter(self, weights[f"{name}.weight"]) for name in ("wte", "wpe", "ln_f")
         )
-        model = workload.model
         self.blocks = nn.LayerList(Block(model, weights, f"h.{i}", batch, places) for i in range(model.layers))
 
     def embedded(self, ids, place):

@@ -7,8 +7,10 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
+from frameworks.paddle import quantized
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
+from workloads.quantized import NONE
 from workloads.spec import Arrays, Workload
 
 
@@ -24,9 +26,11 @@ class Block(nn.Layer):
         for name in ("keys", "values"):
             self.register_buffer(name, paddle.zeros([batch, self.kv_heads, places, self.head_size]))
 
-    def linear(self, weights: Arrays, *names: str) -> nn.Linear:
+    def linear(self, weights: Arrays, *names: str, quant: str = NONE) -> nn.Layer:
         """A layer of the matrices of these names, one after the other, as Paddle has them: (in, out)."""
         values = np.concatenate([weights[f"{name}.weight"] for name in names]).T
+        if quant != NONE:
+            return quantized.Linear(values.T, quant)
         made = nn.Linear(*values.shape, bias_attr=False)
         made.weight.set_value(paddle.to_tensor(np.ascontiguousarray(values), made.weight.dtype))
         return made

@@ -25,7 +25,8 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
     if cell.parameter("cache") == "dynamic":
         raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: CACHE=static.")
     batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
-    model = MODELS[workload.family](workload, weights, cell.pass_name, batch, places)
+    given = workload.model.given(dict(cell.parameters))
+    model = MODELS[workload.family](workload, given, weights, cell.pass_name, batch, places)
     if cell.pass_name == "decode":
         model.remember(weights)
     return model

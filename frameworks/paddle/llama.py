@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from frameworks.paddle import causal
+from frameworks.paddle import causal, quantized
 from frameworks.paddle.causal import parameter
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
+from workloads.quantized import NONE
 from workloads.spec import Arrays, Workload
 
 
@@ -21,13 +24,17 @@ class Block(causal.Block):
 
     def __init__(self, model: Llama, weights: Arrays, prefix: str, batch: int, places: int):
         super().__init__(model, batch, places)
-        attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
+        attention, mlp, linear = (
+            f"{prefix}.self_attn",
+            f"{prefix}.mlp",
+            partial(self.linear, weights, quant=model.quant),
+        )
         self.input_norm = parameter(self, weights[f"{prefix}.input_layernorm.weight"])
-        self.qkv = self.linear(weights, *(f"{attention}.{name}_proj" for name in "qkv"))  # (H, (nh + 2 nkv) * hs)
-        self.output = self.linear(weights, f"{attention}.o_proj")
+        self.qkv = linear(*(f"{attention}.{name}_proj" for name in "qkv"))  # (H, (nh + 2 nkv) * hs)
+        self.output = linear(f"{attention}.o_proj")
         self.inner_norm = parameter(self, weights[f"{prefix}.post_attention_layernorm.weight"])
-        self.gate_up = self.linear(weights, f"{mlp}.gate_proj", f"{mlp}.up_proj")
-        self.down = self.linear(weights, f"{mlp}.down_proj")
+        self.gate_up = linear(f"{mlp}.gate_proj", f"{mlp}.up_proj")
+        self.down = linear(f"{mlp}.down_proj")
 
     def projected(self, x, turn):
         """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
@@ -48,11 +55,13 @@ class Block(causal.Block):
 class LlamaModel(causal.CausalModel):
     """A Llama with its cache."""
 
-    def __init__(self, workload: Workload, weights: Arrays, pass_name: str, batch: int, places: int):
+    def __init__(self, workload: Workload, model: Llama, weights: Arrays, pass_name: str, batch: int, places: int):
         super().__init__(workload, pass_name, batch, places)
-        model = workload.model
         self.embedding = parameter(self, weights[EMBEDDING])
-        self.head = self.embedding if model.tied else parameter(self, weights[HEAD])
+        if model.tied or model.quant == NONE:
+            self.head = self.embedding if model.tied else parameter(self, weights[HEAD])
+        else:
+            self.head = quantized.Linear(weights[HEAD], model.quant)
         blocks = (Block(model, weights, f"model.layers.{i}", batch, places) for i in range(model.layers))
         self.blocks = nn.LayerList(blocks)
         self.last_norm = parameter(self, weights[LAST_NORM])
@@ -68,7 +77,8 @@ class LlamaModel(causal.CausalModel):
         return x, [table.unsqueeze(1) for table in tables]  # (T, 1, hs)
 
     def logits(self, x):
-        return paddle.matmul(norm(x, self.last_norm), self.head, transpose_y=True)
+        x = norm(x, self.last_norm)
+        return self.head(x) if isinstance(self.head, nn.Layer) else paddle.matmul(x, self.head, transpose_y=True)
 
 
 def norm(x, weight):

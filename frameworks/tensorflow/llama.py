@@ -7,8 +7,10 @@ import tensorflow as tf
 
 from frameworks.tensorflow import causal
 from frameworks.tensorflow.layers import Types
+from frameworks.tensorflow.quantized import Matrix, product, stored
 from measurement.cells import Cell
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
+from workloads.quantized import NONE
 from workloads.spec import Arrays, Workload
 
 
@@ -21,29 +23,28 @@ class Block(causal.Block):
     def __init__(self, model: Llama, weights: Arrays, prefix: str, batch: int, places: int, dtype: tf.DType):
         super().__init__(model, batch, places, dtype)
 
-        def taken(*names: str) -> tf.Variable:
-            tensors = [weights[f"{prefix}.{name}.weight"] for name in names]
-            return tf.Variable(np.concatenate(tensors).T, dtype=dtype, trainable=False)
+        def taken(*names: str, kind: str = model.quant) -> tf.Variable | Matrix:
+            return stored(np.concatenate([weights[f"{prefix}.{name}.weight"] for name in names]), kind, dtype)
 
-        self.input_norm = taken("input_layernorm")
+        self.input_norm = taken("input_layernorm", kind=NONE)
         self.qkv = taken("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")  # (H, (nh + 2 nkv) * hs)
         self.output = taken("self_attn.o_proj")
-        self.inner_norm = taken("post_attention_layernorm")
+        self.inner_norm = taken("post_attention_layernorm", kind=NONE)
         self.gate_up = taken("mlp.gate_proj", "mlp.up_proj")
         self.down = taken("mlp.down_proj")
 
     def projected(self, x: tf.Tensor, turn: tuple) -> list[tf.Tensor]:
         """(rows, H) -> turned queries (rows, nh, hs) and keys (rows, nkv, hs), and values."""
-        qkv = tf.reshape(tf.matmul(norm(x, self.input_norm), self.qkv), (x.shape[0], -1, self.head_size))
+        qkv = tf.reshape(product(norm(x, self.input_norm), self.qkv), (x.shape[0], -1, self.head_size))
         qk, v = tf.split(qkv, [self.heads + self.kv_heads, self.kv_heads], axis=1)
         cosines, sines = turn  # (rows or 1, 1, hs)
         qk = qk * cosines + tf.roll(qk, self.head_size // 2, axis=-1) * sines
         return [*tf.split(qk, [self.heads, self.kv_heads], axis=1), v]
 
     def fed_forward(self, x: tf.Tensor, context: tf.Tensor) -> tf.Tensor:
-        x = x + tf.matmul(context, self.output)  # (rows, H)
-        gate, up = tf.split(tf.matmul(norm(x, self.inner_norm), self.gate_up), 2, axis=-1)  # (rows, I)
-        return x + tf.matmul(tf.nn.silu(gate) * up, self.down)
+        x = x + product(context, self.output)  # (rows, H)
+        gate, up = tf.split(product(norm(x, self.inner_norm), self.gate_up), 2, axis=-1)  # (rows, I)
+        return x + product(tf.nn.silu(gate) * up, self.down)
 
 
 class LlamaModel(causal.CausalModel):
@@ -51,9 +52,10 @@ class LlamaModel(causal.CausalModel):
 
     def __init__(self, workload: Workload, cell: Cell, weights: Arrays, types: Types):
         super().__init__(workload, cell, weights, types)
-        model, dtype = workload.model, types.variables
+        model, dtype = workload.model.given(dict(cell.parameters)), types.variables
         self.embedding = tf.Variable(weights[EMBEDDING], dtype=dtype, trainable=False)
-        self.head = self.embedding if model.tied else tf.Variable(weights[HEAD], dtype=dtype, trainable=False)
+        self.head = self.embedding if model.tied else stored(weights[HEAD], model.quant, dtype)
+        self.tied = model.tied
         self.blocks = [
             Block(model, weights, f"model.layers.{layer}", self.batch, self.places, dtype)
             for layer in range(model.layers)
@@ -72,7 +74,8 @@ class LlamaModel(causal.CausalModel):
         return tf.reshape(x, (batch * length, -1)), turn
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
-        return tf.matmul(norm(x, self.last_norm), self.head, transpose_b=True)
+        x = norm(x, self.last_norm)
+        return tf.matmul(x, self.head, transpose_b=True) if self.tied else product(x, self.head)
 
 
 def norm(x: tf.Tensor, weight: tf.Variable) -> tf.Tensor:

@@ -29,7 +29,9 @@ def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> C
     parameters = dict(cell.parameters)
     places, batch = workload.places(parameters), int(cell.parameter("batch_size"))
     past = [weights.pop(name) for name in PAST] if cell.pass_name == "decode" else None  # (layers, nkv, C, hs)
-    model = MODELS[workload.family](workload.model, weights, places, cell.parameter("attention") == "fused").eval()
+    model = MODELS[workload.family](
+        workload.model.given(parameters), weights, places, cell.parameter("attention") == "fused"
+    ).eval()
     if weights:
         raise RuntimeError(f"the model has no place for {', '.join(weights)}")
     if past:

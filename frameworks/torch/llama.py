@@ -9,7 +9,9 @@ from torch import nn
 
 from frameworks.torch import causal
 from frameworks.torch.causal import Tensors
+from frameworks.torch.quantized import Matrix, product, stored
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
+from workloads.quantized import NONE
 
 
 class Block(causal.Block):
@@ -21,29 +23,29 @@ class Block(causal.Block):
     def __init__(self, model: Llama, weights: Tensors, prefix: str, fused: bool):
         super().__init__(model, fused)
 
-        def taken(*names: str) -> nn.Parameter:
+        def taken(*names: str, kind: str = model.quant) -> nn.Parameter | Matrix:
             tensors = [weights.pop(f"{prefix}.{name}.weight") for name in names]
-            return nn.Parameter(torch.cat(tensors) if len(tensors) > 1 else tensors[0], requires_grad=False)
+            return stored(torch.cat(tensors) if len(tensors) > 1 else tensors[0], kind)
 
-        self.input_norm = taken("input_layernorm")
+        self.input_norm = taken("input_layernorm", kind=NONE)
         self.qkv = taken("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")  # (nh + 2 nkv) * hs rows
         self.output = taken("self_attn.o_proj")
-        self.inner_norm = taken("post_attention_layernorm")
+        self.inner_norm = taken("post_attention_layernorm", kind=NONE)
         self.gate_up = taken("mlp.gate_proj", "mlp.up_proj")
         self.down = taken("mlp.down_proj")
 
     def projected(self, x: torch.Tensor, turn: Tensors) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
-        qkv = F.linear(norm(x, self.input_norm), self.qkv).unflatten(-1, (-1, self.head_size))
+        qkv = product(norm(x, self.input_norm), self.qkv).unflatten(-1, (-1, self.head_size))
         qk, v = qkv.split([self.heads + self.kv_heads, self.kv_heads], dim=-2)
         qk = qk * turn["cosines"] + qk.roll(self.head_size // 2, -1) * turn["sines"]
         q, k = qk.split([self.heads, self.kv_heads], dim=-2)
         return q, k, v
 
     def fed_forward(self, x: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
-        x = x + F.linear(context, self.output)  # (..., H)
-        gate, up = F.linear(norm(x, self.inner_norm), self.gate_up).chunk(2, dim=-1)  # (..., I)
-        return x + F.linear(F.silu(gate) * up, self.down)
+        x = x + product(context, self.output)  # (..., H)
+        gate, up = product(norm(x, self.inner_norm), self.gate_up).chunk(2, dim=-1)  # (..., I)
+        return x + product(F.silu(gate) * up, self.down)
 
 
 class LlamaModel(causal.CausalModel):
@@ -54,7 +56,7 @@ class LlamaModel(causal.CausalModel):
             [Block(model, weights, f"model.layers.{layer}", fused) for layer in range(model.layers)], places
         )
         self.embedding = nn.Parameter(weights.pop(EMBEDDING), requires_grad=False)
-        self.head = self.embedding if model.tied else nn.Parameter(weights.pop(HEAD), requires_grad=False)
+        self.head = self.embedding if model.tied else stored(weights.pop(HEAD), model.quant)
         self.last_norm = nn.Parameter(weights.pop(LAST_NORM), requires_grad=False)
         for name, table in zip(("cosines", "sines"), model.rotary(np.arange(places)), strict=True):
             self.register_buffer(name, torch.tensor(table).to(self.embedding))  # (C, hs)
@@ -67,7 +69,7 @@ class LlamaModel(causal.CausalModel):
         return x, {"cosines": self.cosines.index_select(0, places), "sines": self.sines.index_select(0, places)}
 
     def logits(self, x: torch.Tensor) -> torch.Tensor:
-        return F.linear(norm(x, self.last_norm), self.head)
+        return product(norm(x, self.last_norm), self.head)
 
 
 def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,54 @@
+"""Weights of linear layers in 8 bits, with a scale for each output channel: what is stored, and what it stands for.
+
+Weight-only quantization as gpt-fast has it (github.com/meta-pytorch/gpt-fast, quantize.py, `WeightOnlyInt8Linear`):
+activations keep their dtype, a product casts the stored numbers to it and multiplies its result by the scales. It is
+symmetric and by the largest absolute value of a channel; nothing is calibrated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workloads.rounding import stored
+from workloads.spec import Parameter
+
+NONE = "none"
+# The largest number that is stored: of int8, and of the 8-bit float with 4 bits of exponent and 3 of mantissa, without
+# infinities (Micikevicius et al. 2022, "FP8 formats for deep learning").
+LARGEST = {"int8": 127.0, "fp8": 448.0}
+SMALLEST_EXPONENT, MANTISSA = -6, 3  # of the normal numbers of that float, and its bits
+QUANT = Parameter(
+    "quant", "quant", NONE, "weights of linear layers as DTYPE says (none), or in 8 bits with a scale for each output "
+    "channel; other weights, activations and the cache as DTYPE says",
+    choices=(NONE, *LARGEST), implementations=("plain",),
+)  # fmt: skip
+
+
+def quantized(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix (out, in) -> the numbers that are stored (out, in), and a scale for each row (out, 1), both float32.
+
+    A scale is the row's largest absolute value over the largest number of the `kind`, rounded to bfloat16: so it is the
+    same in every dtype that weights are computed with. Numbers are rounded half to even.
+    """
+    weight = np.asarray(weight, np.float32)
+    scales = stored(np.abs(weight).max(1, keepdims=True) / np.float32(LARGEST[kind]), "bf16").astype(np.float32)
+    scales = np.where(scales > 0, scales, np.float32(1))
+    values = weight / scales
+    values = np.rint(values) if kind == "int8" else _of_eight_bits(values)
+    return values.clip(-LARGEST[kind], LARGEST[kind]), scales
+
+
+def restored(weight: np.ndarray, kind: str) -> np.ndarray:
+    """What a matrix (out, in) is once it was stored as `kind`, in its own dtype; itself where that is `none`."""
+    if kind == NONE:
+        return weight
+    values, scales = quantized(weight, kind)
+    return values.astype(weight.dtype) * scales.astype(weight.dtype)
+
+
+def _of_eight_bits(values: np.ndarray) -> np.ndarray:
+    """Rounded, half to even, to the numbers that the 8-bit float has, the largest one left out of account."""
+    _, exponents = np.frexp(values)  # of numbers from a half to one
+    return np.ldexp(
+        np.rint(np.ldexp(values, -(steps := np.maximum(exponents - 1, SMALLEST_EXPONENT) - MANTISSA))), steps
+    )
