@@ -19,15 +19,20 @@ ONE_CORE, TWO_CORES = 1.25, 1.5
 OTHERS = 0.25
 
 
-def number(value: float) -> str:
-    """Three digits, and all of a whole number's."""
-    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+def number(value: float, digits: int = 3) -> str:
+    """So many digits, and all of a whole number's."""
+    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def text(interval: Interval, unit: str = "") -> str:
-    """An estimate with its interval, to three digits: `12.3 % (11.9 to 12.8)`."""
-    value, low, high = (number(figure) for figure in (interval.value, interval.low, interval.high))
-    return f"{value}{unit}" if low == high else f"{value}{unit} ({low} to {high})"
+    """An estimate with its interval, to three digits or to the fourth where three do not tell its ends apart:
+    `12.3 % (11.9 to 12.8)`, `1.281× (1.28 to 1.283)`. One without width, as sources publish them, stands alone.
+    """
+    for digits in (3, 4):
+        value, low, high = (number(figure, digits) for figure in interval)
+        if low != high:
+            return f"{value}{unit} ({low} to {high})"
+    return f"{number(interval.value)}{unit}"
 
 
 def untold(why: str) -> Answer:

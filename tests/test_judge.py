@@ -121,3 +121,4 @@ def test_a_ratio_of_two_measurements_takes_their_ends_at_their_worst():
 def test_an_estimate_as_text():
     assert judge.text(Interval(12.345, 11.9, 12.8), " %") == "12.3 % (11.9 to 12.8)"
     assert judge.text(Interval(12.345, 12.345, 12.345), " %") == "12.3 %"
+    assert judge.text(Interval(1.2812, 1.2799, 1.2826), "×") == "1.281× (1.28 to 1.283)"
