@@ -13,12 +13,12 @@ from experiments.spec import PUBLISHED, Answer, Table, all_of
 def published_records(rows: list[dict]) -> list[dict]:
     """An eager and a compiled record of each row; the sources give no intervals, so those of ratios have no width.
 
-    Columns are `workload`, `batch_size`, `pass`, `parameters`, `eager_ms` and `compiled_ms`.
+    Columns are `hardware`, `workload`, `batch_size`, `pass`, `parameters`, `eager_ms` and `compiled_ms`.
     """
     records = []
     for row in rows:
         shared = {"framework": "torch", "device": "gpu:0", "status": "ok", "batch_size": int(row["batch_size"])}
-        shared |= {name: row[name] for name in ("workload", "pass", "parameters")}
+        shared |= {name: row[name] for name in ("workload", "pass", "parameters")} | {"device_name": row["hardware"]}
         eager, compiled = float(row["eager_ms"]), float(row["compiled_ms"])
         ratio = dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), eager / compiled)
         records.append(shared | {"mode": "eager", "latency_ms_median": eager})

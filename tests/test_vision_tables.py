@@ -29,14 +29,14 @@ def images(workload: str, gains: dict[int, float], **options) -> list[dict]:
     return records
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(48.7, HOLDS), (20, FAILS), (46, UNTOLD)])
+@pytest.mark.parametrize(("gain", "expected"), [(47.6, HOLDS), (20, FAILS), (46, UNTOLD)])
 def test_resnet_is_twice_as_fast(gain, expected):
     assert verdict("timm", "Compiled, ResNet-50", images("resnet50", {1024: gain})) == expected
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(10.7, HOLDS), (30, FAILS), (6.5, UNTOLD)])
+@pytest.mark.parametrize(("gain", "expected"), [(11, HOLDS), (30, FAILS), (6, FAILS), (10.5, UNTOLD)])
 def test_a_vision_transformer_gains_little(gain, expected):
-    assert verdict("timm", "Compiled, ViT-B/16", images("vit-b16", {1024: gain})) == expected
+    assert verdict("timm", "Compiled, ViT-B/16", images("vit-b16", {1024: gain}, spread=0.005)) == expected
 
 
 def test_eager_with_channels_last_is_no_evidence_for_channels_first():
