@@ -14,7 +14,7 @@ from measurement.statistics import Interval
 CUDA_GRAPHS = {"framework": "torch", "mode": "cuda-graph"}
 COMPILED_TOO = {"framework": "torch", "mode": "inductor-reduce-overhead"}
 TORCH, JAX = {"framework": "torch", "mode": "eager"}, {"framework": "jax", "mode": "jit"}
-# What #1649 may call no benefit: the gate that its tracker, sglang-omni#1608, decides by.
+# What #1649 may call no benefit: the gate by which its tracker, sglang-omni#1608, judges another change.
 NO_BENEFIT = 1.02
 AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
