@@ -5,42 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from doubles.synthetic import timed
+from doubles.advised import KNOWN, cell, told
 from rich.console import Console
 
 import frameworks
 from harness.modes import words
 from reports import verdict, write
 from reports.points import Points
-from reports.verdict import Words
 from reports.verdict.places import Shape
 from reports.verdict.wording import where
-
-KNOWN = {
-    ("alpha", "plain"): Words("alpha.compile(model)", default=True),
-    ("alpha", "quick"): Words('alpha.compile(model, "quick")'),
-    ("idle", "eager"): Words(deployed=False),
-    ("idle", "graph"): Words("idle.jit(model)", default=True),
-}
-SHARED = {
-    "workload": "bert", "implementation": "plain", "pass": "inference", "dtype": "fp32", "threads": 2, "launches": 3,
-    "shapes": "static", "weights": "seed:0", "machine_id": "abcd", "device_name": "A processor", "program": "same",
-    "batch_size": 1, "seq_len": 128,
-}  # fmt: skip
-
-
-def cell(milliseconds: float, gain: float | None = None, first: float = 0.5, **more) -> dict:
-    """A record; `gain` is its speedup over eager."""
-    percent = None if gain is None else 100 * (1 - 1 / gain)
-    return timed(milliseconds, percent, **({**SHARED, "first_call_s": first} | more))
-
-
-def told(*rows: dict, across: bool = False) -> list[str]:
-    return [
-        sentence
-        for one in verdict.of(Points(list(rows), across), KNOWN)
-        for sentence in (*one.sentences, *one.contradictions)
-    ]
 
 
 def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
@@ -90,15 +63,41 @@ def test_of_modes_that_cannot_be_told_apart_the_default_is_named_and_the_other_s
         (
             0.8,
             0.01,
-            "stay with eager, 10 ms: no mode is shown to be faster (plain comes to 0.80×; 95 %: 0.79 to 0.81×)",
+            "stay with eager, 10 ms: plain is slower, 0.80× (95 %: 0.79 to 0.81×).",
         ),
-        (1.01, 0.005, "stay with eager"),
+        (
+            1.01,
+            0.005,
+            "stay with eager, 10 ms: no mode is shown to be faster by 2 % (plain comes to 1.01×; 95 %: 1.00 to 1.02×).",
+        ),
+        (
+            0.99,
+            0.02,
+            "stay with eager, 10 ms: no mode is shown to be faster (plain comes to 0.99×; 95 %: 0.97 to 1.01×).",
+        ),
         (1.5, 0, "cannot tell: no speedup has an interval"),
     ],
 )
 def test_what_is_not_shown_to_be_faster_is_never_recommended(speedup, spread, wanted):
     (sentence,) = told(cell(10.0), cell(10.0 / speedup, speedup, mode="plain", spread=spread))
     assert wanted in sentence and "use " not in sentence
+
+
+def test_modes_are_called_slower_where_their_whole_intervals_lie_below_one():
+    slow, alike = cell(12.5, 0.8, mode="plain"), cell(10.0, 1.0, mode="quick")
+    begun = "alpha at batch 1, 128 tokens: stay with eager, 10 ms: "
+    assert told(cell(10.0), slow, alike) == [
+        begun + "no mode is shown to be faster, and plain is slower, 0.80× (95 %: 0.79 to 0.81×)."
+    ]
+    slower = cell(20.0, 0.5, mode="quick")
+    assert told(cell(10.0), slow, slower) == [
+        begun + "plain, quick are slower, 0.50× (95 %: 0.49 to 0.51×) to 0.80× (95 %: 0.79 to 0.81×)."
+    ]
+    more = [row | {"batch_size": 2} for row in (cell(10.0), cell(10.0, 1.0, mode="plain"))]
+    (sentence,) = told(cell(10.0), slow, *more)
+    assert sentence.endswith(
+        "no mode is shown to be faster, and plain is slower at some shapes, 0.80× (95 %: 0.79 to 0.81×)."
+    )
 
 
 def test_where_no_mode_is_named_none_is_as_good():
@@ -180,75 +179,6 @@ def test_implementations_precisions_and_other_parameters_are_never_in_one_range(
     assert [len(one.advice) for one in verdicts] == [1] * 4
     assert len({one.setting.name for one in verdicts}) == 4
     assert not any(" to 2." in sentence.partition("(95 %")[0] for one in verdicts for sentence in one.sentences)
-
-
-def beside(elsewhere: bool) -> tuple[Points, list[verdict.Verdict]]:
-    rows = [cell(10.0), cell(5.0, 2.0, mode="plain")]
-    other = [cell(9.0, framework="beta"), cell(4.0, 2.25, framework="beta")]
-    other = [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in other] if elsewhere else other
-    points = Points(rows + other)
-    return points, verdict.of(points, KNOWN)
-
-
-def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_beside():
-    _, (here,) = beside(elsewhere=False)
-    (fastest,) = here.fastest.values()
-    assert fastest.sentence == (
-        "At batch 1, 128 tokens the fastest is beta graph, 4 ms; then alpha plain, 5 ms (1.25× the time, "
-        "95 %: 1.23 to 1.27×)."
-    )
-    assert fastest.absent == ()
-    _, (first, second) = beside(elsewhere=True)
-    (fastest,) = first.fastest.values()
-    assert fastest.sentence == "At batch 1, 128 tokens: alpha plain, 5 ms (no other framework was measured here)."
-    assert [absent.sentence for absent in fastest.absent] == [
-        "not ranked: beta graph, 4 ms on Another processor: 1.25× the speed of the fastest here (95 %: 1.23 to 1.27×)"
-    ]
-    (other,) = second.fastest.values()
-    assert "1.25× the time of the fastest here (95 %: 1.23 to 1.27×)" in other.absent[0].sentence
-    again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
-    rows = [point.record for point in beside(elsewhere=True)[0].all]
-    for whole in verdict.of(Points(rows + again), KNOWN):
-        ranked = {rank.point["framework"] for fastest in whole.fastest.values() for rank in fastest.ranks}
-        absent = {one.point["framework"] for fastest in whole.fastest.values() for one in fastest.absent}
-        assert ranked & absent == set()
-
-
-def test_of_an_absent_framework_the_figures_of_most_processes_count():
-    there = {"framework": "beta", "device_name": "Another processor"}
-    other = [cell(4.0, 2.25, **there, machine_id="ffff"), cell(3.0, 2.25, **there, machine_id="eeee", launches=1)]
-    (here, *_) = verdict.of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), *other]), KNOWN)
-    ((absent,),) = [fastest.absent for fastest in here.fastest.values()]
-    assert absent.sentence.startswith("not ranked: beta graph, 4 ms on") and "one process" not in absent.sentence
-    (here, *_) = verdict.of(Points([cell(10.0), cell(5.0, 2.0, mode="plain"), other[1]]), KNOWN)
-    ((absent,),) = [fastest.absent for fastest in here.fastest.values()]
-    assert absent.sentence.startswith("not ranked: beta graph, 3 ms on Another processor, one process")
-
-
-def test_the_winner_s_modes_that_may_be_as_fast_are_named_and_libraries_said_to_differ():
-    rows = [cell(4.0, 2.0, mode="plain"), cell(4.01, 2.0, mode="quick"), cell(8.0, 2.0, framework="beta")]
-    (one,) = verdict.of(Points([row | {"implementation": "library"} for row in rows]), KNOWN)
-    (fastest,) = one.fastest.values()
-    assert "the fastest is alpha plain, 4 ms (alpha quick, 4.01 ms, may be as fast); then beta" in fastest.sentence
-    assert "IMPL=plain" in one.unlike and verdict.of(Points(rows), KNOWN)[0].unlike == ""
-    (alone,) = verdict.of(Points([row | {"implementation": "library"} for row in rows[:2]]), KNOWN)
-    assert alone.unlike == ""
-
-
-def test_asked_for_machines_are_ranked_together():
-    points, _ = beside(elsewhere=True)
-    (whole,) = verdict.of(Points([point.record for point in points.all], across=True), KNOWN)
-    (fastest,) = whole.fastest.values()
-    assert fastest.absent == () and "beta graph on Another processor, 4 ms; then alpha plain on" in fastest.sentence
-
-
-def test_the_fastest_two_may_not_be_told_apart():
-    rows = [cell(5.0), cell(5.02, framework="beta")]
-    (whole,) = verdict.of(Points(rows), KNOWN)
-    (fastest,) = whole.fastest.values()
-    assert (
-        fastest.sentence == "At batch 1, 128 tokens: alpha eager, 5 ms, and beta eager, 5.02 ms, cannot be told apart."
-    )
 
 
 def test_without_eager_beside_it_nothing_is_said_of_a_mode():

@@ -11,7 +11,7 @@ from reports import facts
 from reports.content import ratio, text_of
 from reports.points import Point
 from reports.verdict.places import Shape
-from reports.verdict.rules import STAY, UNTOLD, USE, Advice, Judged
+from reports.verdict.rules import GAIN, STAY, UNTOLD, USE, Advice, Judged
 
 
 def ratios(values: Sequence[float]) -> str:
@@ -95,6 +95,12 @@ def certain(interval: Interval) -> str:
     return f"95 %: {ratio(interval.low)} to {ratio(interval.high)}×"
 
 
+def spread(multiples: Sequence[Interval]) -> str:
+    """One multiple with its interval, `1.73× (95 %: 1.69 to 1.78×)`; of several the lowest and the highest."""
+    ends = (kind(multiples, key=lambda one: one.value) for kind in (min, max))
+    return " to ".join(dict.fromkeys(f"{ratio(end.value)}× ({certain(end)})" for end in ends))
+
+
 def _default(advice: Advice) -> str:
     """What the mode that users start with brings, where another one is recommended."""
     if not advice.default or advice.default == advice.mode:
@@ -146,12 +152,22 @@ def _rounded(value: float) -> str:
 
 
 def _stay(advice: Advice) -> str:
+    """Why not to compile: modes are slower where whole intervals lie below 1, else only not shown to be faster."""
     others = [point for judged in advice.judged for point in judged.others if point.speedup]
+    slower = [point for point in others if facts.verdict(point.speedup) == facts.SLOWER]
+    begun = f"stay with eager, {milliseconds(advice.chosen)}"
+    if len(slower) == len(others):
+        modes = dict.fromkeys(point["mode"] for point in others)
+        named = f"{', '.join(modes)} {'is' if len(modes) == 1 else 'are'} slower"
+        return f"{begun}: {named}, {spread([point.speedup for point in others])}"
     worst = min(others, key=lambda point: point.speedup.value)
-    return (
-        f"stay with eager, {milliseconds(advice.chosen)}: no mode is shown to be faster "
-        f"({worst['mode']} comes to {ratio(worst.speedup.value)}×; {certain(worst.speedup)})"
-    )
+    little = any(facts.verdict(point.speedup) == facts.FASTER for point in others)
+    none = f"no mode is shown to be faster{f' by {100 * (GAIN - 1):.0f} %' if little else ''}"
+    if not slower:
+        return f"{begun}: {none} ({worst['mode']} comes to {ratio(worst.speedup.value)}×; {certain(worst.speedup)})"
+    some = "" if len(advice.judged) == 1 else " at some shapes"
+    lost = min(slower, key=lambda point: point.speedup.value)
+    return f"{begun}: {none}, and {lost['mode']} is slower{some}, {spread([lost.speedup])}"
 
 
 def _untold(advice: Advice) -> str:

@@ -1,0 +1,36 @@
+"""Records made for one rule of the verdict each, of two frameworks that are not there, and what is said of them."""
+
+from __future__ import annotations
+
+from doubles.synthetic import timed
+
+from reports import verdict
+from reports.points import Points
+from reports.verdict import Words
+
+KNOWN = {
+    ("alpha", "plain"): Words("alpha.compile(model)", default=True),
+    ("alpha", "quick"): Words('alpha.compile(model, "quick")'),
+    ("idle", "eager"): Words(deployed=False),
+    ("idle", "graph"): Words("idle.jit(model)", default=True),
+}
+SHARED = {
+    "workload": "bert", "implementation": "plain", "pass": "inference", "dtype": "fp32", "threads": 2, "launches": 3,
+    "shapes": "static", "weights": "seed:0", "machine_id": "abcd", "device_name": "A processor", "program": "same",
+    "batch_size": 1, "seq_len": 128,
+}  # fmt: skip
+
+
+def cell(milliseconds: float, gain: float | None = None, first: float = 0.5, **more) -> dict:
+    """A record; `gain` is its speedup over eager."""
+    percent = None if gain is None else 100 * (1 - 1 / gain)
+    return timed(milliseconds, percent, **({**SHARED, "first_call_s": first} | more))
+
+
+def told(*rows: dict, across: bool = False) -> list[str]:
+    """Every sentence that these records lead to, contradictions of machines last."""
+    return [
+        sentence
+        for one in verdict.of(Points(list(rows), across), KNOWN)
+        for sentence in (*one.sentences, *one.contradictions)
+    ]
