@@ -69,9 +69,18 @@ def test_asked_for_machines_are_ranked_together():
 
 
 def test_the_fastest_two_may_not_be_told_apart():
-    rows = [cell(5.0), cell(5.02, framework="beta")]
-    (whole,) = verdict.of(Points(rows), KNOWN)
-    (fastest,) = whole.fastest.values()
+    rows = [cell(5.0), cell(5.02, framework="beta", latency_ms_ci_low=2.1, latency_ms_ci_high=12.04)]
+    begun = "At batch 1, 128 tokens: alpha eager, 5 ms"
     assert (
-        fastest.sentence == "At batch 1, 128 tokens: alpha eager, 5 ms, and beta eager, 5.02 ms, cannot be told apart."
+        ranked(*rows)
+        == f"{begun} (95 %: 4.95 to 5.05), and beta eager, 5.02 ms (95 %: 2.1 to 12), cannot be told apart."
     )
+    rows[1] |= {"latency_ms_ci_low": None, "latency_ms_ci_high": None}
+    assert ranked(*rows) == f"{begun} (95 %: 4.95 to 5.05), and beta eager, 5.02 ms, cannot be told apart."
+
+
+def ranked(*rows: dict) -> str:
+    """The sentence on the only shape of the only setting."""
+    (whole,) = verdict.of(Points(list(rows)), KNOWN)
+    (fastest,) = whole.fastest.values()
+    return fastest.sentence

@@ -20,8 +20,8 @@ def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
     rows = [cell(10.0), cell(8.0, 1.25, mode="plain", first=5.5), cell(2.5, 4.0, mode="quick", first=8.0)]
     assert told(*rows) == [
         'alpha at batch 1, 128 tokens: use alpha.compile(model, "quick"): 4.00× as fast as eager (95 %: 3.96 to 4.04×)'
-        ", 2.5 ms. The default, plain, brings 1.25×. Compiling pays for itself after about 10 s of eager calls (1,000 "
-        "calls)."
+        ", 2.5 ms. The default, plain, brings 1.25× (95 %: 1.24 to 1.26×). Compiling pays "
+        "for itself after about 10 s of eager calls (1,000 calls)."
     ]
 
 
@@ -30,6 +30,18 @@ def test_a_default_that_cannot_be_told_from_eager_brings_nothing():
     (line,) = told(cell(10.0), wide, cell(8.8, 1.14, mode="quick"))
     assert 'use alpha.compile(model, "quick"): 1.14×' in line
     assert "The default, plain, cannot be told from eager." in line and "1.35" not in line
+
+
+def test_of_several_shapes_the_default_s_least_and_most_have_an_interval_each():
+    rows = []
+    for batch, gain in ((1, 1.2), (8, 1.5)):
+        rows += [cell(12.0, batch_size=batch), cell(12.0 / gain, gain, mode="plain", batch_size=batch)]
+        rows += [cell(2.0, 6.0, mode="quick", batch_size=batch)]
+    (sentence,) = told(*rows)
+    assert "The default, plain, brings 1.20× (95 %: 1.19 to 1.21×) to 1.50× (1.48 to 1.52×)." in sentence
+    rows[1] = cell(10.0, 1.2, mode="plain", batch_size=1)
+    rows[4] = cell(10.0, 1.2, mode="plain", batch_size=8, spread=0.1)
+    assert "The default, plain, brings 1.20× (95 %: 1.08 to 1.32×)." in told(*rows)[0]
 
 
 def test_shapes_that_share_a_mode_and_its_gain_share_a_sentence():
@@ -91,7 +103,7 @@ def test_modes_are_called_slower_where_their_whole_intervals_lie_below_one():
     ]
     slower = cell(20.0, 0.5, mode="quick")
     assert told(cell(10.0), slow, slower) == [
-        begun + "plain, quick are slower, 0.50× (95 %: 0.49 to 0.51×) to 0.80× (95 %: 0.79 to 0.81×)."
+        begun + "plain, quick are slower, 0.50× (95 %: 0.49 to 0.51×) to 0.80× (0.79 to 0.81×)."
     ]
     more = [row | {"batch_size": 2} for row in (cell(10.0), cell(10.0, 1.0, mode="plain"))]
     (sentence,) = told(cell(10.0), slow, *more)

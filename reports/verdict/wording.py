@@ -80,8 +80,7 @@ def _gain(advice: Advice) -> str:
     speedups = advice.speedups
     low, high = (kind(speedups, key=lambda one: one.value) for kind in (min, max))
     if ratio(low.value) == ratio(high.value):
-        whole = Interval(low.value, min(one.low for one in speedups), max(one.high for one in speedups))
-        return f"{ratio(low.value)}× as fast as eager ({certain(whole)}), {milliseconds(advice.chosen)}"
+        return f"{ratio(low.value)}× as fast as eager ({certain(hull(speedups))}), {milliseconds(advice.chosen)}"
     shapes = {point.speedup: (j.shape, point) for j in advice.judged if (point := j.mode(advice.mode))}
     ends = [
         f"{ratio(end.value)}× at {shapes[end][0].text} ({milliseconds([shapes[end][1]])}; {certain(end)})"
@@ -95,10 +94,22 @@ def certain(interval: Interval) -> str:
     return f"95 %: {ratio(interval.low)} to {ratio(interval.high)}×"
 
 
+def hull(multiples: Sequence[Interval]) -> Interval:
+    """The lowest multiple, with an interval that holds those of all."""
+    lows, highs = [one.low for one in multiples], [one.high for one in multiples]
+    return Interval(min(one.value for one in multiples), min(lows), max(highs))
+
+
 def spread(multiples: Sequence[Interval]) -> str:
-    """One multiple with its interval, `1.73× (95 %: 1.69 to 1.78×)`; of several the lowest and the highest."""
-    ends = (kind(multiples, key=lambda one: one.value) for kind in (min, max))
-    return " to ".join(dict.fromkeys(f"{ratio(end.value)}× ({certain(end)})" for end in ends))
+    """One multiple with its interval, `1.73× (95 %: 1.69 to 1.78×)`; of several the lowest and the highest so.
+
+    Several that are the same as printed have one interval, which holds all of theirs.
+    """
+    low, high = (kind(multiples, key=lambda one: one.value) for kind in (min, max))
+    if ratio(low.value) == ratio(high.value):
+        return f"{ratio(low.value)}× ({certain(hull(multiples))})"
+    ends = f"{ratio(high.value)}× ({ratio(high.low)} to {ratio(high.high)}×)"
+    return f"{ratio(low.value)}× ({certain(low)}) to {ends}"
 
 
 def _default(advice: Advice) -> str:
@@ -113,7 +124,7 @@ def _default(advice: Advice) -> str:
     known = [point.speedup for point in points if point.speedup]
     if known and all(speedup.low <= 1 <= speedup.high for speedup in known):
         return f"The default, {advice.default}, cannot be told from eager"
-    return f"The default, {advice.default}, brings {ratios([speedup.value for speedup in known])}" if known else ""
+    return f"The default, {advice.default}, brings {spread(known)}" if known else ""
 
 
 def _costs(advice: Advice) -> str:
