@@ -10,7 +10,7 @@ from reports import ladder, markdown
 from reports.content import ratio, text_of, times
 from reports.material import Material
 from reports.points import Point
-from reports.verdict import Verdict, wording
+from reports.verdict import Verdict
 from reports.verdict.places import Known, deployed
 from reports.verdict.rules import comparable
 
@@ -18,12 +18,10 @@ MOST_LINES, MOST_SENTENCES, MOST_SHAPES, MOST_MODES = 25, 6, 6, 7
 
 
 def summary(title: str, material: Material) -> str:
-    """Heading, machine, versions and command; the verdict; one table; what to be careful about, folded."""
+    """Heading, machine, versions and command; the verdict with its cautions; one table; what holds of all, folded."""
     verdicts = material.verdicts
     lines = [f"### {title}", "", _origin(material), ""]
-    told = (
-        f"- **{verdict.setting.name}**: {wording.sentence(advice)}" for verdict in verdicts for advice in verdict.advice
-    )
+    told = (f"- **{verdict.setting.name}**: {sentence}" for verdict in verdicts for sentence in verdict.sentences)
     lines += list(islice(told, MOST_SENTENCES)) or ["No mode was measured beside eager mode."]
     lines += [f"- more in report.md, of {times(len(verdicts), 'setting')}"] if next(told, None) else []
     if verdicts:
@@ -75,9 +73,6 @@ def figure(point: Point, known: Known) -> str:
 
 def _cautions(material: Material) -> Iterable[str]:
     for verdict in material.verdicts[:MOST_SENTENCES]:
-        for advice in verdict.advice:
-            if cautions := wording.cautions(advice):
-                yield f"{verdict.setting.name}, {advice.framework}: {cautions}"
         yield from verdict.contradictions
         if verdict.unlike:
             yield f"{verdict.setting.name}: {verdict.unlike}"

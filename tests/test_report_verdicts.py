@@ -7,7 +7,7 @@ import re
 import pytest
 from doubles.reported import built, elsewhere, record, small_set
 
-from reports import facts
+from reports import brief, facts
 from reports.material import Material
 from reports.points import Points
 from reports.sections import compiling, notes
@@ -158,3 +158,14 @@ def test_gpus_that_are_alike_are_counted_and_their_driver_is_called_so():
     made = notes.machine_section(Material(Points(small_set()), machines=facts_of))
     said = made.panels[0].table.rows[0].cells[2]
     assert said == "processor A processor; 2 GPUs: A GPU, 8 GiB, driver 580.1; 1 GPU: Another, 8 GiB, driver 580.1"
+
+
+def test_a_summary_s_sentence_keeps_its_cautions():
+    unsure = {"status": "noisy", "ratio_status": "noisy"}
+    rows = [record("alpha", "eager"), record("alpha", "graph", **unsure), record("alpha", "quick", **unsure)]
+    text = brief.summary("One", Material(Points(rows)))
+    (told,) = [line for line in text.splitlines() if line.startswith("- **")]
+    assert told.endswith("quick may be as good. Careful: noisy.") and "To be read with care" not in text
+    differing = record("alpha", "graph", program="differs")
+    text = brief.summary("One", Material(Points([record("alpha", "eager"), differing])))
+    assert "has figures. Left out: graph, which ran another program than eager mode.\n" in text
