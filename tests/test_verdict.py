@@ -10,10 +10,11 @@ from rich.console import Console
 
 import frameworks
 from harness.modes import words
+from measurement.statistics import Interval
 from reports import verdict, write
 from reports.points import Points
 from reports.verdict.places import Shape
-from reports.verdict.wording import where
+from reports.verdict.wording import certain, where
 
 
 def test_the_best_mode_is_named_with_its_call_gain_time_and_when_it_pays():
@@ -197,6 +198,11 @@ def test_without_eager_beside_it_nothing_is_said_of_a_mode():
     assert told(cell(5.0, 2.0, mode="plain")) == []
     assert told(cell(5.0)) == told(cell(5.0, framework="idle")) == []
     assert verdict.of(Points([cell(5.0, status="mismatch")]), KNOWN) == []
+
+
+def test_an_interval_s_ends_differ_as_printed():
+    assert certain(Interval(0.95, 0.948, 0.954)) == "95 %: 0.948 to 0.954×"
+    assert certain(Interval(0.95, 0.944, 0.954)) == "95 %: 0.94 to 0.95×"
 
 
 def test_shapes_in_words():

@@ -90,8 +90,9 @@ def _gain(advice: Advice) -> str:
 
 
 def certain(interval: Interval) -> str:
-    """The interval of a multiple: `95 %: 1.04 to 1.14×`."""
-    return f"95 %: {ratio(interval.low)} to {ratio(interval.high)}×"
+    """The interval of a multiple: `95 %: 1.04 to 1.14×`; with a third decimal where two do not tell its ends apart."""
+    low, high = ratio(interval.low), ratio(interval.high)
+    return f"95 %: {low} to {high}×" if low != high else f"95 %: {interval.low:.3f} to {interval.high:.3f}×"
 
 
 def hull(multiples: Sequence[Interval]) -> Interval:
