@@ -1,17 +1,23 @@
-"""The README's picture: every mode of BERT-base at one shape, drawn for light and for dark pages."""
+"""The README's picture: every mode of BERT-base at one shape, drawn for light and for dark pages.
+
+Its points are those of one row of the README's table, and of the other frameworks on the same host.
+"""
 
 from __future__ import annotations
 
+from harness.findings.evidence import letters, processes
 from measurement.schema import is_noisy
 from reports import drawing
 from reports.content import text_of
 from reports.material import Material
 from reports.points import Point
+from reports.verdict.places import Shape
 from reports.verdict.rules import comparable
 
 WIDTH, TITLE, FOOT = 840, 30, 40
-HEADING = "BERT-base, 4 sequences of 512 tokens, one NVIDIA H200, bf16: ms per call, less is better"
-CERTAINTY = "~ is known less well than the profile promises; bars are 95 % intervals."
+SHAPE = Shape.of({"batch_size": 8, "seq_len": 128})
+HEADING = f"BERT-base at {SHAPE.text}, one NVIDIA H200, bf16: ms per call, less is better"
+CERTAINTY = "Bars are 95 % intervals, ~ is known less well than the profile promises. The axis is logarithmic."
 STYLES = {
     "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
     "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
@@ -20,12 +26,10 @@ STYLES = {
 
 def svg(theme: str, content: Material) -> str:
     """Every mode at one shape on one axis, as a file that stands alone."""
-    criteria = {"implementation": "library", "dtype": "bf16", "batch_size": 4, "seq_len": 512}
-    points = [p for p in content.points.measured if all(p[name] == value for name, value in criteria.items())]
-    points.sort(key=lambda point: point["latency_ms_median"])
+    points = drawn(content)
     chart = drawing.dots([_dot(content, point) for point in points])
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
-    lower = f"{versions(points)}. Hollow: eager, operator by operator. The axis is logarithmic."
+    lower = f"Host {letters(points)}, {processes(points)}; {versions(points)}. Hollow: eager, operator by operator."
     frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
@@ -36,6 +40,13 @@ def svg(theme: str, content: Material) -> str:
         f'<text class="soft" y="{height - 6:g}">{CERTAINTY}</text></svg>\n',
     ]
     return "".join(parts)
+
+
+def drawn(content: Material) -> list[Point]:
+    """The library's model at the picture's shape in every mode, the fastest first."""
+    points = [p for p in content.points.measured if (p["implementation"], p["dtype"]) == ("library", "bf16")]
+    here = [point for point in points if Shape.of(point.record) == SHAPE]
+    return sorted(here, key=lambda point: point["latency_ms_median"])
 
 
 def _dot(content: Material, point: Point) -> drawing.Dot:

@@ -1,0 +1,167 @@
+"""Other models on H200s: training, decoding, means, ResNet-50 and its layout, and how long the first call takes."""
+
+from __future__ import annotations
+
+import re
+
+from experiments.geometric_mean import geometric_mean, planned
+from harness.findings.bert import UNCHECKED, span
+from harness.findings.evidence import EXPERIMENTS, H200, material, ms, one, place, points, unsure, verdict
+from measurement.statistics import Interval
+from reports import facts
+from reports.content import ratio, text_of
+from reports.points import Point
+from reports.verdict import wording
+
+# Torch and JAX on the two GPUs of one host, and at batch 1 a second time.
+DECODING = tuple(H200 / name for name in ("ladder-i-torch-1b", "decode-i-torch-1b", "decode-i-jax-1b"))
+DECODING_AGAIN = tuple(EXPERIMENTS / f"decode-claims-h200/{name}" for name in ("gpu-graphs", "gpu-jax"))
+AVERAGE, SMALL_TRAINING = (EXPERIMENTS / f"geometric-mean-h200/gpu-{name}" for name in ("inference", "training"))
+AVERAGED = {"inductor": "by default", "inductor-reduce-overhead": 'with mode="reduce-overhead"'}
+RESNET, RESNET_TRAINING = H200 / "vision-h-torch-resnet", EXPERIMENTS / "cnn-training-h200/gpu-resnet"
+STRICT, TF32 = (EXPERIMENTS / f"vision-docs-h200/{name}" for name in ("gpu", "gpu-tf32"))
+TUNED = H200 / "decode-e-torch-1b-tuned"
+PARTS = "docs/experiments.md#geometric-mean"
+
+
+def training() -> str:
+    """What a GPT-2's training gains."""
+    folder = H200 / "gpt2-training"
+    (advice,) = material(folder).verdicts[0].advice
+    told = (
+        f"- **Training a GPT-2 (124M): {wording.spread(advice.speedups)}** with `{advice.words.call}`, "
+        f"{wording.milliseconds(advice.chosen)} at {wording.where([judged.shape for judged in advice.judged])} "
+        f"({place(advice.chosen, folder)}). Compiling {wording.pays(advice)}. {UNCHECKED} {wording.cautions(advice)}"
+    )
+    return told.rstrip()
+
+
+def small_training() -> str:
+    """What training at a small batch gains, over the models that were measured."""
+    measured = points(SMALL_TRAINING)
+    names = dict.fromkeys(point["workload"] for point in measured)
+    spans = [f"{span([p for p in measured if p['mode'] == mode])} {said}" for mode, said in AVERAGED.items()]
+    ends = "; ".join(f"{mode} {_ends(_gains(measured, mode))}" for mode in AVERAGED)
+    missing = [name for name in planned("training") if name not in names]
+    return (
+        f"- **Training {len(names)} models at batch 8: {' and '.join(spans)}.** {_sizes(measured)}, each model on one "
+        f"host ({place(measured, SMALL_TRAINING)}), without {' and '.join(missing)}, which was planned. The least and "
+        f"the most: {ends} ([each]({PARTS})). Careful: {unsure(measured)}."
+    )
+
+
+def average() -> str:
+    """The mean over models beside its parts' range, in the default mode and replayed."""
+    measured = points(AVERAGE)
+    gains = {mode: _gains(measured, mode) for mode in AVERAGED}
+    means = [f"{_with_interval(geometric_mean(gains[mode].values()))} {said}" for mode, said in AVERAGED.items()]
+    ranges = [f"{mode} {_ends(gains[mode])}{_without_losers(gains[mode])}" for mode in AVERAGED]
+    return (
+        f"- **{len(gains['inductor'])} models on average: {' and '.join(means)}.** The geometric mean of inference at "
+        f"batch 8, {_sizes(measured)} ({place(measured, AVERAGE)}). Single models: {'; '.join(ranges)}. PyTorch's "
+        "authors published 2.27× (ASPLOS 2024), of 180 other models, an A100 and another mode: max-autotune with "
+        f"frozen weights in CUDA graphs ([the parts]({PARTS})). Careful: {unsure(measured)}."
+    )
+
+
+def _gains(measured: list[Point], mode: str) -> dict[str, Interval]:
+    """A mode's speedup of each model, the least first."""
+    gains = [(point["workload"], point.speedup) for point in measured if point["mode"] == mode and point.speedup]
+    return dict(sorted(gains, key=lambda pair: pair[1].value))
+
+
+def _with_interval(gain: Interval, name: str = "") -> str:
+    return f"{ratio(gain.value)}× ({f'{name}; ' if name else ''}{wording.certain(gain)})"
+
+
+def _ends(gains: dict[str, Interval]) -> str:
+    (least, low), *_, (most, high) = gains.items()
+    return f"from {_with_interval(low, least)} to {_with_interval(high, most)}"
+
+
+def _without_losers(gains: dict[str, Interval]) -> str:
+    """The mean of the others, where some models are shown to be slower."""
+    losers = [name for name, gain in gains.items() if facts.verdict(gain) == facts.SLOWER]
+    others = [gain for name, gain in gains.items() if name not in losers]
+    named = " and ".join(losers)
+    return f", without {named} on average {_with_interval(geometric_mean(others))}" if losers else ""
+
+
+def _sizes(measured: list[Point]) -> str:
+    """The lengths and the image sizes that the workloads have: `64 or 128 tokens or 224 pixels`."""
+    lengths = sorted({point["seq_len"] for point in measured} - {None})
+    images = sorted({image for point in measured for image in re.findall(r"image=(\d+)", point["parameters"] or "")})
+    return f"{' or '.join(map(str, lengths))} tokens or {' or '.join(images)} pixels"
+
+
+def decoding() -> list[str]:
+    """What torch's users should take to generate tokens, and who is fastest at each batch."""
+    told = verdict(material(*DECODING), "plain")
+    advice = next(one for one in told.advice if one.framework == "torch")
+    again, found = next(
+        (one, fastest)
+        for one in material(*DECODING_AGAIN).verdicts
+        if (one.setting.points[0]["workload"], one.setting.points[0]["pass"]) == ("llama-1b", "decode")
+        for shape, fastest in one.fastest.items()
+        if shape.batch == 1
+    )
+    ranked = " ".join(one.sentence for one in told.fastest.values())
+    return [
+        f"- **Decoding with a Llama of 1.2B, a token of each sequence a call: {span(advice.chosen)}.** A context of "
+        f"1024 tokens ({place(advice.chosen, *DECODING[:2])}): {wording.sentence(advice)} {wording.cautions(advice)}",
+        f"  - On different GPUs of {place(told.setting.points, *DECODING)}: {ranked} A second pair of runs, of "
+        f"{place(again.setting.points, *DECODING_AGAIN)}: {found.sentence[0].lower()}{found.sentence[1:]}",
+    ]
+
+
+def resnet() -> str:
+    """What ResNet-50 gains with each layout, where the baseline is eager mode in the same one."""
+    plain = {"workload": "resnet50", "batch_size": 64}
+    first, last = (_layout(RESNET, layout, **plain) for layout in ("nchw", "nhwc"))
+    training = [_layout(RESNET_TRAINING, layout, batch_size=256) for layout in ("nchw", "nhwc")]
+    strict, tf32 = ([_inductor(folder, "nchw", workload="resnet50", batch_size=16)] for folder in (STRICT, TF32))
+    gains = [wording.spread([point.speedup]) for point in (*strict, *tf32)]
+    return (
+        "- **ResNet-50: channels last first, then compile.** Each gain is over eager mode in the same layout, compiled "
+        f"by default. Inference at batch 64 ({place(points(RESNET), RESNET)}): channels first {first[0]}; channels "
+        f"last {last[0]}. Training at batch 256: channels first {training[0][0]} "
+        f"({place(training[0][1], RESNET_TRAINING)}); channels last {training[1][0]} "
+        f"({place(training[1][1], RESNET_TRAINING)}). Inference at batch 16, channels first: {gains[0]} in strict "
+        f"float32 ({place(strict, STRICT)}), {gains[1]} in TF32, torch's default for convolutions "
+        f"({place(tf32, TF32)}; another GPU and revision of the suite)."
+    )
+
+
+def _layout(folder, layout: str, **columns) -> tuple[str, list[Point]]:
+    """Eager mode's time in a layout and what compiling brings it, with the two points."""
+    eager = next(p for p in points(folder, mode="eager", **columns) if f"layout={layout}" in p["parameters"])
+    graph = _inductor(folder, layout, **columns)
+    return f"eager {ms(eager)} ms, compiled {wording.spread([graph.speedup])}", [eager, graph]
+
+
+def _inductor(folder, layout: str, **columns) -> Point:
+    return next(p for p in points(folder, mode="inductor", **columns) if f"layout={layout}" in p["parameters"])
+
+
+def first_calls() -> str:
+    """How long the first call takes in torch, the caches empty."""
+    small = [p for p in points(AVERAGE) if p["mode"] in AVERAGED]
+    trained = [p for p in points(SMALL_TRAINING) if p["mode"] in AVERAGED]
+    whole, tuned = one(RESNET_TRAINING, mode="inductor-whole-iteration"), one(TUNED, mode="inductor-max-autotune")
+    seconds = [text_of(facts.first_s(point)) for point in (whole, tuned)]
+    return (
+        "- **The first call compiles.** In torch, the compiler's caches empty, by default or with "
+        f'mode="reduce-overhead" at batch 8: {_longest(small)} in inference ({place(small, AVERAGE)}), '
+        f"{_longest(trained)} in training ({place(trained, SMALL_TRAINING)}). A ResNet-50's training with its "
+        f"optimizer in the graph, `{whole['mode']}`: {seconds[0]} s ({place([whole], RESNET_TRAINING)}). Decoding by "
+        f"`{tuned['mode']}`: {seconds[1]} s ({place([tuned], TUNED)}, torch {tuned['framework_version']}). Medians of "
+        "the processes."
+    )
+
+
+def _longest(measured: list[Point]) -> str:
+    """The shortest and the longest first call: `0.769 s (mlp) to 62.1 s (lstm)`."""
+    ordered = sorted(measured, key=facts.first_s)
+    return " to ".join(
+        f"{text_of(facts.first_s(point))} s ({point['workload']})" for point in (ordered[0], ordered[-1])
+    )
