@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 from conftest import ROOT
@@ -173,3 +174,9 @@ def test_every_variable_of_bench_is_documented():
     assert len(flags) > 20
     usage = (ROOT / "docs/usage.md").read_text(encoding="utf-8")
     assert [flag for flag in flags if not re.search(rf"\b{flag}\b", usage)] == []
+
+
+def test_what_is_cited_is_this_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    cited = dict(re.findall(r"(?m)^(title|version|license): (\S+)$", (ROOT / "CITATION.cff").read_text()))
+    assert cited == {"title": project["name"], "version": project["version"], "license": project["license"]}
