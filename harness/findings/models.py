@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from experiments.geometric_mean import geometric_mean, planned
 from harness.findings.bert import UNCHECKED, span
@@ -116,31 +117,33 @@ def decoding() -> list[str]:
 
 def resnet() -> str:
     """What ResNet-50 gains with each layout, where the baseline is eager mode in the same one."""
-    plain = {"workload": "resnet50", "batch_size": 64}
-    first, last = (_layout(RESNET, layout, **plain) for layout in ("nchw", "nhwc"))
-    training = [_layout(RESNET_TRAINING, layout, batch_size=256) for layout in ("nchw", "nhwc")]
-    strict, tf32 = ([_inductor(folder, "nchw", workload="resnet50", batch_size=16)] for folder in (STRICT, TF32))
-    gains = [wording.spread([point.speedup]) for point in (*strict, *tf32)]
+    layouts = ("nchw", "nhwc")
+    first, last = (_pair(RESNET, layout, batch_size=64) for layout in layouts)
+    trained_first, trained_last = (_pair(RESNET_TRAINING, layout, batch_size=256) for layout in layouts)
+    strict, tf32 = (_pair(folder, "nchw", batch_size=16) for folder in (STRICT, TF32))
+    exact, rounded = (wording.spread([graph.speedup]) for _, graph in (strict, tf32))
+    every = [point for pair in (first, last, trained_first, trained_last, strict, tf32) for point in pair]
     return (
         "- **ResNet-50: channels last first, then compile.** Each gain is over eager mode in the same layout, compiled "
-        f"by default. Inference at batch 64 ({place(points(RESNET), RESNET)}): channels first {first[0]}; channels "
-        f"last {last[0]}. Training at batch 256: channels first {training[0][0]} "
-        f"({place(training[0][1], RESNET_TRAINING)}); channels last {training[1][0]} "
-        f"({place(training[1][1], RESNET_TRAINING)}). Inference at batch 16, channels first: {gains[0]} in strict "
-        f"float32 ({place(strict, STRICT)}), {gains[1]} in TF32, torch's default for convolutions "
-        f"({place(tf32, TF32)}; another GPU and revision of the suite)."
+        f"by default. Inference at batch 64 ({place([*first, *last], RESNET)}): channels first {_told(first)}; "
+        f"channels last {_told(last)}. Training at batch 256, no reference computed: channels first "
+        f"{_told(trained_first)} ({place(trained_first, RESNET_TRAINING)}); channels last {_told(trained_last)} "
+        f"({place(trained_last, RESNET_TRAINING)}). Inference at batch 16, channels first: {exact} in strict "
+        f"float32 ({place(strict, STRICT)}), {rounded} in TF32, torch's default for convolutions ({place(tf32, TF32)}; "
+        f"another GPU and revision of the suite). Careful: {unsure(every)}."
     )
 
 
-def _layout(folder, layout: str, **columns) -> tuple[str, list[Point]]:
-    """Eager mode's time in a layout and what compiling brings it, with the two points."""
-    eager = next(p for p in points(folder, mode="eager", **columns) if f"layout={layout}" in p["parameters"])
-    graph = _inductor(folder, layout, **columns)
-    return f"eager {ms(eager)} ms, compiled {wording.spread([graph.speedup])}", [eager, graph]
+def _pair(folder: Path, layout: str, batch_size: int) -> list[Point]:
+    """ResNet-50 in a layout: eager mode's point and that of compiling by default."""
+    alike = points(folder, workload="resnet50", batch_size=batch_size)
+    here = {point["mode"]: point for point in alike if f"layout={layout}" in point["parameters"]}
+    return [here["eager"], here["inductor"]]
 
 
-def _inductor(folder, layout: str, **columns) -> Point:
-    return next(p for p in points(folder, mode="inductor", **columns) if f"layout={layout}" in p["parameters"])
+def _told(pair: list[Point]) -> str:
+    eager, graph = pair
+    return f"eager {ms(eager)} ms, compiled {wording.spread([graph.speedup])}"
 
 
 def first_calls() -> str:
@@ -154,8 +157,8 @@ def first_calls() -> str:
         f'mode="reduce-overhead" at batch 8: {_longest(small)} in inference ({place(small, AVERAGE)}), '
         f"{_longest(trained)} in training ({place(trained, SMALL_TRAINING)}). A ResNet-50's training with its "
         f"optimizer in the graph, `{whole['mode']}`: {seconds[0]} s ({place([whole], RESNET_TRAINING)}). Decoding by "
-        f"`{tuned['mode']}`: {seconds[1]} s ({place([tuned], TUNED)}, torch {tuned['framework_version']}). Medians of "
-        "the processes."
+        f"`{tuned['mode']}`: {seconds[1]} s ({place([tuned], TUNED)}, torch {tuned['framework_version']}). These "
+        "are of the processes that compiled; a run's later ones load that from the cache."
     )
 
 
