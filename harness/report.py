@@ -188,8 +188,9 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     if place.is_dir():
         source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
         source.folders[folder.resolve()] = source.names[-1]
-    if given := runs.Run(folder).read(runs.PLAN).get("given"):
-        source.commands[published.command("bench", given)] = None
+    plan = runs.Run(folder).read(runs.PLAN)
+    if "given" in plan:  # empty where the run had no flags
+        source.commands[published.command("bench", plan["given"])] = None
     facts = runs.Run(folder).read("machine.json")
     if "machine_id" in facts:
         known = source.machines.setdefault(facts["machine_id"], facts)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 
+import pytest
 from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
 
@@ -121,3 +123,15 @@ def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
     torn.write_bytes(torn.read_bytes()[:-9])
     assert runner.main(["gather", str(a), "--out", str(out)]) == 2
     assert f"{torn} is torn or was changed" in capsys.readouterr().err and out.read_bytes() == table
+
+
+@pytest.mark.parametrize(
+    ("given", "command"), [({}, "`make bench` · "), ({"batch": "1,8"}, "`make bench BATCH=1,8` · ")]
+)
+def test_the_summary_begins_with_the_command_also_of_a_run_without_flags(tmp_path, capsys, given, command):
+    folder = write_run(tmp_path / "run", small_set())
+    assert run(capsys, folder)[0] == 0
+    assert "make bench" not in (folder / "summary.md").read_text()
+    (folder / "plan.json").write_text(json.dumps({"given": given}))
+    assert run(capsys, folder)[0] == 0
+    assert (folder / "summary.md").read_text().splitlines()[2].startswith(command)
