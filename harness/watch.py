@@ -21,28 +21,32 @@ EVERY = 5.0  # seconds between two looks
 
 @dataclass
 class Sight:
-    """What was seen of a run's folder so far; records are read once, as they come."""
+    """What was seen of a run's folder so far: records are read as they come, and all anew once they were rewritten."""
 
     folder: Path
     place: int = 0  # in records.jsonl
+    last: bytes = b""  # the line that ends there
     statuses: Counter[str] = field(default_factory=Counter)
     nodes: Counter[str] = field(default_factory=Counter)
     seen: set[str] = field(default_factory=set)  # cells with a record
 
     def look(self) -> None:
-        """Read what was added to the records since. They are rewritten once, at their end: then all are read again."""
+        """Read what was added to the records since. After every window of a run and at its end they are rewritten:
+        where the last line that was read lies elsewhere now, all are read again.
+        """
         path = self.folder / "records.jsonl"
-        size = path.stat().st_size if path.is_file() else 0
-        if size < self.place:
-            self.__init__(self.folder)
-        if size == self.place:
+        if not path.is_file():
             return
         with open(path, "rb") as file:
-            file.seek(self.place)
+            file.seek(self.place - len(self.last))
+            if file.read(len(self.last)) != self.last:
+                self.__init__(self.folder)
+                file.seek(0)
             data = file.read()
         whole = data[: data.rfind(b"\n") + 1]
         self.place += len(whole)
-        for line in whole.splitlines():
+        for line in whole.splitlines(keepends=True):
+            self.last = line
             record = recordfile.json_object(line) or {}
             cell = record.get("cell")
             if isinstance(cell, str) and cell not in self.seen:

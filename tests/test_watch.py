@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+from harness import lines
 from harness.watch import Sight
 
 PLAN = {"given": {}, "cells": ["a", "b", "c"], "started_at": "2026-01-01T00:00:00Z"}
@@ -47,3 +48,30 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path):
     sight = Sight(tmp_path)
     sight.look()
     assert sight.lines() == ["0 of 3 cells · in no job"] and not sight.ended()
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.123456789, 1e300])
+def test_records_that_are_rewritten_between_two_looks_are_all_seen(tmp_path, rate):
+    """As after every window, when peaks have changed: earlier lines get shorter or longer, and new ones follow."""
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN | {"cells": ["a", "b", "c", "d"]}))
+    path = tmp_path / "records.jsonl"
+    sight = Sight(tmp_path)
+    for cell in "abc":
+        lines.append(path, {"cell": cell, "status": "ok", "peak_tflops": 0.12345})
+    sight.look()
+    assert len(sight.seen) == 3
+    lines.append(path, {"cell": "d", "status": "ok", "peak_tflops": rate})
+    lines.amend(path, {cell: {"peak_tflops": rate} for cell in "abc"})
+    sight.look()
+    assert sight.ended() and sight.statuses == {"ok": 4}
+
+
+def test_a_rewriting_that_leaves_the_size_as_it_was_hides_no_record(tmp_path):
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b'{"cell": "a", "note": "0123456789"}\n{"cell": "b"}\n')
+    sight = Sight(tmp_path)
+    sight.look()
+    path.write_bytes(b'{"cell": "a"}\n{"cell": "b"}\n{"cell": "c"}\n'.ljust(sight.place - 1) + b"\n")
+    sight.look()
+    assert path.stat().st_size == sight.place and sight.ended()
