@@ -51,14 +51,15 @@ def changes(read: Callable[[], Iterable[dict]]) -> dict[str, dict]:
 def _judged(read: Callable[[], Iterable[dict]]) -> Iterator[tuple[dict, dict]]:
     """Each record with the columns that hang on the others."""
     peaks: dict[tuple, dict[str, tuple[float, str]]] = {}
-    doubles: dict[str, dict] = {}
+    doubles: dict[tuple, dict] = {}
     for record in filter(_is_judged, read()):
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
         if (found := _BATCH.search(record["cell"])) and int(found[1]) % 2 == 0:
-            doubles[record["cell"]] = {name: record.get(name) for name in _OF_TWICE}
+            doubles[_kind(record), record["cell"]] = {name: record.get(name) for name in _OF_TWICE}
     for record in read():
         if _is_judged(record):
-            yield record, judged(record, peaks[_kind(record)], doubles.get(doubled(record["cell"]) or ""))
+            kind = _kind(record)
+            yield record, judged(record, peaks[kind], doubles.get((kind, doubled(record["cell"]))))
         else:
             yield record, {}
 
@@ -71,7 +72,7 @@ def _is_judged(record: dict) -> bool:
 
 
 def _kind(record: dict) -> tuple:
-    """What a peak depends on, the framework apart."""
+    """What a peak depends on, the framework apart; times of two kinds make no growth either."""
     return tuple(record.get(name) for name in ("machine_id", "device", "device_name", "dtype", "threads"))
 
 

@@ -148,6 +148,14 @@ def test_growth_is_known_where_both_batches_are_whichever_was_first():
         assert growths == {one["cell"]: pytest.approx(0.05), two["cell"]: None}
 
 
+def test_a_batch_of_one_machine_is_no_double_of_another_s():
+    """As in a run whose lanes are nodes; how fast a node is would count as what the batch adds."""
+    one, two = record(batch=1, ms=10, machine_id="a"), record(batch=2, ms=10.5, machine_id="b")
+    assert [row["batch_doubling_growth"] for row in completed([one, two])] == [None, None]
+    again = record(batch=2, ms=11, machine_id="a")
+    assert [row["batch_doubling_growth"] for row in completed([one, again, two])] == [pytest.approx(0.1), None, None]
+
+
 def test_growth_tells_overhead_only_where_the_roofline_grows_and_noise_does_not_hide_it():
     one = record(batch=1, ms=20)
     grown = record(batch=2, ms=20.4, flops=2 * 10**10)
