@@ -24,7 +24,6 @@ RATES = {
 _MATVEC = "framework_peak_matvec_gb_per_s"
 # What is looked at of the record of the same cell at twice the batch.
 _OF_TWICE = ("latency_ms_median", "latency_ms_ci_high", "flops", "transcendentals", "moved_bytes", "bytes", "device")
-_OF_TWICE += ("bytes_by_class", "counted_by")
 _NEEDED = ("cell", "device", "framework", "mode", "workload", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT
 
-from harness import costs, peak_benchmarks, recordfile
+from harness import costs, peak_benchmarks, recordfile, rooflines
 from harness.rooflines import changes, completed, doubled
 from harness.runs import Run
 from measurement import schema
@@ -207,13 +207,38 @@ def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(t
     assert run.finished() == {line["cell"] for line in lines}
 
 
-def test_what_changes_is_what_completing_makes_of_whole_records():
+def doubled_cosines() -> list[dict]:
+    """A cell and its double, twice the cosines in the same time: without those its roofline hardly grows."""
+    cosines = dict(flops=10**8, moved_bytes=10**7, framework_peak_gtranscendentals_per_s=1.0)
+    one = record(batch=1, ms=20.0, transcendentals=10**7, **cosines)
+    return [one, record(batch=2, ms=20.4, transcendentals=2 * 10**7, **cosines)]
+
+
+def whole_run() -> list[dict]:
+    """Records of a run as they come, and a pair of another machine's."""
     made = ("peak_tflops", "peak_gb_per_s", "mfu_pct", "regime", "flags")
-    whole = recordfile.json_lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl")
-    records = [dict.fromkeys(schema.NAMES) | row | dict.fromkeys(made) for row in whole]
+    rows = [*recordfile.json_lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl"), *doubled_cosines()]
+    return [dict.fromkeys(schema.NAMES) | row | dict.fromkeys(made) for row in rows]
+
+
+def test_what_changes_is_what_judging_whole_records_makes(monkeypatch):
+    records = whole_run()
     changed = changes(lambda: iter(records))
     assert {"regime", "mfu_pct"} <= set().union(*changed.values())
-    assert [row | changed.get(row["cell"], {}) for row in records] == completed(records)
+    monkeypatch.setattr(rooflines, "_OF_TWICE", schema.NAMES)
+    judged = completed(records)
+    assert [row | changed.get(row["cell"], {}) for row in records] == judged
+    assert [row["regime"] for row in judged[-2:]] == ["overhead", "compute"]
+
+
+@pytest.mark.parametrize("name", rooflines._OF_TWICE)
+def test_all_that_is_kept_of_a_double_is_looked_at(name, monkeypatch):
+    whole = completed(whole_run())
+    monkeypatch.setattr(rooflines, "_OF_TWICE", tuple(kept for kept in rooflines._OF_TWICE if kept != name))
+    try:
+        assert completed(whole_run()) != whole
+    except KeyError as missing:
+        assert missing.args == (name,)
 
 
 def test_no_record_is_kept_while_the_others_are_read():
