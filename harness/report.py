@@ -34,20 +34,36 @@ class Source:
     loaded: list[recordfile.Loaded] = field(default_factory=list)
     profiles: list[dict] = field(default_factory=list)
     machines: dict[str, dict] = field(default_factory=dict)
-    folders: dict[Path, str] = field(default_factory=dict)  # of runs, and their names
+    folders: dict[Path, int] = field(default_factory=dict)  # of runs, and which of `loaded` is theirs
     remarks: list[str] = field(default_factory=list)
     commands: dict[str, None] = field(default_factory=dict)  # that measured the records
 
     @cached_property
+    def by_file(self) -> list[list[dict]]:
+        """The records of each file; not made before they are asked for, since columns reach another process sooner."""
+        return [part.records for part in self.loaded]
+
+    @cached_property
     def records(self) -> list[dict]:
-        """The records of all files; not made before they are asked for, since columns reach another process sooner."""
-        return [record for part in self.loaded for record in part.records]
+        """The records of all files."""
+        return list(chain.from_iterable(self.by_file))
 
     def ladders(self, records: list[dict]) -> Iterator[Ladder]:
-        """The ladders among these records, each with the samples of its own run."""
-        records = records if any(map(ladders.is_rung, records)) else []
-        for home, name in self.folders.items():
-            yield from ladders.of_run(home, [record for record in records if record["run_id"] == name])
+        """The ladders among these of `records`, each with the samples of its own folder.
+
+        A run's name tells no folder: several may share one, and a folder that was put together has several.
+        """
+        asked_for = set(map(id, records)) if any(map(ladders.is_rung, records)) else ()
+        for home, place in self.folders.items():
+            yield from ladders.of_run(home, [record for record in self.by_file[place] if id(record) in asked_for])
+
+    def samples(self) -> Iterator[dict]:
+        """The samples of all folders, each with the run of its cell's record; without one, with the folder's run."""
+        for home, place in self.folders.items():
+            run_ids = {record["cell"]: record["run_id"] for record in self.by_file[place]}
+            others = next(iter(run_ids.values())) if len(set(run_ids.values())) == 1 else home.name
+            for entry in runs.Run(home).samples():
+                yield {"run_id": run_ids.get(entry.get("cell"), others), **entry}
 
     @property
     def columns(self) -> dict[str, list]:
@@ -110,7 +126,7 @@ def gather(arguments: argparse.Namespace) -> int:
     unique = list({json.dumps(record, sort_keys=True): record for record in source.records}.values())
     if len(unique) < len(source.records):
         source.remarks.append(f"{len(source.records) - len(unique):,} records were in several runs and are kept once.")
-    samples = [{"run_id": name, **entry} for home, name in source.folders.items() for entry in runs.Run(home).samples()]
+    samples = list(source.samples())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         recordfile.write_csv(unique, path)
@@ -187,7 +203,8 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     if place.is_dir():
         source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
-        source.folders[folder.resolve()] = source.names[-1]
+        if files:
+            source.folders[folder.resolve()] = len(source.loaded) - 1
     plan = runs.Run(folder).read(runs.PLAN)
     if "given" in plan:  # empty where the run had no flags
         source.commands[published.command("bench", plan["given"])] = None
