@@ -96,7 +96,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
         again = f"the same command, with OUT={sweep.shell_word(str(folder))}"
         with contextlib.ExitStack() as held:
             campaign = Campaign.of(Request({} if begun else given, again=again, **place), console, held)
-            if campaign.given != given:
+            if campaign.sweep != sweep.resolve(given):
                 raise UsageError(f"{out} is a run of other cells than those that are asked for: take another OUT.")
             run = bench.begin(campaign, held)
             if len(campaign.finished) < len(campaign.plan.cells) and bench.execute(campaign, *run):

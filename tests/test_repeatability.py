@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from statistics import fmean
 
 import pytest
 
 import runner
-from harness import repeatability
+import workloads
+from harness import hosts, repeatability, runs
+from harness.campaign import Campaign
 from harness.intervals import over_launches
+from harness.refusals import DONE, UsageError
 from harness.repeatability import agreement, intervals_of, verdict
 from measurement.statistics import Interval
+from reports import terminal
 
 
 def test_pairs_are_counted_by_hand():
@@ -83,6 +88,47 @@ def test_whole_runs_are_repeated_and_kept(tmp_path, capsys):
     words[words.index("8")] = "4"
     assert runner.main([*words, "--repeats", "2"]) == 2
     assert "of other cells" in capsys.readouterr().err
+
+
+@pytest.fixture
+def unmeasured(monkeypatch):
+    """Runs that are planned and begun, and measure nothing."""
+
+    def begin(campaign: Campaign, held):
+        run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
+        return run, campaign.begin(run)
+
+    monkeypatch.setattr(repeatability.bench, "begin", begin)
+    monkeypatch.setattr(repeatability.bench, "execute", lambda campaign, run, context: DONE)
+    yield
+    workloads._OWN.clear()
+
+
+def asked_for(folder, **flags) -> list[list[dict]]:
+    """Two runs of what these flags ask for."""
+    console = terminal.PlainConsole()
+    return repeatability.measure_again({"profile": "quick", "mode": "eager"} | flags, 2, sys.executable, folder, console)
+
+
+def test_a_user_s_own_model_is_repeated_and_gone_on_with(tmp_path, unmeasured):
+    net, other = tmp_path / "net.py", tmp_path / "other" / "net.py"
+    other.parent.mkdir()
+    for path in (net, other):
+        path.write_text("import torch\ndef model(): ...\ndef inputs(batch_size=2): ...\n")
+    for _ in range(2):
+        assert asked_for(tmp_path / "out", framework="torch", workload=str(net), threads="1") == [[], []]
+    workloads._OWN.clear()
+    with pytest.raises(UsageError, match="of other cells"):
+        asked_for(tmp_path / "out", framework="torch", workload=str(other), threads="1")
+
+
+def test_all_gpus_are_repeated_and_gone_on_with(tmp_path, unmeasured, monkeypatch):
+    gpu = {"name": "A GPU", "memory.total": "9 MiB", "index": "0", "uuid": "GPU-0"}
+    monkeypatch.setattr(hosts, "visible_gpus", lambda: (gpu,))
+    for _ in range(2):
+        assert asked_for(tmp_path / "out", framework="torch", workload="mlp", device="gpu:all") == [[], []]
+    with pytest.raises(UsageError, match="of other cells"):
+        asked_for(tmp_path / "out", framework="torch", workload="mlp", device="gpu")
 
 
 def test_one_run_cannot_be_compared(capsys):
