@@ -106,8 +106,8 @@ def unmeasured(monkeypatch):
 
 def asked_for(folder, **flags) -> list[list[dict]]:
     """Two runs of what these flags ask for."""
-    console = terminal.PlainConsole()
-    return repeatability.measure_again({"profile": "quick", "mode": "eager"} | flags, 2, sys.executable, folder, console)
+    given = {"profile": "quick", "mode": "eager"} | flags
+    return repeatability.measure_again(given, 2, sys.executable, folder, terminal.PlainConsole())
 
 
 def test_a_user_s_own_model_is_repeated_and_gone_on_with(tmp_path, unmeasured):
