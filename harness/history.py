@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +26,10 @@ FEWEST_RUNS = 2
 
 @dataclass(frozen=True)
 class Loaded:
-    """One run: when it began, what tells it from the others, and its cells."""
+    """One run: when it began, what tells it from the others, and the cells of each machine that took part in it."""
 
     moment: Moment
-    machine: str
-    cells: Mapping[str, tuple[State, Figures]]
+    cells: Mapping[str, Mapping[str, tuple[State, Figures]]]
 
 
 @report.uncollected()
@@ -68,13 +67,19 @@ def read(name: str, filtered: str | None = None) -> list[Loaded]:
     for place in report.places(name):
         source = report.read([str(place)], pairs.COLUMNS_READ)
         columns = select.filtered(source.columns, filtered)
-        cells = pairs.cells_of(columns)
-        machines = Counter(columns["machine_id"])
+        cells = {
+            str(machine): pairs.cells_of(_of_machine(columns, machine))
+            for machine in dict.fromkeys(columns["machine_id"])
+        }
         if cells:
             folder = place if place.is_dir() else place.parent
-            machine = str(machines.most_common(1)[0][0])
-            loaded.append(Loaded(_moment(source.names[0], folder, columns), machine, cells))
+            loaded.append(Loaded(_moment(source.names[0], folder, columns), cells))
     return loaded
+
+
+def _of_machine(columns: Mapping[str, list], machine: str) -> dict[str, list]:
+    chosen = [one == machine for one in columns["machine_id"]]
+    return {name: list(compress(column, chosen)) for name, column in columns.items()}
 
 
 def _moment(name: str, place: Path, columns: Mapping[str, list]) -> Moment:
@@ -86,11 +91,11 @@ def _moment(name: str, place: Path, columns: Mapping[str, list]) -> Moment:
 
 def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
     """A line for each cell of each machine that two runs hold, and sentences on what cannot be followed."""
-    machines = list(dict.fromkeys(one.machine for one in loaded))
+    machines = list(dict.fromkeys(machine for one in loaded for machine in one.cells))
     keys = [
         (machine, cell)
         for machine in machines
-        for cell in dict.fromkeys(c for one in loaded if one.machine == machine for c in one.cells)
+        for cell in dict.fromkeys(c for one in loaded for c in one.cells.get(machine, ()))
     ]
     series = {key: _series(loaded, *key) for key in keys}
     series = {key: one for key, one in series.items() if sum(figures is not None for _, figures in one) >= FEWEST_RUNS}
@@ -115,7 +120,7 @@ def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[Sta
     """A cell's figures in each run; None where it was not measured there."""
     entries = []
     for one in loaded:
-        state, figures = one.cells.get(cell, (None, None)) if one.machine == machine else (None, None)
+        state, figures = one.cells.get(machine, {}).get(cell, (None, None))
         good = state is not None and state.status in MEASURED and None not in figures[:3]
         entries.append((state, figures) if good else (None, None))
     return entries

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 from harness import history, modes, recordfile, report, runs
@@ -40,11 +41,12 @@ def _history() -> str:
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():
             for run in history.read(str(folder)):
-                machines[run.machine].append(run)
+                for machine, cells in run.cells.items():
+                    machines[machine].append(replace(run, cells={machine: cells}))
     parts = []
     for machine, of_machine in machines.items():
-        shared = Counter(cell for run in of_machine for cell in run.cells)
-        told = history.of_runs([run for run in of_machine if any(shared[cell] > 1 for cell in run.cells)])
+        shared = Counter(cell for run in of_machine for cell in run.cells[machine])
+        told = history.of_runs([run for run in of_machine if any(shared[cell] > 1 for cell in run.cells[machine])])
         if told:
             title = f"{trend.TITLE}, machine {machine[:4]}"
             parts.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))

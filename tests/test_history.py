@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,6 +149,21 @@ def test_machines_have_lines_of_their_own(capsys, tmp_path):
     code, out, page, _ = told(capsys, tmp_path, *folders)
     assert code == 0 and "Several machines: bbbb, aaaa" in out
     assert "4 cells over 4 runs, 0 steps up" in out and "alpha eager (aaaa)" in page
+
+
+def test_a_run_of_two_machines_has_each_cell_with_its_own(capsys, tmp_path):
+    """As one that another node went on with: its cells are no slower for that."""
+    folders = [run_of(tmp_path, n, 1.0, 1.0, machine_id="aaaa") for n in (1, 2)]
+    folders += [run_of(tmp_path, n, 1.0, 2.0, machine_id="aaaa") for n in (3, 4)]
+    for folder in folders[2:]:
+        path = Path(folder) / "records.jsonl"
+        eager, graph = map(json.loads, path.read_text().splitlines())
+        path.write_text("\n".join(map(json.dumps, (eager, graph | {"machine_id": "bbbb"}))) + "\n")
+    code, out, page, _ = told(capsys, tmp_path, *folders)
+    assert code == 0 and "Several machines: aaaa, bbbb" in out
+    assert "3 cells over 4 runs, 0 steps up" in out
+    assert "| alpha graph (aaaa) | 16 ±1.0 % | 16 ±1.0 % |  |  |" in page
+    assert "| alpha graph (bbbb) |  |  | 32 ±1.0 % | 32 ±1.0 % |" in page
 
 
 @pytest.mark.parametrize(
