@@ -55,6 +55,16 @@ def test_a_difference_seen_in_few_launches_is_said_to_hold_there(launches, suffi
         assert ("Careful" in sentence) == bool(suffix) and sentence.endswith(told.get(launches, "calls)."))
 
 
+@pytest.mark.parametrize(
+    ("across", "machines", "answer"), [(False, "one machine", "Yes"), (True, "2 machines", "With care")]
+)
+def test_the_card_on_trust_counts_the_machines_of_its_figures(across, machines, answer):
+    rows = [record("alpha", mode) for mode in ("eager", "graph")]
+    chart, *_ = built([*rows, *elsewhere(rows)], across)["answer"].panels[0].charts
+    (card,) = (card for card in chart.cards if card.question == "Can I trust it?")
+    assert card.answer == answer and f"3 processes or more each, {machines}" in card.lines
+
+
 def test_of_several_launches_the_fewest_count_and_what_was_not_told_apart_needs_no_remark():
     mixed = [record(f, m, launches=n) for f, n in (("alpha", 1), ("beta", 3)) for m in ("eager", "graph")]
     made = built(mixed)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from measurement.statistics import ENOUGH_LAUNCHES
 from reports.content import Card, times
-from reports.points import Point
+from reports.points import Point, machine_of
 from reports.verdict import Setting
 
 YES, BUT = "✓", "!"
@@ -17,12 +17,14 @@ def card(points: Sequence[Point]) -> Card:
     unsure = sum(point["status"] != "ok" for point in points)
     fewest = min((point["launches"] or 1 for point in points), default=1)
     other = sum(point["program"] == "differs" for point in points)
+    machines = len({machine_of(point.record) for point in points})
     lines = [f"{unsure} of {len(points)} figures are noisy or disturbed" if unsure else "no figure is noisy"]
-    lines.append(f"{'one process' if fewest == 1 else f'{fewest} processes or more'} each, one machine")
+    processes = "one process" if fewest == 1 else f"{fewest} processes or more"
+    lines.append(f"{processes} each, {'one machine' if machines == 1 else f'{machines} machines'}")
     lines += [f"{other} ran another program than eager mode and {'is' if other == 1 else 'are'} not ranked"] * (
         other > 0
     )
-    sure = not unsure and not other and fewest >= ENOUGH_LAUNCHES
+    sure = not unsure and not other and machines == 1 and fewest >= ENOUGH_LAUNCHES
     return Card("Can I trust it?", "Yes" if sure else "With care", tuple(lines), "good" if sure else "unsure")
 
 
