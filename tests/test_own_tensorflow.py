@@ -117,6 +117,31 @@ def test_keras_own_applications_run_in_16_bits(dtype):
     run_in("tensorflow", MEASURED, f"measured('keras:MobileNetV2', {dtype!r})")
 
 
+def test_nothing_is_counted_of_a_recurrent_layer_in_one_operator():
+    """The profiler has no rule for it: its products, most of what it computes, would be none."""
+    run_in(
+        "tensorflow",
+        """
+import tensorflow as tf
+from frameworks.tensorflow.counting import counted
+
+weights, bias = tf.Variable(tf.ones((16, 32))), tf.Variable(tf.zeros((32,)))
+zeros, peepholes = tf.zeros((4, 8)), dict.fromkeys(("wci", "wcf", "wco"), tf.zeros((8,)))
+shared = {"cs_prev": zeros, "h_prev": zeros, "w": weights, "b": bias, **peepholes}
+
+def layer(name, x):
+    length = {"seq_len_max": tf.constant(3, tf.int64)} if name.startswith("Block") else {}
+    return getattr(tf.raw_ops, name)(x=x, **length, **shared).h
+
+sequence = tf.ones((3, 4, 8))
+for name, inputs in (("BlockLSTM", sequence), ("BlockLSTMV2", sequence), ("LSTMBlockCell", tf.ones((4, 8)))):
+    assert counted(lambda x: layer(name, x), [inputs], [weights, bias]) is None, name
+product = counted(lambda x: x @ weights[:8], [tf.ones((4, 8))], [weights])
+assert product.flops == 2 * 4 * 8 * 32, product
+""",
+    )
+
+
 def test_a_shell_s_keras_is_recorded_and_does_not_reach_the_workers(tmp_path, path, monkeypatch):
     told = {"backend": "jax", "floatx": "float16", "image_data_format": "channels_first"}
     (tmp_path / "keras.json").write_text(json.dumps(told))

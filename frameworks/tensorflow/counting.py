@@ -20,6 +20,7 @@ _WITHOUT_RULE = (
     "Conv3DBackprop",
     "CudnnRNN",
     "LSTM",
+    "BlockLSTM",
     "GRU",
     "SparseTensorDense",
     "XlaDot",
