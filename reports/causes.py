@@ -62,12 +62,14 @@ def controls(cell: dict) -> dict[str, dict]:
 
     `cell` has the keys of a profiled cell. The mask is given where it was not, and left out where it was. The suite's
     own model with the framework's fused attention operator takes the place of the library's, and of attention that is
-    written out. Images are laid out in the other order, and on a GPU TF32 takes the place of strict float32.
+    written out. Images are laid out in the other order, and on a GPU TF32 takes the place of strict float32. Of a
+    user's model the last alone is changed: what an argument of its is called, `mask` say, tells nothing of it.
     """
-    parameters, changes = cell["parameters"], {}
+    changes, implementation = {}, cell["implementation"]
+    parameters = {} if implementation == "own" else cell["parameters"]
     if parameters.get("mask") in OTHER_MASK:
         changes[MASK] = {"parameters": parameters | {"mask": OTHER_MASK[parameters["mask"]]}}
-    if cell["implementation"] != "plain" or parameters.get("attention") == "explicit":
+    if implementation == "library" or parameters.get("attention") == "explicit":
         changes[PLAIN] = {"implementation": "plain", "parameters": parameters | {"attention": "fused"}}
     if parameters.get("layout") in OTHER_LAYOUT:
         changes[LAYOUT] = {"parameters": parameters | {"layout": OTHER_LAYOUT[parameters["layout"]]}}

@@ -178,6 +178,14 @@ def test_what_a_workload_has_not_is_no_control():
     assert {dict(cell.parameters)["mask"] for cell in explain.control_cells(pair(1.0, 2.4, **fused))} == {"none"}
 
 
+def test_arguments_of_a_user_s_model_are_no_controls_whatever_they_are_called():
+    """A value of them that the suite knows means something of its own there."""
+    called = {"batch_size": 2, "mask": "none", "layout": "nchw", "attention": "explicit"}
+    (_, graph) = pair(1.0, 2.4, workload="net.py", implementation="own", parameters=called, device="gpu:0")
+    assert causes.controls(graph) == {causes.TF32: {"dtype": "tf32"}}
+    assert set(causes.controls(graph | {"implementation": "library"})) > {causes.MASK, causes.LAYOUT, causes.PLAIN}
+
+
 @pytest.mark.parametrize(("graph_s", "controls"), [(2.4, True), (0.9, False)])
 def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monkeypatch):
     def profiled(executor, bundle, done):

@@ -42,11 +42,11 @@ from measurement.cells import Cell
 
 adapter = import_module("frameworks.tensorflow.adapter").Adapter()
 
-def step_of(source, dtype, mode, pass_name="inference", shapes="static"):
+def step_of(source, dtype, mode, pass_name="inference", shapes="static", **arguments):
     name = source.rpartition("/")[2]
     workloads.add({name: source})
     workload = workloads.get(name, pass_name)
-    shape = {"batch_size": 2} | ({"image_size": 32} if source.startswith("keras:") else {})
+    shape = {"batch_size": 2} | ({"image_size": 32} if source.startswith("keras:") else {}) | arguments
     cell = Cell("tensorflow", name, "own", pass_name, "cpu", dtype, 2, tuple(shape.items()), mode, shapes=shapes)
     adapter.configure(cell)
     return adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 1)])
@@ -115,6 +115,19 @@ def test_keras_2_keeps_batch_norm_s_variables_alone_in_float32(path, dtype):
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_keras_own_applications_run_in_16_bits(dtype):
     run_in("tensorflow", MEASURED, f"measured('keras:MobileNetV2', {dtype!r})")
+
+
+def test_an_argument_of_a_user_s_model_may_be_called_as_the_suite_s_parameters_are(tmp_path):
+    """TensorFlow trains the suite's images in no such layout on a CPU, and has no such attention."""
+    text = FILES["keras3"].replace("inputs(batch_size=2)", "inputs(batch_size=2, layout='nchw', attention='fused')")
+    (tmp_path / "net.py").write_text(text)
+    more = "layout='nchw', attention='fused'"
+    run_in(
+        "tensorflow",
+        MEASURED,
+        f"step = step_of({str(tmp_path / 'net.py')!r}, 'fp32', 'eager', 'training', {more})",
+        "assert step() is not None",
+    )
 
 
 def test_nothing_is_counted_of_a_recurrent_layer_in_one_operator():

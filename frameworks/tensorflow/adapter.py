@@ -160,9 +160,10 @@ class Adapter(boundary.Adapter):
 
     def _refuse(self, cell: Cell) -> None:
         """Raise `Unsupported` for what this device, or TensorFlow, does not have."""
-        if cell.parameter("attention") == "fused" and cell.implementation == "plain":
+        of_suite = cell.implementation == "plain"  # what a user's file calls so is the user's
+        if of_suite and cell.parameter("attention") == "fused":
             raise boundary.Unsupported("TensorFlow has no fused attention operator")
-        if cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":
+        if of_suite and cell.parameter("layout") == "nchw" and self._gpu is None and cell.mode != "function-xla":
             layers.refuse_channels_first(cell, _DTYPES[cell.dtype])
         if cell.dtype == "tf32" and self._gpu is None:
             raise boundary.Unsupported("TF32 is a GPU's matrix format; CPUs have none")
