@@ -214,7 +214,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--out", metavar="FOLDER", help="where its files go (default: a new folder in results/runs)")
     command.add_argument("--resume", metavar="RUN", nargs="?", const="newest", help="resume a run (default: newest)")
     command.add_argument(
-        "--from", dest="from_run", metavar="RUN", help="measure nothing: tables and claims from that folder"
+        "--from", dest="from_run", metavar="RUN", help="measure nothing: tables and claims from that folder (into OUT)"
     )
     command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
     command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")

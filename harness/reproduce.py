@@ -34,6 +34,8 @@ def reproduce(arguments: argparse.Namespace) -> int:
     console = terminal.console()
     if arguments.table is None and arguments.resume is None and arguments.from_run is None:
         return show_all(console)
+    if arguments.resume is not None and (arguments.out is not None or arguments.from_run is not None):
+        raise UsageError("RESUME goes on in the run's own folder: leave OUT and FROM out.")
     existing = arguments.resume if arguments.resume is not None else arguments.from_run
     folder = open_folder(existing) if existing is not None else None
     request, python = begun_with(folder, arguments) if folder else (given_by(arguments), arguments.python)
@@ -51,7 +53,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
                 if codes[-1] == INTERRUPTED:
                     return INTERRUPTED
     if not arguments.dry_run:
-        report(experiment, chosen, folder, console)
+        report(experiment, chosen, folder, page_folder(arguments, folder), console)
     return max(codes, default=0)
 
 
@@ -163,6 +165,14 @@ def open_folder(name: str) -> Path:
     raise UsageError(f"{name} holds no reproduction (no {FILE} in it).")
 
 
+def page_folder(arguments: argparse.Namespace, folder: Path) -> Path:
+    """Where tables and charts go: the run's own folder, or OUT for those of a run that is read. Raises UsageError."""
+    if arguments.from_run is None or arguments.out is None:
+        return folder
+    runs.check_free(arguments.out)
+    return Path(arguments.out).resolve()
+
+
 def measure(
     part: Sweep, folder: Path | None, python: str | None, arguments: argparse.Namespace, console: Console
 ) -> int:
@@ -206,15 +216,16 @@ def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> In
     return Series.of(samples[this], dict(zip(cells, cells, strict=True))).ratio({cells[0]: 1.0, cells[1]: -1.0})
 
 
-def report(experiment: Experiment, chosen: list[Sweep], folder: Path, console: Console) -> None:
-    """Print tables and answers, and write `table.md` and the charts into the folder."""
+def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path, console: Console) -> None:
+    """Print tables and answers from a reproduction's folder; write `table.md` and the charts into `out`."""
     from experiments import page
 
     evidence = evidence_in(chosen, folder)
     if not evidence.device_kinds:
         word = sweep.make_word("RESUME", str(folder))
         raise UsageError(f"{folder} holds no records of {experiment.name} yet; {word} goes on with it.")
-    written = page.write(experiment, chosen, evidence, folder)
+    out.mkdir(parents=True, exist_ok=True)
+    written = page.write(experiment, chosen, evidence, out)
     page.show(experiment, evidence, console)
     for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)

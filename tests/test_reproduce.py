@@ -102,6 +102,22 @@ def test_an_existing_run_is_read_again_without_measuring(suite, reproduced):
     assert (folder / "cpu/records.jsonl").read_bytes() == before
 
 
+def test_the_page_of_an_existing_run_goes_where_it_is_asked_for(suite, reproduced, tmp_path):
+    """It went into the run's own folder, a published one among them, whatever OUT said."""
+    _, folder = reproduced
+    copy, out = tmp_path / "run", tmp_path / "new" / "pages"
+    shutil.copytree(folder, copy)
+    (copy / "table.md").write_text("as published")
+    before = {path: path.stat().st_mtime_ns for path in copy.rglob("*")}
+    done = reproduce(suite, "--from", str(copy), "--out", str(out))
+    assert done.returncode == 0, done.stdout
+    assert {path.name for path in out.iterdir()} == {"table.md", "fake-table-times.svg"}
+    assert "fake graph: **holds**" in (out / "table.md").read_text() and str(out / "table.md") in done.stdout
+    assert {path: path.stat().st_mtime_ns for path in copy.rglob("*")} == before
+    refused = reproduce(suite, "--from", str(copy), "--out", str(folder))
+    assert refused.returncode == 2 and "already holds a run" in refused.stdout
+
+
 def test_resuming_measures_what_is_missing(suite, reproduced, tmp_path):
     _, folder = reproduced
     copy = tmp_path / "run"
@@ -121,6 +137,7 @@ def test_resuming_measures_what_is_missing(suite, reproduced, tmp_path):
         (["--table", "paddle-bart"], "did you mean 'paddle-bert'?"),
         (["--table", "paddle-bert", "--device", "tpu"], "There is no device 'tpu'"),
         (["--from", "nowhere"], "nowhere holds no reproduction"),
+        (["--resume", "newest"], "RESUME goes on in the run's own folder: leave OUT and FROM out."),
         (["--table", "paddle-bert", "--framework", "torc"], "did you mean 'torch'?"),
     ],
 )
