@@ -35,8 +35,12 @@ def is_rung(record: dict) -> bool:
 
 @functools.cache
 def _rungs(framework: str) -> frozenset[str]:
-    known = frameworks.describe(framework).modes if framework in frameworks.NAMES else ()
-    return frozenset(mode.name for mode in known if mode.is_rung)
+    if framework not in frameworks.NAMES:
+        return frozenset()
+    description = frameworks.describe(framework)
+    climbed = {rung.mode for rungs in description.ladders.values() for rung in rungs}
+    climbed |= {mode for crossing in description.crossings.values() for mode in crossing.modes}
+    return frozenset(mode.name for mode in description.modes if mode.is_rung and mode.name in climbed)
 
 
 def of(records: Iterable[dict], samples: Iterable[dict]) -> Iterable[Ladder]:

@@ -224,6 +224,14 @@ def test_rungs_that_nobody_deploys_are_measured_only_where_they_are_named():
     assert "cuda-graph" not in modes_of("torch", ["ladder"], "cpu")
 
 
+def test_what_is_there_for_debugging_nobody_deploys():
+    """torch's `cudagraphs` was among those of MODE=all, beside `cuda-graph`, which users have."""
+    described = [mode for name in frameworks.NAMES for mode in frameworks.describe(name).modes]
+    debugging = [mode for mode in described if "debugging" in mode.summary]
+    assert debugging and not any(mode.deployed for mode in debugging)
+    assert "cuda-graph" in modes_of("torch", ["all"], "gpu")
+
+
 def test_the_command_measures_the_rungs(capsys, tmp_path):
     words = ["ladder", "--framework", "jax", "--workload", "mlp", "--dry-run", "--out", str(tmp_path / "run")]
     assert runner.main(words) == 0
@@ -295,5 +303,7 @@ def test_without_rungs_or_samples_there_is_no_ladder(tmp_path):
     assert [step.ratio for step in bare.steps] == [None] * 3 and len(table(bare).rows) == 4
     usual = [row for row in records if row["mode"] in ("eager", "jit")]
     assert ladders.of_run(tmp_path / "run", usual) == []
+    assert ladders.is_rung({"framework": "torch", "mode": "dynamo"})
+    assert not ladders.is_rung({"framework": "torch", "mode": "cudagraphs"})  # an experiment's arm, in no ladder
     material = Material(Points(usual), known=modes.words())
     assert "ladder" not in [section.key for section in sections.build(material)]

@@ -212,7 +212,6 @@ def test_groups_differ_in_mode_and_bundles_share_processes():
         "PyTorch's mode inductor-whole-iteration does not run the inference pass.",
         "PyTorch's mode cuda-graph needs a GPU.",
         "PyTorch's mode inductor-reduce-overhead needs a GPU.",
-        "PyTorch's mode cudagraphs needs a GPU.",
     }
     assert [len(bundle.groups) for bundle in plan(resolve({**flags, "isolate": True})).bundles] == [1, 1, 1, 1]
 

@@ -106,8 +106,10 @@ FRAMEWORK = Framework(
             graph=True,
             cuda_graphs=True,
             call='torch.compile(model, backend="cudagraphs")',
-            summary='torch.compile(backend="cudagraphs"), for debugging: functional operators, weights copied a call',
+            summary='torch.compile(backend="cudagraphs"), not the mode cuda-graph: for debugging and as a baseline, '
+            "functional operators, weights copied a call",
             devices=("gpu",),
+            deployed=False,
         ),
         Mode(
             "dynamo",
