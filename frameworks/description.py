@@ -13,7 +13,8 @@ class Mode:
     A graph mode that does not fuse runs eager's kernels and moves as many bytes as they do. `call` is what a user types
     for it. Nobody deploys a mode that is not `deployed`: it is a rung of a ladder, or an arm of an experiment that
     tells what one thing costs. It is measured only where it is named, and is in no verdict. `cache` is what a mode has
-    in place of the cell's own; such a mode without a graph is a rung before eager mode, and no baseline.
+    in place of the cell's own; such a mode without a graph is a rung before eager mode, and no baseline. `one_shape` is
+    why a mode cannot be asked to serve every shape; empty where it can.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Mode:
     call: str = ""
     deployed: bool = True
     cache: str = ""
+    one_shape: str = ""
 
     @property
     def is_rung(self) -> bool:
@@ -85,6 +87,7 @@ class Framework:
     trained: tuple[str, ...] = ()
     other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
     own_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
+    own_dynamic: bool = False  # whether its graphs of users' own models can be asked to serve every shape
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
@@ -122,6 +125,12 @@ class Framework:
         if implementation == "own":
             return pass_name in self.own_passes
         return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
+
+    def one_shape(self, mode: Mode, implementation: str) -> str:
+        """Why a mode cannot be asked to serve every shape of such models; empty where it can."""
+        if implementation == "own" and mode.graph and not self.own_dynamic:
+            return mode.one_shape or "which axes of a user's inputs may change is not known"
+        return mode.one_shape
 
     def ladder(self, device_kind: str, pass_name: str) -> tuple[Rung, ...]:
         """The rungs of a device for a pass, eager mode first; none where no ladder is declared."""

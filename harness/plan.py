@@ -179,6 +179,11 @@ def known_obstacle(cell: Cell) -> str | None:
         return f"{description.title}'s mode {mode.name} needs a {' or '.join(mode.devices).upper()}."
     if cell.pass_name not in mode.passes:
         return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
+    if cell.shapes == "dynamic" and (why := description.one_shape(mode, cell.implementation)):
+        return (
+            f"{description.title}'s mode {mode.name} serves one shape ({why}): leave SHAPES=static; UNSEEN_SEQ= tells "
+            "what a length costs that was never seen."
+        )
     if not description.has(cell.implementation, workload.family, cell.pass_name):
         return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
     if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train

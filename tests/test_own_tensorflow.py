@@ -107,7 +107,6 @@ def test_keras_2_keeps_batch_norm_s_variables_alone_in_float32(path, dtype):
         "keras = sys.modules['tf_keras']",
         "assert (keras.backend.floatx(), keras.mixed_precision.global_policy().name) == ('float32', 'float32')",
         f"refused('or measure in fp32', {path('module')!r}, {dtype!r}, 'eager')",
-        f"refused('set SHAPES=static', {path('function')!r}, 'fp32', 'function', shapes='dynamic')",
         f"refused('set DTYPE=fp32', {path('keras3')!r}, 'bf16', 'eager', pass_name='training')",
     )
 

@@ -38,3 +38,29 @@ def test_dynamic_shapes_are_cells_of_their_own():
     static, dynamic = groups(shapes="static,dynamic")
     assert static.cells[0].group_id + "/shapes=dynamic" == dynamic.cells[0].group_id
     assert [cell.shapes for cell in dynamic.cells] == ["dynamic", "dynamic"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "words", "modes"),
+    [
+        ("jax", {}, ["jit"]),
+        ("jax", {"mode": "ladder"}, ["jit", "jit-blocks", "jit-unfused"]),
+        ("torch", {"device": "gpu", "mode": "eager,inductor,cuda-graph"}, ["cuda-graph"]),
+        ("tensorflow", {}, []),
+        ("paddle", {}, []),
+    ],
+)
+def test_a_mode_that_serves_one_shape_is_refused_before_anything_is_measured(framework, words, modes):
+    made = plan(resolve({**TINY, "framework": framework, **words, "shapes": "static,dynamic"}))
+    assert [cell.rpartition("/")[2] for cell in made.impossible] == modes
+    for cell, reason in made.impossible.items():
+        assert "shapes=dynamic" in cell and "serves one shape (" in reason and "leave SHAPES=static" in reason
+
+
+@pytest.mark.parametrize(("framework", "modes"), [("torch", []), ("tensorflow", ["function", "function-xla"])])
+def test_which_axes_of_a_user_s_inputs_may_change_torch_alone_knows(framework, modes, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(f"import {framework}\n\n\ndef model(): ...\n\n\ndef inputs(batch_size): ...\n")
+    made = plan(resolve({"workload": str(file), "shapes": "dynamic", "threads": "1"}))
+    assert [cell.rpartition("/")[2] for cell in made.impossible] == modes
+    assert all("which axes of a user's inputs may change is not known" in reason for reason in made.impossible.values())

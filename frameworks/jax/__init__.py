@@ -33,6 +33,7 @@ TO_BLOCKS = (
     Rung("eager", "op by op"),
     Rung("jit-blocks", "one dispatch a block, not one an operator; nothing fused"),
 )
+ONE_SHAPE = "XLA compiles for one shape"
 ONE_DISPATCH, FUSION = "one dispatch for the whole model", "operators fused"
 
 FRAMEWORK = Framework(
@@ -43,7 +44,14 @@ FRAMEWORK = Framework(
     switches=("JAX_", "XLA_"),
     modes=(
         Mode("eager", graph=False, summary="op by op: each operator is its own XLA executable", deployed=False),
-        Mode("jit", graph=True, summary="one jax.jit of the whole model", fuses=True, call="jax.jit(function)"),
+        Mode(
+            "jit",
+            graph=True,
+            summary="one jax.jit of the whole model",
+            fuses=True,
+            call="jax.jit(function)",
+            one_shape=ONE_SHAPE,
+        ),
         Mode(
             "jit-blocks",
             graph=True,
@@ -51,6 +59,7 @@ FRAMEWORK = Framework(
             passes=("inference",),
             call='jax.jit(block, compiler_options={"xla_disable_hlo_passes": …})',
             deployed=False,
+            one_shape=ONE_SHAPE,
         ),
         Mode(
             "jit-unfused",
@@ -58,6 +67,7 @@ FRAMEWORK = Framework(
             summary="one jax.jit of the whole model, XLA's fusion passes off",
             call='jax.jit(function, compiler_options={"xla_disable_hlo_passes": …})',
             deployed=False,
+            one_shape=ONE_SHAPE,
         ),
         Mode(
             "jit-unfused-uncaptured",
@@ -66,6 +76,7 @@ FRAMEWORK = Framework(
             devices=("gpu",),
             call='jax.jit(function, compiler_options={"xla_disable_hlo_passes": …})',
             deployed=False,
+            one_shape=ONE_SHAPE,
         ),
         Mode(
             "jit-uncaptured",
@@ -75,6 +86,7 @@ FRAMEWORK = Framework(
             fuses=True,
             call='jax.jit(function, compiler_options={"xla_gpu_enable_command_buffer": ""})',
             deployed=False,
+            one_shape=ONE_SHAPE,
         ),
         Mode(
             "jit-loop",
@@ -83,6 +95,7 @@ FRAMEWORK = Framework(
             passes=("generate",),
             fuses=True,
             call="jax.jit(generate), with jax.lax.scan over tokens",
+            one_shape=ONE_SHAPE,
         ),
     ),
     default_graph=("jit",),

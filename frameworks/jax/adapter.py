@@ -90,11 +90,6 @@ class Adapter(boundary.Adapter):
             raise Unsupported("TF32 is a format of NVIDIA's GPUs; the CPU has no such matrix products")
         if jax.config.jax_disable_jit:
             raise Unsupported("JAX_DISABLE_JIT is set: neither jit nor eager would run what they say")
-        if cell.shapes == "dynamic" and cell.mode != "eager":
-            raise Unsupported(
-                "XLA compiles for one shape, and jax.jit has no dynamic ones: leave SHAPES=static; UNSEEN_SEQ= tells "
-                "what a length costs that was never seen."
-            )
         if cell.mode == compiling.BLOCKS and cell.implementation != "plain":
             way_out = "" if cell.implementation == "own" else ": measure IMPL=plain"
             raise Unsupported(f"only the suite's plain models are divided into blocks{way_out}.")

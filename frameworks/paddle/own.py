@@ -162,8 +162,6 @@ class Model:
 def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     """The layer in the cell's mode; a predictor's outputs, which have no names, get those of eager mode's."""
     told = {"restore": model.restore, "own": own.Owned(model)}  # without a cost: Paddle counts known layers alone
-    if cell.shapes == "dynamic" and cell.mode != "eager":
-        raise Unsupported("which axes of a user's inputs may change is not known to Paddle: SHAPES=static.")
     eager = calls.without_gradients(model.layer)
     if cell.mode == "eager":
         return Step(eager, model.sets, program=partial(eager_log.listed, eager, model.sets[0], cell), **told)

@@ -139,8 +139,6 @@ def prepare(model: Model, cell: Cell) -> Step:
 
 def captured(function: Callable, sets: Sequence[tuple], cell: Cell) -> tuple:
     """What a graph mode calls of a function, its input sets, what tells of its capture, and of its operators."""
-    if cell.shapes == "dynamic":
-        raise Unsupported("which axes of a user's inputs may change is not known to TensorFlow: set SHAPES=static.")
     graph = tf.function(function, jit_compile=cell.mode == "function-xla")
     return *graphs.called(cell, graph, sets), partial(program.captured, graph, sets[0], 1)
 

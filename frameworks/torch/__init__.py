@@ -100,6 +100,7 @@ FRAMEWORK = Framework(
             call="torch.cuda.CUDAGraph (torch.cuda.make_graphed_callables)",
             summary="torch.cuda.CUDAGraph: eager's kernels captured once and replayed, in training the whole iteration",
             devices=("gpu",),
+            one_shape="a CUDA graph holds the addresses and sizes of one",
         ),
         Mode(
             "cudagraphs",
@@ -164,6 +165,7 @@ FRAMEWORK = Framework(
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     own_passes=("inference", "training"),
+    own_dynamic=True,
     environment=environment,
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,

@@ -167,8 +167,6 @@ def _refuse(cell: Cell, device: torch.device) -> None:
         major, minor = torch.cuda.get_device_capability(device)
         if major < 8:
             raise Unsupported(f"{cell.dtype} needs compute capability 8.0 or newer; this GPU has {major}.{minor}.")
-    if cell.mode == cuda_graph.MODE and cell.shapes == "dynamic":
-        raise Unsupported("a CUDA graph holds the addresses and sizes of one shape.")
     if generation.has_dynamic_cache(cell) and graphs.uses_cuda_graphs(cell.mode, device):
         raise Unsupported(
             "a CUDA graph holds the addresses and sizes of one length, and this cache grows: CACHE=static."
