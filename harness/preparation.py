@@ -52,7 +52,7 @@ def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
     needed = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
     if python or not needed or machine.has_gpu():
         return None
-    return "This machine shows no NVIDIA GPU; PYTHON=/path/to/python measures one that only yours sees."
+    return "No NVIDIA GPU was found (nvidia-smi). If a Python of yours sees one, name it: PYTHON=/path/to/python."
 
 
 def environments_of(planned: plan.Plan, python: str | None, console: Console, elsewhere: bool, inside: bool) -> dict:

@@ -6,14 +6,14 @@ import itertools
 import os
 import shlex
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import frameworks
 import workloads
 from frameworks import policies
-from harness import hosts, own
+from harness import hosts, nearest, own
 from harness.hosts import ALL_GPUS
 from harness.refusals import UsageError, read_text
 from harness.words import canonical, choose, numbers, whole_number
@@ -25,7 +25,6 @@ DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
 PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
-WORDS_FOR_MODES = ("eager", "graph", "all", "ladder")
 PRESETS = Path(__file__).parent / "presets"
 
 
@@ -75,11 +74,6 @@ def _device(word: str) -> str:
     if index and count and int(index) >= count:
         raise UsageError(f"There is no {word}: this machine has {count} GPU{'s' if count > 1 else ''}, from gpu:0.")
     return f"gpu:{index or 0}"
-
-
-def _modes(names: Sequence[str] = frameworks.NAMES) -> list[str]:
-    """Every mode of these frameworks, each once, in the registry's order."""
-    return list(dict.fromkeys(mode.name for name in names for mode in frameworks.describe(name).modes))
 
 
 AXES = {
@@ -216,12 +210,6 @@ def _axis_values(axis: Axis, given) -> list:
     return list(dict.fromkeys(axis.parse(word) for word in values))
 
 
-def _check_modes(axes: dict[str, list]) -> None:
-    """Raise UsageError for a word that is no mode of any framework, with those of the frameworks asked for."""
-    for word in axes["mode"]:
-        choose(word, [*WORDS_FOR_MODES, *_modes()], "mode", [*WORDS_FOR_MODES, *_modes(axes["framework"])])
-
-
 def _budget(given: str | float | None) -> float | None:
     if given is None:
         return None
@@ -257,7 +245,8 @@ def resolve(given: dict, nodes: int | None = None) -> Sweep:
     """
     given, own_models = own.with_names(given, words(given.get("workload") or ()))
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
-    _check_modes(axes)
+    for word in axes["mode"]:
+        nearest.check_mode(word, axes["framework"])
     launcher = choose(str(given.get("launcher") or hosts.LOCAL), hosts.LAUNCHERS, "launcher")
     places = hosts.of(launcher, [canonical("device", word) for word in words(given.get("device") or "")], nodes)
     axes["threads"] = places.threads(axes["threads"])

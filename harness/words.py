@@ -37,7 +37,7 @@ def choose(word: str, valid: Iterable[str], what: str, listed: Iterable[str] | N
     if word in valid:
         return word
     listed = list(dict.fromkeys(valid if listed is None else listed))
-    near = difflib.get_close_matches(word, listed, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(word, listed, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(listed)}."
     raise UsageError(f"There is no {what} {word!r}; {hint}")
 

@@ -88,7 +88,7 @@ def test_no_environment_is_made_for_a_gpu_that_is_not_there(tmp_path, capsys, mo
     assert runner.main([*words, "--dry-run"]) == 0  # a plan for another machine
     capsys.readouterr()
     assert runner.main(words) == 2
-    assert "This machine shows no NVIDIA GPU" in capsys.readouterr().err
+    assert "No NVIDIA GPU was found (nvidia-smi). If a Python of yours" in capsys.readouterr().err
     assert not out.exists()
 
 

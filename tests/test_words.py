@@ -102,6 +102,29 @@ def test_a_mode_that_is_none_is_answered_with_those_of_the_frameworks_asked_for(
     assert "did you mean 'inductor-reduce-overhead'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("framework", "word", "hint"),
+    [
+        ("all", "xla", "did you mean 'function-xla' or 'jit'? function-xla is TensorFlow's tf.function("),
+        ("jax", "XLA", "did you mean 'jit'? jit is JAX's jax.jit(function)."),
+        ("torch", "xla", "choose from eager, graph, all, ladder, inductor, "),
+        ("torch", "cuda-graphs", "did you mean 'cuda-graph'? cuda-graph is PyTorch's torch.cuda.CUDAGraph ("),
+        ("all", "cudagraph", "did you mean 'cuda-graph'? cuda-graph is PyTorch's torch.cuda.CUDAGraph ("),
+        ("torch", "cuda_graphs", 'cudagraphs is PyTorch\'s torch.compile(model, backend="cudagraphs").'),
+        ("torch", "max-autotune", "did you mean 'inductor-max-autotune'?"),
+        ("torch", "torch.compile", "did you mean 'inductor'?"),
+        ("paddle", "predictor", "did you mean 'inference'?"),  # by what its users type
+        ("torch", "lader", "did you mean 'ladder'?"),
+        ("torch", "graphs", "did you mean 'graph'?"),
+        ("torch", "..", "choose from eager"),
+    ],
+)
+def test_a_word_leads_to_the_modes_that_it_describes(framework, word, hint, capsys):
+    """Letters alone led from `xla` to `ladder`, and from `cuda-graphs` to the backend for debugging."""
+    assert runner.main(["bench", "--framework", framework, f"--mode={word}"]) == 2
+    assert hint in capsys.readouterr().err
+
+
 def test_a_flag_says_which_workloads_take_it(capsys):
     assert runner.main(["bench", "--workload", "mlp", "--seq", "8"]) == 2
     assert "it is a parameter of bert-base, bert-tiny, gpt2-124m, gpt-10m, gpt-tiny, lstm" in capsys.readouterr().err
@@ -118,7 +141,7 @@ def test_a_dry_run_warns_of_what_would_be_refused(tmp_path, capsys, monkeypatch)
     gpu = ["bench", "--framework", "torch", *words[3:], "--device", "cuda"]
     assert runner.main(gpu) == 0
     said = capsys.readouterr().out
-    assert "Would be refused: This machine shows no NVIDIA GPU" in said
+    assert "Would be refused: No NVIDIA GPU was found (nvidia-smi). If a Python of yours" in said
     assert f"Would be refused: OUT={tmp_path} already holds a run" in said
 
 

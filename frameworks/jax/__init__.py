@@ -47,7 +47,7 @@ FRAMEWORK = Framework(
         Mode(
             "jit",
             graph=True,
-            summary="one jax.jit of the whole model",
+            summary="one jax.jit of the whole model, compiled by XLA",
             fuses=True,
             call="jax.jit(function)",
             one_shape=ONE_SHAPE,
