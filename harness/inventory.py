@@ -17,7 +17,7 @@ from rich.text import Text
 
 import frameworks
 import workloads
-from harness import environments, sweep
+from harness import environments, modes, sweep
 from harness.words import UsageError
 from launchers import local
 from measurement import machine
@@ -88,19 +88,22 @@ def _show_modes(description, device: str, answer: dict | str, console: Console) 
     title = Text(f"{description.name} {version}".strip() + f" on {device}", style="bold")
     console.print(title.append(f": {ORACLE}" if description.oracle else "", style="not bold"))
     if isinstance(answer, str):
-        console.print(f"  {answer} ({', '.join(mode.name for mode in description.modes)})", highlight=False)
-        return
+        console.print(f"  {answer}", highlight=False)
     table = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 2, 0, 0))
     for mode, text in _answers(description, device, answer):
-        default = " (graph)" if mode.name in description.default_graph else " (ladder)" if mode.is_rung else ""
-        table.add_row(f"  {mode.name}{default}", Text(text, style="" if text.startswith("yes") else "dim"))
+        words = modes.words_for(description.name, mode.name)
+        reached = "graph" if "graph" in words else "" if "all" in words else "ladder" if words else "by name"
+        name = f"  {mode.name}{f' ({reached})' if reached else ''}"
+        table.add_row(name, Text(text, style="" if text.startswith("yes") else "dim"))
     console.print(table)
 
 
-def _answers(description, device: str, answer: dict) -> Iterator[tuple]:
+def _answers(description, device: str, answer: dict | str) -> Iterator[tuple]:
     for mode in description.modes:
         if device.split(":")[0] not in mode.devices:
             yield mode, f"no: needs a {' or '.join(mode.devices).upper()}"
+        elif isinstance(answer, str):
+            yield mode, mode.summary
         elif reason := answer["obstacle"] or answer["modes"].get(mode.name):
             yield mode, f"no: {reason}"
         else:

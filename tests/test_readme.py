@@ -8,9 +8,12 @@ import tomllib
 import pytest
 from conftest import ROOT
 
+import frameworks
 import runner
-from harness import picture, readme
+import workloads
+from harness import picture, readme, sweep, usage
 from harness.findings import bert, evidence, models
+from measurement.profiles import PROFILES
 from measurement.statistics import Interval
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -180,3 +183,36 @@ def test_what_is_cited_is_this_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     cited = dict(re.findall(r"(?m)^(title|version|license): (\S+)$", (ROOT / "CITATION.cff").read_text()))
     assert cited == {"title": project["name"], "version": project["version"], "license": project["license"]}
+
+
+def test_the_tables_of_workloads_and_modes_are_those_of_their_definitions():
+    """To be made anew with `python -m harness.usage`."""
+    page = usage.PAGE.read_text(encoding="utf-8")
+    assert usage.made_anew(page) == page
+    assert usage.made_anew(page.replace("| torch | `cuda-graph` |", "| torch | `cuda_graph` |")) == page
+    with pytest.raises(ValueError, match="end of modes"):
+        usage.made_anew(page.replace("end of modes", "end of all"))
+    text = usage.modes_table()
+    (row,) = [line for line in text.splitlines() if line.startswith("| torch | `cudagraphs` |")]
+    assert row.endswith("| GPU only | no | its name alone |") and "not the mode cuda-graph" in row
+    for name in frameworks.swept():
+        for mode in frameworks.describe(name).modes:
+            assert f"| {name} | `{mode.name}` |" in text
+
+
+VALUES = {
+    "FRAMEWORK": frameworks.NAMES,
+    "PRESET": sweep.presets(),
+    "MODE": sweep.nearest.WORDS,
+    "PASS": workloads.PASSES,
+    "DTYPE": sweep.DTYPES,
+    "PROFILE": PROFILES,
+    "SHAPES": sweep.SHAPES,
+}
+
+
+@pytest.mark.parametrize("variable", VALUES)
+def test_a_variable_s_row_names_all_its_values(variable):
+    (row,) = [line for line in usage.PAGE.read_text().splitlines() if line.startswith(f"| `{variable}` | ")]
+    named = {name for code in re.findall(r"`([^`]*)`", row) for name in code.split(",")}
+    assert set(VALUES[variable]) - named == set()
