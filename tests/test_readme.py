@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 
@@ -216,3 +217,22 @@ def test_a_variable_s_row_names_all_its_values(variable):
     (row,) = [line for line in usage.PAGE.read_text().splitlines() if line.startswith(f"| `{variable}` | ")]
     named = {name for code in re.findall(r"`([^`]*)`", row) for name in code.split(",")}
     assert set(VALUES[variable]) - named == set()
+
+
+def test_versions_are_told_to_run_another_program_where_records_say_so():
+    """The README's 0.43× is of versions that this page called working, and no more."""
+    page = (ROOT / "docs/versions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (\w+) ([\d.]+)[^|]*\|[^|]*\| ([\d.]+) \|.*\| ([^|]*) \|$", page)
+    programs: dict[tuple[str, ...], set[str]] = {}
+    for path in readme.ROOT.glob("results/**/records.jsonl"):
+        for record in readme.recordfile.json_lines(path) if "runs" not in path.parts else ():
+            kind = record["workload"], record["implementation"]
+            if kind == ("bert-base", "library") and record.get("program") in ("same", "differs"):
+                release = (
+                    record["framework_version"].partition("+")[0],
+                    json.loads(record["versions"]).get("transformers"),
+                )
+                programs.setdefault((record["framework"], *release), set()).add(record["program"])
+    told = {tuple(release): set(re.findall(r"`(same|differs)`", text)) for *release, text in rows}
+    assert programs["torch", "2.11.0", "5.23.0"] == {"same", "differs"}
+    assert [release for release in told if told[release] != programs.get(release, set())] == []
