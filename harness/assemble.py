@@ -251,8 +251,8 @@ def _rates(outcome: Outcome, workload, row: dict) -> dict:
 
 
 def bandwidth(row: dict) -> dict:
-    """How fast the compulsory bytes moved, in GB/s and in percent of the vendor's peak; empty if caches may help."""
-    if may_be_cached(row["bytes"], row["device"]):
+    """How fast the compulsory bytes moved, in GB/s and % of the vendor's peak; empty if uncounted or cached."""
+    if "bytes" not in row or may_be_cached(row["bytes"], row["device"]):
         return {}
     achieved, sheet = row["bytes"] / (row["latency_ms_median"] / 1e3) / 1e9, datasheet(row["device_name"])
     share = 100 * achieved / (sheet.terabytes_per_s * 1e3) if sheet else None

@@ -293,3 +293,8 @@ def test_rounds_that_were_set_aside_are_not_missing(outcome):
     slow = outcome(samples=(0.002,) * 10, host_loop_s=[3e-4] * 8 + [6e-4] * 2)
     row = record(slow, None, workloads.get("mlp"), "seed:0", PEAKS, context)
     assert (row["rounds_set_aside"], "few_rounds" in (row["flags"] or "")) == (2, False)
+
+
+def test_a_user_s_model_that_nobody_counts_has_a_record_without_bandwidth(outcome, monkeypatch):
+    monkeypatch.setattr(assemble, "known_cost", lambda cell, own_model: None)
+    assert "achieved_gb_per_s" not in made(outcome())
