@@ -52,6 +52,7 @@ QUESTIONS = {
     "torch-aot": Question("torch", "torch_aot.py"),
     "torch-aot-casts": Question("torch", "torch_aot_casts.py"),
     "torch-autocast": Question("torch", "torch_autocast.py"),
+    "torch-mha": Question("torch", "torch_mha.py"),
 }
 
 
