@@ -38,12 +38,14 @@ _TABLE = (
         r"contiguous|\bclone\b|broadcast_in_dim|\{broadcast\}|strided|fill|\bempty|\bview\b|\bt\b|squeeze|resolve_",
     ),
     ("copy", r"\bshape\b|\bpack\b|\bfull|zeros|ones|iota|range|identity|feed|fetch|assign"),
-    ("pointwise", r"elementwise|pointwise|fusion|wrapped_|multi_tensor|adam|dropout|loss"),
+    ("pointwise", r"elem(?:ent)?wise|pointwise|thnn_fused_\w*_cell|fusion|wrapped_|multi_tensor|adam|dropout|loss"),
     (
         "pointwise",
         r"gelu|relu|tanh|erf|\bcos|\bsin|exp|sqrt|pow|sigmoid|silu|neg|abs|where|select|clamp|add|sub|mul|div",
     ),
     ("pointwise", r"scale|bias|maximum|minimum|compare|logical|greater|less|equal"),
+    # A whole recurrent layer is products above all. JAX has no such kernel; a program of its may be called so.
+    ("matmul", r"^(?!jit_).*(?:rnn|lstm|(?<![a-z])gru)"),
 )
 PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _TABLE)
 

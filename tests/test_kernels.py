@@ -15,6 +15,7 @@ RECORDED = {
         ynn_fusion{dot,multiply,reduce,maximum,broadcast,subtract,exponential} | jit_dot_general/dot_general
         jit__einsum/ynn_fusion | nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_bias_TNT
         sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize64x64x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute_kernel
+        aten::lstm | aten::mkldnn_rnn_layer | aten::_cudnn_rnn | BlockLSTM | rnn
     """,
     "attention": """
         aten::_scaled_dot_product_flash_attention_for_cpu | aten::scaled_dot_product_attention
@@ -39,6 +40,7 @@ RECORDED = {
         jit_true_divide/broadcast_multiply_fusion | jit_negative/wrapped_negate | jit_rsqrt/wrapped_rsqrt
         jit_erfc/loop_convert_fusion | jit_tanh/loop_convert_fusion
         transpose_copy_fusion{broadcast,add,transpose,copy} | add_add_fusion{broadcast,multiply,subtract,add}
+        void elemWiseRNNcell<__nv_bfloat16, __nv_bfloat16, float, (cudnnRNNMode_t)2, (cudnnRNNBiasMode_t)2>(int, int)
     """,
     "copy": """
         aten::copy_ | aten::t | aten::transpose | aten::as_strided | aten::expand | aten::view | aten::empty
@@ -79,6 +81,7 @@ CUDA = {
         void at::native::elementwise_kernel<128, 2, at::native::CUDAFunctor_add<float>> | triton_poi_fused_addmm_gelu_1
         triton_poi_fused_clone_2 | loop_add_fusion | loop_multiply_fusion_3 | input_fusion
         void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdamMathFunctor<float, 4>>
+        aten::_thnn_fused_lstm_cell | LSTM_elementWise_fp
     """,
     "copy": """
         Memcpy HtoD (Pageable -> Device) | Memcpy DtoD (Device -> Device) | Memset (Device) | MemcpyD2D
@@ -101,9 +104,14 @@ def test_a_recorded_name_is_in_its_class(name, kind):
     assert classify(name) == kind
 
 
-@pytest.mark.parametrize("name", ["", "spectre_7", "void my::unheard_of<float>", "Jupiter"])
+@pytest.mark.parametrize("name", ["", "spectre_7", "void my::unheard_of<float>", "Jupiter", "jit_lstm/while.7"])
 def test_an_unknown_name_is_other(name):
     assert classify(name) == "other"
+
+
+@pytest.mark.parametrize("name", ["BlockLSTMGrad", "aten::mkldnn_rnn_layer_backward", "mkldnn::rnn", "rnn_grad"])
+def test_a_recurrent_layer_s_other_operators_are_of_its_class(name):
+    assert classify(name) == "matmul"
 
 
 def test_classes_share_all_the_time():
