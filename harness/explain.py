@@ -58,6 +58,8 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
         take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is profiled is kept in {folder}.", highlight=False, soft_wrap=True)
+        if request.again:  # by itself the command begins anew
+            console.print(f"Go on with: {request.again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     entries = entries_in(folder)
     explanation.show(entries, console)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness import campaign, explain
+from harness.refusals import INTERRUPTED
 from measurement.kernels import CLASSES
 from reports import causes, explanation
 
@@ -203,3 +204,21 @@ def test_controls_run_only_where_a_mode_loses(graph_s, controls, tmp_path, monke
     assert [entry.get("control", False) for entry in entries] == [False, False] + [True] * 4 * controls
     page = (out / "explanation.md").read_text()
     assert ("no control separates it" in page) is controls
+
+
+@pytest.mark.parametrize(("again", "says"), [("make reproduce RESUME=run", True), (None, False)])
+def test_a_profiling_sweep_that_is_stopped_says_how_to_go_on(again, says, tmp_path, monkeypatch, capsys):
+    """A part of a reproduction is gone on with; `make explain` alone begins anew."""
+
+    def profiled(executor, bundle, done):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(explain, "profiled", profiled)
+    monkeypatch.setattr(campaign.Campaign, "make_environments", lambda _: {})
+    monkeypatch.setattr(campaign, "Store", lambda *_: SimpleNamespace(prepare=lambda *_, **__: None))
+    flags = {"framework": "torch", "workload": "bert-tiny", "batch": "2", "seq": "16", "threads": "1"}
+    assert explain.explain(campaign.Request(flags, out=str(tmp_path / "run"), again=again)) == INTERRUPTED
+    told = capsys.readouterr().out
+    assert f"kept in {tmp_path / 'run'}" in told and (f"Go on with: {again}\n" in told) is says
+    assert ("Go on" in told) is says
