@@ -97,6 +97,14 @@ FRAMEWORK = Framework(
             call="jax.jit(generate), with jax.lax.scan over tokens",
             one_shape=ONE_SHAPE,
         ),
+        Mode(
+            "jit-scan",
+            graph=True,
+            summary="one jax.jit with a scan over the layers, whose weights and cache are stacked",
+            passes=("prefill", "decode", "generate"),
+            fuses=True,
+            call="jax.jit(function), with jax.lax.scan over layers",
+        ),
     ),
     default_graph=("jit",),
     ladders={

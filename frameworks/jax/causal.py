@@ -1,8 +1,9 @@
 """Models with a cache as pure functions over parameters, whatever their blocks are made of.
 
 The cache is a list with a layer's keys and values each, (B, nkv, C, hs); a call gives a new one, in the old one's
-memory where that was donated. A kind of model is a module with `parameters`, `embedded`, `projected`, `fed_forward` and
-`logits`; matrices are (out, in), as checkpoints have them.
+memory where that was donated. Where `stacked` made one pair of it, and one tree of the blocks' parameters, a call is a
+`jax.lax.scan` over the layers. A kind of model is a module with `parameters`, `embedded`, `projected`, `fed_forward`
+and `logits`; matrices are (out, in), as checkpoints have them.
 """
 
 from __future__ import annotations
@@ -11,25 +12,28 @@ import math
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frameworks.adapter import Unsupported
 from workloads.causal import Causal
 from workloads.decode import PAST
 from workloads.spec import Arrays
 
-Cache = list[tuple[jax.Array, jax.Array]]
+Pair = tuple[jax.Array, jax.Array]  # keys and values
+Cache = list[Pair] | Pair  # a layer's each, or stacked
 
 
-def empty(model: Causal, batch: int, places: int, dtype: np.dtype) -> Cache:
+def empty(model: Causal, batch: int, places: int, dtype: np.dtype) -> list[Pair]:
     """A cache with nothing in it."""
     shape = (batch, model.kv_heads, places, model.head_size)
     return [(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(model.layers)]
 
 
-def past(model: Causal, batch: int, weights: Arrays, load: Callable[[np.ndarray], jax.Array]) -> Cache:
+def past(model: Causal, batch: int, weights: Arrays, load: Callable[[np.ndarray], jax.Array]) -> list[Pair]:
     """A cache with the same past for every sequence."""
     keys, values = (weights[name] for name in PAST)  # (layers, nkv, C, hs)
     return [
@@ -38,26 +42,52 @@ def past(model: Causal, batch: int, weights: Arrays, load: Callable[[np.ndarray]
     ]
 
 
+def stacked(layers: list) -> Any:
+    """The layers' trees as one: what is (...) in each becomes (layers, ...). `layers` is left empty, to free them.
+
+    Raises Unsupported where the layers are not alike.
+    """
+    parts, kinds = zip(*map(jax.tree.flatten, layers), strict=True)
+    if len({(kind, *((x.shape, x.dtype) for x in part)) for kind, part in zip(kinds, parts, strict=True)}) > 1:
+        raise Unsupported("jax.lax.scan takes layers that are alike, and this model's are not: measure MODE=jit.")
+    layers.clear()
+    return jax.tree.unflatten(kinds[0], [jnp.stack([part.pop(0) for part in parts]) for _ in range(len(parts[0]))])
+
+
+def through(layer: Callable, x: jax.Array, blocks: Any, cache: Cache) -> tuple[jax.Array, Cache]:
+    """States through every block, and the new cache; `layer` takes states, and a block's parameters and cache."""
+    if isinstance(blocks, dict):
+        return jax.lax.scan(layer, x, (blocks, cache))
+    updated = []
+    for held in zip(blocks, cache, strict=True):
+        x, written = layer(x, held)
+        updated.append(written)
+    return x, updated
+
+
 def decode(
     kind: ModuleType, model: Causal, params: dict, cache: Cache, tokens: jax.Array, place: jax.Array
 ) -> tuple[Cache, dict]:
     """`tokens` (B,) and their place (1,), int32 -> the cache with them, and logits of the next token (B, V)."""
     at = place[0]
-    slots = jnp.arange(cache[0][0].shape[2])  # (C,)
+    slots = jnp.arange(jax.tree.leaves(cache)[0].shape[-2])  # (C,)
     x, turn = kind.embedded(params, tokens, at)  # (B, H)
-    batch, updated = len(tokens), []
-    for p, (keys, values) in zip(params["blocks"], cache, strict=True):
+    batch = len(tokens)
+
+    def layer(x: jax.Array, held: tuple[dict, Pair]) -> tuple[jax.Array, Pair]:
+        p, (keys, values) = held
         q, k, v = kind.projected(model, p, x, turn)
         keys = jax.lax.dynamic_update_slice_in_dim(keys, k[:, :, None], at, axis=2)
         values = jax.lax.dynamic_update_slice_in_dim(values, v[:, :, None], at, axis=2)
-        updated.append((keys, values))
         q = q.reshape(batch, model.kv_heads, -1, model.head_size) * model.head_size**-0.5
         scores = jnp.einsum("bkgd,bkcd->bkgc", q, keys)  # (B, nkv, nh / nkv, C)
         scores = jnp.where(slots <= at, scores.astype(jnp.float32), -jnp.inf)
         shares = jax.nn.softmax(scores).astype(values.dtype)
         context = jnp.einsum("bkgc,bkcd->bkgd", shares, values)  # (B, nkv, nh / nkv, hs)
-        x = kind.fed_forward(p, x, context.reshape(batch, -1))
-    return updated, {"logits": kind.logits(params, x)}
+        return kind.fed_forward(p, x, context.reshape(batch, -1)), (keys, values)
+
+    x, cache = through(layer, x, params["blocks"], cache)
+    return cache, {"logits": kind.logits(params, x)}
 
 
 def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
@@ -76,10 +106,13 @@ def prefill(
     """`input_ids` (B, T), int32 -> the cache filled from its beginning, and logits of the next token (B, V)."""
     batch, length = input_ids.shape
     x, turn = kind.embedded(params, input_ids, None)  # (B, T, H)
-    updated = []
-    for p, (keys, values) in zip(params["blocks"], cache, strict=True):
+    write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=0, axis=2)
+
+    def layer(x: jax.Array, held: tuple[dict, Pair]) -> tuple[jax.Array, Pair]:
+        p, (keys, values) = held
         q, k, v = kind.projected(model, p, x, turn)  # (B, T, n, hs)
-        write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=0, axis=2)
-        updated.append((write(keys, k.swapaxes(1, 2)), write(values, v.swapaxes(1, 2))))
-        x = kind.fed_forward(p, x, attend(q, k, v).reshape(batch, length, -1))
-    return updated, {"logits": kind.logits(params, x[:, -1])}
+        written = write(keys, k.swapaxes(1, 2)), write(values, v.swapaxes(1, 2))
+        return kind.fed_forward(p, x, attend(q, k, v).reshape(batch, length, -1)), written
+
+    x, cache = through(layer, x, params["blocks"], cache)
+    return cache, {"logits": kind.logits(params, x[:, -1])}

@@ -20,6 +20,7 @@ from workloads.spec import Arrays, Workload
 
 KINDS = {"llama": llama, "gpt": cached_gpt}
 LOOP = "jit-loop"
+SCAN = "jit-scan"
 NO_FUSED_CACHE = (
     "the suite's cache lies as (batch, heads, places, head size), and jax.nn.dot_product_attention takes places before "
     "heads: measure ATTENTION=explicit."
@@ -35,21 +36,21 @@ class Generator:
         decodes = cell.pass_name == "decode"
         places = workload.places(dict(cell.parameters))
         self.detail = ""
-        self.params = kind.parameters(model, weights, load, places)
+        params = kind.parameters(model, weights, load, places)
         if decodes:
             if attends == "fused":
                 raise Unsupported(NO_FUSED_CACHE)
-            self.cache, self._decodes = causal.past(model, batch, weights, load), True
-            self.forward = partial(causal.decode, kind, model)
+            self.params, self.cache = arranged(cell, params, causal.past(model, batch, weights, load))
+            self._decodes, self.forward = True, partial(causal.decode, kind, model)
             # What calls write over, which `restore` puts back.
-            self._first = [tuple(part[:, :, -STEPS:] for part in layer) for layer in self.cache]
+            self._first = jax.tree.map(lambda part: part[..., -STEPS:, :], self.cache)
         else:
             attend = causal.explicit_attention
             if attends == "fused":
                 attend, self.detail = attention.fused(gpt.fused_attention, model, cell, dtype)
             # Put there, as a jitted function's results are: else the first call would have a graph of its own.
-            empty = causal.empty(model, batch, places, dtype)
-            self.cache, self._decodes = jax.device_put(empty, self.params["last_norm"].sharding), False
+            self.params, empty = arranged(cell, params, causal.empty(model, batch, places, dtype))
+            self.cache, self._decodes = jax.device_put(empty, params["last_norm"].sharding), False
             self.forward = partial(causal.prefill, kind, model, attend)
             self._places = jnp.asarray(workload.places_compared(dict(cell.parameters)))
         self.advance = self.forward  # until it is jitted
@@ -61,18 +62,14 @@ class Generator:
     def cached(self, given: jax.Array) -> dict[str, jax.Array]:
         """Keys and values (layers, B, nkv, n, hs) where the cache is compared after a call whose last input this is."""
         places = jnp.concatenate([given - 1, given]) if self._decodes else self._places
-        parts = [[jnp.take(part, places, axis=2) for part in layer] for layer in self.cache]
-        keys, values = (jnp.stack(part) for part in zip(*parts, strict=True))
+        parts = jax.tree.map(lambda part: jnp.take(part, places, axis=-2), self.cache)
+        keys, values = causal.stacked(parts) if isinstance(parts, list) else parts
         return {"keys": keys, "values": values}
 
     def restore(self) -> None:
         """Put back what the cache held before the first call."""
         if self._decodes:
-            pairs = zip(self.cache, self._first, strict=True)
-            self.cache = [
-                tuple(_ending(part, first) for part, first in zip(layer, firsts, strict=True))
-                for layer, firsts in pairs
-            ]
+            self.cache = jax.tree.map(_ending, self.cache, self._first)
 
 
 class Cached:
@@ -83,8 +80,9 @@ class Cached:
             raise Unsupported(NO_FUSED_CACHE)
         kind, model = KINDS[workload.family], workload.model.given(dict(cell.parameters))
         batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
-        self.params = kind.parameters(model, weights, load, places)
-        self.cache = jax.device_put(causal.empty(model, batch, places, dtype), self.params["last_norm"].sharding)
+        params = kind.parameters(model, weights, load, places)
+        self.params, empty = arranged(cell, params, causal.empty(model, batch, places, dtype))
+        self.cache = jax.device_put(empty, params["last_norm"].sharding)
         self.read = _choosing(partial(causal.prefill, kind, model, causal.explicit_attention))
         self.proceed = _choosing(partial(causal.decode, kind, model))
 
@@ -105,6 +103,13 @@ def refuse(cell: Cell) -> None:
     """Raise `Unsupported` for a cache that JAX's users do not have."""
     if cell.parameter("cache") == "dynamic":
         raise Unsupported("XLA compiles for one shape, and a cache that grows has another a token: CACHE=static.")
+
+
+def arranged(cell: Cell, params: dict, cache: list[causal.Pair]) -> tuple[dict, causal.Cache]:
+    """Parameters and cache as the cell's mode has them: a layer after the other, or stacked to be scanned over."""
+    if cell.mode != SCAN:
+        return params, cache
+    return params | {"blocks": causal.stacked(params["blocks"])}, causal.stacked(cache)
 
 
 def in_one(cached: Cached, cell: Cell, prompts: Sequence[tuple], places: jax.Array, compilations: Any) -> Step:
@@ -177,4 +182,4 @@ class Written:
 
 @partial(jax.jit, donate_argnums=0)
 def _ending(part: jax.Array, last: jax.Array) -> jax.Array:
-    return part.at[:, :, -STEPS:].set(last)
+    return part.at[..., -STEPS:, :].set(last)

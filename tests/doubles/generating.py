@@ -29,6 +29,7 @@ PARAMETERS = {
     "generate": {"batch_size": 2, "prompt": 12, "tokens": 128, "attention": "explicit"},
 }
 WHOLE = {"jax": ["jit-loop"]}  # modes of generations alone
+STACKED = {"jax": ["jit-scan"]}  # modes in which a layer's code stands once
 # Relative. The matrices below make attention so peaked that rounding grows to some 1e-6; a fault is of order 1e-2.
 TOLERANCE = 2e-5
 # Calls after which nothing is compiled any more, and those before parity is looked at: the cache holds what they left.
