@@ -95,6 +95,29 @@ def test_a_call_writes_into_the_cache_that_it_was_given(run):
     )
 
 
+def test_a_graph_that_leaves_its_cache_as_it_was_is_not_captured(run):
+    """Planted: the new keys are of another type, so that none can lie in the old ones' memory."""
+    run(
+        """
+        right = causal.through
+
+        def narrowed(*arguments):
+            x, (keys, values) = right(*arguments)
+            return x, (keys.astype(jnp.bfloat16), values)
+
+        causal.through = narrowed
+        try:
+            made = step("jit-scan")
+            made()
+            captured = made.capture()
+        finally:
+            causal.through = right
+        assert not captured.whole
+        assert captured.detail == "of 2 donated arrays only 1 are overwritten by results", captured
+        """,
+    )
+
+
 def test_layers_that_are_not_alike_are_refused(run):
     run(
         """

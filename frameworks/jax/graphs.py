@@ -14,6 +14,7 @@ from frameworks.jax import compiling, program, runtime
 from measurement.cells import Cell
 
 COMPILED = "/jax/core/compile/backend_compile_duration"  # fires once per executable, cached on disk or not
+OVERWRITTEN = "tf.aliasing_output"  # of an argument in StableHLO: a result of the call lies in its memory
 CACHE_HIT, CACHE_MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
 
 
@@ -120,8 +121,12 @@ class Compilations:
 
 def _problem(cell: Cell, lowered: Any) -> str:
     """What a lowered model is not that its mode says; empty if it is."""
-    if not runtime.is_whole(lowered.as_text()):
+    text = lowered.as_text()
+    if not runtime.is_whole(text):
         return "the module calls back into Python"
+    donated = sum(argument.donated for argument in jax.tree.leaves(lowered.args_info))
+    if (overwritten := text.count(OVERWRITTEN)) < donated:
+        return f"of {donated} donated arrays only {overwritten} are overwritten by results"
     if cell.mode in compiling.UNFUSED and (fusions := compiling.fused(lowered.compile().as_text())):
         return f"XLA fused operators all the same, {fusions} times"
     return ""
