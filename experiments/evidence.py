@@ -73,7 +73,7 @@ class Record:
 
 def apart(*records: Record) -> bool:
     """Whether several machines measured them. What a host lets eager mode do may differ twofold, so figures of two
-    machines are put into no ratio and no order.
+    machines are put into no ratio and no order: what `judge` compares of records, it compares where this does not hold.
     """
     return len({record["machine_id"] for record in records}) > 1
 
@@ -104,6 +104,10 @@ class Records:
     def on(self, device_kind: str) -> Records:
         """Those of `cpu` or `gpu`."""
         return Records(record for record in self if record.device_kind == device_kind)
+
+    def by_machine(self) -> list[Records]:
+        """Those of each machine, in the order in which machines come."""
+        return [self.where(machine_id=name) for name in dict.fromkeys(record["machine_id"] for record in self)]
 
     @property
     def measured(self) -> Records:

@@ -6,10 +6,12 @@ that overlap decide nothing, which is stricter than a test of the difference at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
+from experiments.evidence import Record, Records, apart
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
 
@@ -17,6 +19,12 @@ from measurement.statistics import Interval
 ONE_CORE, TWO_CORES = 1.25, 1.5
 # Where other processes kept more than this busy, a second core may not have been there to be used.
 OTHERS = 0.25
+# Why figures of several machines are not compared.
+APART = "measured on several machines, whose figures are not compared"
+
+Estimate = Interval | str | None  # where there is none, why, or None for want of an interval
+Figure = Callable[[Record], Interval | None]
+latency, speedup, gain_pct = (attrgetter(name) for name in ("latency_ms", "speedup", "gain_pct"))
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -40,26 +48,30 @@ def untold(why: str) -> Answer:
     return Answer(Verdict.UNTOLD, why)
 
 
-def above(name: str, estimate: Interval | None, limit: float, unit: str = "") -> Answer:
+def _missing(name: str, why: str | None) -> Answer:
+    return untold(f"{name} …: {why}" if why else f"no interval: {name} …")
+
+
+def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
     """That `estimate` is above `limit`."""
-    if estimate is None:
-        return untold(f"no interval: {name} …")
+    if not isinstance(estimate, Interval):
+        return _missing(name, estimate)
     verdict = Verdict.HOLDS if estimate.low > limit else Verdict.FAILS if estimate.high <= limit else Verdict.UNTOLD
     return Answer(verdict, f"{name} {text(estimate, unit)}")
 
 
-def below(name: str, estimate: Interval | None, limit: float, unit: str = "") -> Answer:
+def below(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
     """That `estimate` is below `limit`."""
-    if estimate is None:
-        return untold(f"no interval: {name} …")
+    if not isinstance(estimate, Interval):
+        return _missing(name, estimate)
     verdict = Verdict.HOLDS if estimate.high < limit else Verdict.FAILS if estimate.low >= limit else Verdict.UNTOLD
     return Answer(verdict, f"{name} {text(estimate, unit)}")
 
 
-def between(name: str, estimate: Interval | None, low: float, high: float, unit: str = "") -> Answer:
+def between(name: str, estimate: Estimate, low: float, high: float, unit: str = "") -> Answer:
     """That `estimate` lies from `low` to `high`: holds if its whole interval does, fails if nothing of it does."""
-    if estimate is None:
-        return untold(f"no interval: {name} …")
+    if not isinstance(estimate, Interval):
+        return _missing(name, estimate)
     outside = estimate.high < low or estimate.low > high
     inside = low <= estimate.low and estimate.high <= high
     verdict = Verdict.FAILS if outside else Verdict.HOLDS if inside else Verdict.UNTOLD
@@ -72,6 +84,13 @@ def greater(name: str, this: Interval | None, other_name: str, other: Interval |
         return untold(f"{name} against {other_name}: no interval")
     verdict = Verdict.HOLDS if this.low > other.high else Verdict.FAILS if this.high < other.low else Verdict.UNTOLD
     return Answer(verdict, f"{name} {text(this, unit)} against {other_name} {text(other, unit)}")
+
+
+def greater_of(figure: Figure, name: str, this: Record, other_name: str, other: Record, unit: str = "") -> Answer:
+    """That the figure of `this` is greater than that of `other`."""
+    if apart(this, other):
+        return _missing(f"{name} against {other_name}", APART)
+    return greater(name, figure(this), other_name, figure(other), unit)
 
 
 def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
@@ -95,6 +114,20 @@ def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str 
         (label, estimate and Interval(-estimate.value, -estimate.high, -estimate.low)) for label, estimate in points
     ]
     return Answer(grows(name, turned, unit).verdict, grows(name, points, unit).numbers)
+
+
+def series_along(records: Records, along: str) -> list[list[Record]]:
+    """What can make a trend along a column, in its order: two values or more of a machine, else of all of them."""
+    machines = [of_machine.sorted_by(along) for of_machine in records.by_machine() if len(of_machine) > 1]
+    return machines or [records.sorted_by(along)] * (len(records) > 1)
+
+
+def trend_of(judged: Callable, figure: Figure, name: str, records: Sequence[Record], along: str, unit: str) -> Answer:
+    """What `grows` or `shrinks` says of a figure of records that lie in order along a column."""
+    if apart(*records):
+        return _missing(name, APART)
+    label = along.split("_")[0]
+    return judged(name, [(f"{label} {record[along]}", figure(record)) for record in records], unit)
 
 
 @dataclass(frozen=True)
@@ -126,8 +159,15 @@ def used_more_cores(points: Iterable[Cores]) -> Answer:
     return all_of(point.answer(holds=point.busy > TWO_CORES, fails=point.one) for point in points)
 
 
-def ratio_of(this: Interval | None, other: Interval | None) -> Interval | None:
-    """The ratio of two estimates that were not measured in pairs; its interval takes their ends at their worst."""
+def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency) -> Estimate:
+    """The ratio of a figure of two records, by default their latency, that was not measured in pairs; its interval
+    takes their ends at their worst. Of two machines there is none.
+    """
     if this is None or other is None:
         return None
-    return Interval(this.value / other.value, this.low / other.high, this.high / other.low)
+    if apart(this, other):
+        return APART
+    mine, theirs = figure(this), figure(other)
+    if mine is None or theirs is None:
+        return None
+    return Interval(mine.value / theirs.value, mine.low / theirs.high, mine.high / theirs.low)

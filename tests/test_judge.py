@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from doubles.synthetic import timed
 
 from experiments import judge
+from experiments.evidence import Record
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
 
@@ -114,8 +116,20 @@ def test_several_answers(verdicts, together):
 
 
 def test_a_ratio_of_two_measurements_takes_their_ends_at_their_worst():
-    assert judge.ratio_of(near(10), near(5)) == Interval(2.0, 9 / 6, 11 / 4)
-    assert judge.ratio_of(None, near(5)) is None
+    ten, five = (Record(timed(ms, spread=1 / ms, machine_id="a")) for ms in (10, 5))
+    assert judge.ratio_of(ten, five) == pytest.approx((2.0, 9 / 6, 11 / 4))
+    assert judge.ratio_of(None, five) is None
+    assert judge.ratio_of(ten, Record(timed(5, spread=0, machine_id="a"))) is None
+
+
+def test_figures_of_two_machines_are_compared_in_no_way():
+    records = [Record(timed(ms, 10, seq_len=ms, machine_id=name)) for ms, name in ((1, "a"), (2, "b"))]
+    assert judge.ratio_of(*records) == judge.APART
+    answers = [judge.above("twice", judge.ratio_of(*records), 1)]
+    answers.append(judge.greater_of(judge.latency, "this", records[1], "that", records[0]))
+    answers.append(judge.trend_of(judge.grows, judge.latency, "time", records, "seq_len", " ms"))
+    begun = ("twice …", "this against that …", "time …")
+    assert answers == [Answer(UNTOLD, f"{name}: {judge.APART}") for name in begun]
 
 
 def test_an_estimate_as_text():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from experiments import gains, tables
-from experiments.evidence import Evidence, Record, Records, apart
+from experiments.evidence import Evidence, Record, Records
 from experiments.judge import above, between, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
@@ -69,8 +69,8 @@ def mixed_over_tf32(evidence: Evidence) -> Answer:
     for layout in dict.fromkeys(record["layout"] for record in eager):
         ours = eager.where(layout=layout)
         mixed, tf32 = ours.one(dtype=MIXED), ours.one(dtype="tf32")
-        if mixed and tf32 and not apart(mixed, tf32):
-            ratio = ratio_of(throughput(mixed), throughput(tf32))
+        if mixed and tf32:
+            ratio = ratio_of(mixed, tf32, throughput)
             answers.append(between(gains.named(mixed), ratio, 2.63 * (1 - ABOUT), 2.63 * (1 + ABOUT), "×"))
     return all_of(answers)
 

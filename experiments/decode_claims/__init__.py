@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from experiments import tables
-from experiments.evidence import Evidence, Record, apart
-from experiments.judge import above, below, between, ratio_of, untold
+from experiments.evidence import Evidence, Record
+from experiments.judge import Estimate, above, below, between, ratio_of, untold
 from experiments.spec import ALL, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
 
@@ -19,20 +19,16 @@ NO_BENEFIT = 1.02
 AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
 
-def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[tuple[str, Interval | None]]:
+def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[tuple[str, Estimate]]:
     """The time of `this` over that of `other` wherever one machine measured both, by the shape's name: round by round
     where they were timed in turn, else of the two latencies. A shape of which each was measured on other machines has
-    None, and says so.
+    why there is none.
     """
     records = evidence.records.where(**criteria).measured
     pairs = [(a, b) for a in records.where(**this) for b in records.where(**other) if not differ(a, b)]
-    together = [(a, b) for a, b in pairs if not apart(a, b)]
-    for a, b in together:
-        yield named(a), evidence.paired(a, b) or ratio_of(a.latency_ms, b.latency_ms)
-    told = {named(a) for a, _ in together}
-    for name in dict.fromkeys(named(a) for a, _ in pairs):
-        if name not in told:
-            yield f"{name}, each mode on a machine of its own", None
+    found = [(named(a), evidence.paired(a, b) or ratio_of(a, b)) for a, b in pairs]
+    told = {name for name, ratio in found if isinstance(ratio, Interval)}
+    yield from dict.fromkeys(one for one in found if one[0] not in told or isinstance(one[1], Interval))
 
 
 def differ(this: Record, other: Record) -> bool:
@@ -46,7 +42,7 @@ def named(record: Record) -> str:
 
 
 def check_of(
-    judged: Callable[[str, Interval | None], Answer], this: dict, other: dict, **criteria
+    judged: Callable[[str, Estimate], Answer], this: dict, other: dict, **criteria
 ) -> Callable[[Evidence], Answer]:
     """A check that puts `judged` to every ratio of times."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import above, below, between, ratio_of, untold
+from experiments.judge import Estimate, above, below, between, ratio_of, untold
 from experiments.spec import Answer, Claim
-from measurement.statistics import Interval
 from reports import charts
 
 # "Flat" and "about one cosine" allow this much above the shortest chain's time.
@@ -23,10 +22,9 @@ def chain(evidence: Evidence, graph: bool) -> Records:
     return records.graph if graph else records.eager
 
 
-def at_repeat(records: Records, repeat: int) -> Interval | None:
-    """The latency at so many multiplications or cosines."""
-    record = records.one(repeat=repeat)
-    return record.latency_ms if record else None
+def at_repeat(records: Records, repeat: int) -> Record | None:
+    """The record of so many multiplications or cosines."""
+    return records.one(repeat=repeat)
 
 
 def untellable(records: Records) -> str | None:
@@ -70,7 +68,7 @@ def unfused_pays_each(evidence: Evidence) -> Answer:
     return above(f"{PUBLISHED_FLAT} multiplications take", ratio, PUBLISHED_FLAT / 2, " times as long as one")
 
 
-def _cosines(evidence: Evidence, graph: bool) -> Interval | None:
+def _cosines(evidence: Evidence, graph: bool) -> Estimate:
     """Two cosines over one."""
     records = evidence.records.where(workload="fused-cos").measured
     records = records.graph if graph else records.eager

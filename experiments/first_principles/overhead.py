@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.evidence import Evidence, Record, Records, apart
-from experiments.judge import above, below, ratio_of, untold
+from experiments.evidence import Evidence, Record, Records
+from experiments.judge import Estimate, above, below, ratio_of, untold
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
 from reports import charts
@@ -18,9 +18,8 @@ def additions(records: Records) -> Record | None:
     return records.one(workload="op-overhead")
 
 
-def additions_per_s(records: Records) -> Interval | None:
-    """Additions a second, from the only record of op-overhead among `records` with an interval."""
-    record = additions(records)
+def additions_per_s(record: Record | None) -> Interval | None:
+    """Additions a second, where there is an interval."""
     latency = record.latency_ms if record else None
     if latency is None:
         return None
@@ -31,17 +30,14 @@ def additions_per_s(records: Records) -> Interval | None:
 def python_is_faster(evidence: Evidence) -> Answer:
     """That Python adds a hundred times as often in a second as the framework's eager mode."""
     sides = evidence.references.where(framework=PYTHON), evidence.records.eager
-    measured = [record for record in map(additions, sides) if record]
-    if apart(*measured):
-        return untold("Python and the framework were measured on a machine of their own each")
-    return above("Python adds", ratio_of(*map(additions_per_s, sides)), 100, " times as often as eager")
+    ratio = ratio_of(*map(additions, sides), additions_per_s)
+    return above("Python adds", ratio, 100, " times as often as eager")
 
 
-def growth(records: Records, batch: int) -> Interval | None:
+def growth(records: Records, batch: int) -> Estimate:
     """What twice the batch adds to the time, as a share."""
-    once, twice = (records.one(batch_size=size) for size in (batch, 2 * batch))
-    ratio = ratio_of(twice.latency_ms, once.latency_ms) if once and twice else None
-    return ratio.map(lambda value: value - 1) if ratio else None
+    ratio = ratio_of(*(records.one(batch_size=size) for size in (2 * batch, batch)))
+    return ratio.map(lambda value: value - 1) if isinstance(ratio, Interval) else ratio
 
 
 def _mlp(evidence: Evidence, graph: bool) -> Records:
@@ -84,7 +80,7 @@ CLAIMS = (
 
 def rate(evidence: Evidence) -> str:
     """Additions a second in eager and in the graph mode."""
-    rates = [additions_per_s(records) for records in (evidence.records.eager, evidence.records.graph)]
+    rates = [additions_per_s(additions(records)) for records in (evidence.records.eager, evidence.records.graph)]
     return ", ".join(
         f"{name} {value.value:.3g}" for name, value in zip(("eager", "graph"), rates, strict=True) if value
     )
@@ -92,7 +88,7 @@ def rate(evidence: Evidence) -> str:
 
 def python_rate(evidence: Evidence) -> str:
     """Python's own additions a second."""
-    rate = additions_per_s(evidence.references.where(framework=PYTHON))
+    rate = additions_per_s(additions(evidence.references.where(framework=PYTHON)))
     return f"{rate.value:.3g}" if rate else ""
 
 

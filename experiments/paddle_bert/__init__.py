@@ -7,9 +7,19 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import Cores, above, grows, shrinks, untold, used_more_cores, used_one_core
+from experiments.judge import (
+    Cores,
+    above,
+    gain_pct,
+    grows,
+    series_along,
+    shrinks,
+    trend_of,
+    untold,
+    used_more_cores,
+    used_one_core,
+)
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
-from measurement.statistics import Interval
 from reports import charts
 
 SHAPE = ("threads", "batch_size", "seq_len")
@@ -35,24 +45,22 @@ def published_records(rows: list[dict]) -> list[dict]:
     return records
 
 
-def series(records: Records, along: str) -> Iterator[tuple[str, list[tuple[str, Interval | None]]]]:
-    """The gains of a graph mode along one axis of the shape, all others fixed: a title and its points."""
+def series(records: Records, along: str) -> Iterator[tuple[str, list[Record]]]:
+    """The records of a graph mode along one axis of the shape, all others fixed, each with a title."""
     fixed = [axis for axis in SHAPE if axis != along]
     for key in sorted({tuple(record[axis] for axis in fixed) for record in records.graph}):
         shape = dict(zip(fixed, key, strict=True))
-        points = records.graph.where(**shape).measured.sorted_by(along)
         title = ", ".join(f"{name.split('_')[0]} {value}" for name, value in shape.items())
-        if len(points) > 1:
-            yield title, [(f"{along.split('_')[0]} {point[along]}", point.gain_pct) for point in points]
+        for points in series_along(records.graph.where(**shape).measured, along):
+            yield title, points
 
 
 def trend(judge: Callable, along: str, device: str, **criteria) -> Callable[[Evidence], Answer]:
     """A check that the gain in percent follows `judge` along an axis, in every series of the device."""
 
     def check(evidence: Evidence) -> Answer:
-        return all_of(
-            judge(title, points, " %") for title, points in series(evidence.records.on(device).where(**criteria), along)
-        )
+        ours = evidence.records.on(device).where(**criteria)
+        return all_of(trend_of(judge, gain_pct, title, points, along, " %") for title, points in series(ours, along))
 
     return check
 

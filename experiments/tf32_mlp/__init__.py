@@ -6,7 +6,7 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence
-from experiments.judge import above, below, greater, untold
+from experiments.judge import above, below, greater, greater_of, speedup, untold
 from experiments.spec import Answer, Claim, Experiment, Table
 from measurement.statistics import Interval
 from reports import charts
@@ -50,7 +50,7 @@ def graph_gains_more(evidence: Evidence) -> Answer:
     graphs = {name: evidence.records.graph.one(dtype=dtype) for name, dtype in DTYPES.items()}
     if None in graphs.values():
         return untold("no speedup with TF32 off and on")
-    return greater("speedup with TF32 on", graphs["on"].speedup, "off", graphs["off"].speedup, "x")
+    return greater_of(speedup, "speedup with TF32 on", graphs["on"], "off", graphs["off"], "x")
 
 
 CLAIMS = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import between, greater, untold
+from experiments.judge import between, gain_pct, greater_of, latency, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
 from reports import charts
@@ -72,7 +72,7 @@ def more_on_the_small_one(evidence: Evidence) -> Answer:
     small, medium = (compiled(evidence).one(workload=model) for model in (SMALL, MEDIUM))
     if small is None or medium is None:
         return untold("both models, compiled, were not measured")
-    return greater(SMALL, small.gain_pct, MEDIUM, medium.gain_pct, " %")
+    return greater_of(gain_pct, SMALL, small, MEDIUM, medium, " %")
 
 
 def cuda_graphs_bring_nothing(evidence: Evidence) -> Answer:
@@ -107,7 +107,7 @@ def pipeline_costs(evidence: Evidence) -> Answer:
     read, held = (evidence.records.one(workload=SMALL, mode=mode) for mode in (PIPELINE, "inductor"))
     if read is None or held is None:
         return untold(f"{SMALL} with a data pipeline and without one was not measured")
-    return greater("reading its batches, ms", read.latency_ms, "holding them, ms", held.latency_ms)
+    return greater_of(latency, "reading its batches, ms", read, "holding them, ms", held)
 
 
 def pipeline_is_noisy(evidence: Evidence) -> Answer:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments import gains
 from experiments.evidence import Evidence, Record
-from experiments.judge import between, greater, untold
+from experiments.judge import between, gain_pct, greater_of, series_along, untold
 from experiments.spec import Answer, Claim, Experiment, all_of
 
 
@@ -31,12 +31,11 @@ def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
         graphs = evidence.records.graph.where(workload=workload).measured
         ends = []
         for dtype in dict.fromkeys(record["dtype"] for record in graphs):
-            by_batch = graphs.where(dtype=dtype).sorted_by("batch_size")
-            if len(by_batch) > 1:
-                ends.append((by_batch[0], by_batch[-1]))
+            series = series_along(graphs.where(dtype=dtype), "batch_size")
+            ends += [(by_batch[0], by_batch[-1]) for by_batch in series]
         if not ends:
             return untold(f"{workload} was not measured at two batches")
-        return all_of(greater(_named(a), a.gain_pct, _named(b), b.gain_pct, " %") for a, b in ends)
+        return all_of(greater_of(gain_pct, _named(a), a, _named(b), b, " %") for a, b in ends)
 
     return check
 
