@@ -9,6 +9,14 @@ from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, untold
 from experiments.spec import PUBLISHED, Answer, Table, all_of
 
+# Of a published ratio: what another GPU of the same kind may make of it.
+ABOUT = 0.05
+
+
+def about(published: float) -> tuple[float, float]:
+    """From where to where a figure is about the published one."""
+    return published * (1 - ABOUT), published * (1 + ABOUT)
+
 
 def published_records(rows: list[dict]) -> list[dict]:
     """An eager and a compiled record of each row; the sources give no intervals, so those of ratios have no width.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import history, modes, recordfile, report, runs
-from harness.report import folder_for
+from harness.report import RECORDS, TABLE, folder_for
 from measurement import durable
 from reports import published, sections, select, terminal, trend, trend_page
 from reports.content import times
@@ -18,8 +18,6 @@ from reports.page import html, index
 from reports.page.index import Run
 from reports.points import COLUMNS_READ, Points
 from reports.write import subject
-
-RECORDS, TABLE = "records.jsonl", "results.csv"
 
 
 def site(arguments: argparse.Namespace) -> int:

@@ -28,7 +28,7 @@ COLUMNS_READ = (
     *("outside_share", "gain_at_best", "recompiled_places"),
 )
 # What goes without saying.
-_USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
+USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
 
 
 @dataclass(eq=False)
@@ -125,7 +125,7 @@ class Points:
             f"{record.get('device')} {record.get('dtype')}",
             *([times(threads, "thread")] if threads else []),
         ]
-        parts += [str(record.get(n)) for n in _USUAL if record.get(n) not in (None, _USUAL[n])]
+        parts += [str(record.get(n)) for n in USUAL if record.get(n) not in (None, USUAL[n])]
         if "weights" in self._varying:
             parts.append(f"weights {record.get('weights')}")
         if len(self.machines) > 1 and not self.across:

@@ -16,11 +16,10 @@ from measurement.schema import MEASURED, is_baseline
 from measurement.text import plain
 from reports import facts, marks
 from reports.content import times
-from reports.points import natural
+from reports.points import USUAL, natural
 
 _SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes")
 _SHAPE += ("batch_size", "seq_len", "parameters")
-_USUAL = ("inference", "static", None)  # which goes without saying
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
 _FILE_WIDTH = 120
 MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
@@ -152,7 +151,7 @@ def shape_text(shape: tuple, separator: str) -> str:
     sizes += [f"seq {known['seq_len']}"] if known["seq_len"] is not None else []
     others = [part for part in (known["parameters"] or "").split(";") if part]
     threads = times(known["threads"], "thread") if known["threads"] else ""
-    unusual = [f" {known[name]}" for name in ("pass", "shapes") if known[name] not in _USUAL]
+    unusual = [f" {known[name]}" for name in ("pass", "shapes") if known[name] not in (None, USUAL[name])]
     lines = [f"{known['workload']} {known['implementation']}{''.join(unusual)}", ", ".join(sizes + others)]
     return separator.join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
 

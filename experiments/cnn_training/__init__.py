@@ -11,8 +11,6 @@ from experiments.judge import above, between, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
 
-# Of a published ratio: what another GPU of the same kind may make of it.
-ABOUT = 0.05
 A100_IMAGES_PER_S = 2470
 MIXED = ("bf16", "amp")
 
@@ -40,7 +38,7 @@ def per_item_ms(record: dict) -> float:
 
 def faster(ratio: float, **criteria) -> Callable[[Evidence], Answer]:
     """A check that a graph mode trains about `ratio` times as fast as eager wherever `criteria` was measured."""
-    return gains.times_as_fast(ratio * (1 - ABOUT), ratio * (1 + ABOUT), **criteria)
+    return gains.times_as_fast(*gains.about(ratio), **criteria)
 
 
 def throughput(record: Record) -> Interval | None:
@@ -59,7 +57,7 @@ def best_arm(evidence: Evidence) -> Answer:
         return untold("no training of resnet50 in mixed precision was measured")
     best = max(rates, key=lambda record: rates[record].value)
     name = " ".join(filter(None, (best["framework"], best["mode"], gains.named(best))))
-    return above(name, rates[best], A100_IMAGES_PER_S * (1 - ABOUT), " images/s")
+    return above(name, rates[best], gains.about(A100_IMAGES_PER_S)[0], " images/s")
 
 
 def mixed_over_tf32(evidence: Evidence) -> Answer:
@@ -71,7 +69,7 @@ def mixed_over_tf32(evidence: Evidence) -> Answer:
         mixed, tf32 = ours.one(dtype=MIXED), ours.one(dtype="tf32")
         if mixed and tf32:
             ratio = ratio_of(mixed, tf32, throughput)
-            answers.append(between(gains.named(mixed), ratio, 2.63 * (1 - ABOUT), 2.63 * (1 + ABOUT), "×"))
+            answers.append(between(gains.named(mixed), ratio, *gains.about(2.63), "×"))
     return all_of(answers)
 
 

@@ -11,8 +11,6 @@ from experiments.judge import between, greater_of, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
 from measurement.statistics import Interval
 
-# Of a published ratio: what another GPU of the same kind may make of it.
-ABOUT = 0.05
 # The compiled arms that the source compares: what it gave to torch.compile (its default stands in on a CPU), and what
 # Keras compiles with.
 COMPILED = {"torch": ("inductor-reduce-overhead", "inductor"), "tensorflow": ("function-xla",), "jax": ("jit",)}
@@ -41,11 +39,11 @@ def same_arithmetic(pass_name: str, published: float) -> Callable[[Evidence], An
     """A check that compiled torch is about so many times as fast as eager torch in one and the same dtype."""
 
     def check(evidence: Evidence) -> Answer:
-        about, answers = (published * (1 - ABOUT), published * (1 + ABOUT)), []
+        answers = []
         for dtype in evidence.records.values("dtype"):
             record = compiled(evidence.records.where(dtype=dtype, **{"pass": pass_name}), "torch")
             if record and record.speedup:
-                answers.append(between(f"{gains.named(record)} {dtype}", record.speedup, *about, "×"))
+                answers.append(between(f"{gains.named(record)} {dtype}", record.speedup, *gains.about(published), "×"))
         return all_of(answers)
 
     return check
@@ -59,9 +57,7 @@ def as_published(pass_name: str, published: float) -> Callable[[Evidence], Answe
         eager, graph = ours.one(mode="eager", dtype="fp32"), compiled(ours.where(dtype="tf32"), "torch")
         if eager is None or graph is None:
             return untold("eager in fp32 and compiled in tf32 were not both measured at one shape on one machine")
-        return between(
-            gains.named(eager), ratio_of(eager, graph), published * (1 - ABOUT), published * (1 + ABOUT), "×"
-        )
+        return between(gains.named(eager), ratio_of(eager, graph), *gains.about(published), "×")
 
     return check
 

@@ -14,8 +14,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from frameworks.adapter import Step
+from frameworks.torch.program import ATTENTION
 
-OPERATOR = "scaled_dot_product_attention"
 CHOICES = {
     "MATH": "math",
     "FLASH_ATTENTION": "flash",
@@ -86,7 +86,7 @@ class Calls(TorchFunctionMode):
         self.counts: dict[Call, int] = {}
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        if getattr(function, "__name__", "") == OPERATOR:
+        if getattr(function, "__name__", "") == ATTENTION:
             call = _call(*args, **(kwargs or {}))
             self.counts[call] = self.counts.get(call, 0) + 1
         return function(*args, **(kwargs or {}))
