@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from reports.content import times
-from reports.points import ALIKE, Point, Points, machine_of, natural
-
-# What goes without saying.
-_USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
+from reports.points import ALIKE, USUAL, Point, Points, machine_of, natural
 
 
 @dataclass(frozen=True)
@@ -162,7 +159,7 @@ def _setting(
     name = [f"{key['workload']} {key['implementation']}", f"{device}{machine}", str(key["dtype"])]
     threads = times(key["threads"], "thread") if key["threads"] else ""
     name += [threads] if threads and (key["device"] == "cpu" or "threads" in said) else []
-    name += [str(key[axis]) for axis, usual in _USUAL.items() if key[axis] not in (None, usual)]
+    name += [str(key[axis]) for axis, usual in USUAL.items() if key[axis] not in (None, usual)]
     parameters = [part for part in (key["parameters"] or "").split(";") if part]
     name += parameters if "parameters" in said else []
     name += [f"weights {key['weights']}"] if "weights" in said else []
