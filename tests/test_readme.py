@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import tomllib
@@ -9,7 +10,7 @@ import tomllib
 import pytest
 from conftest import ROOT
 
-import frameworks
+import frameworks.description
 import runner
 import workloads
 from harness import picture, readme, recordfile, sweep, usage
@@ -236,3 +237,11 @@ def test_versions_are_told_to_run_another_program_where_records_say_so():
     told = {tuple(release): set(re.findall(r"`(same|differs)`", text)) for *release, text in rows}
     assert programs["torch", "2.11.0", "5.23.0"] == {"same", "differs"}
     assert [release for release in told if told[release] != programs.get(release, set())] == []
+
+
+@pytest.mark.parametrize("kind", [frameworks.description.Framework, frameworks.description.Mode])
+def test_contributing_names_all_that_a_description_says(kind):
+    """Three fields of a framework's stood in the code alone."""
+    code = re.findall(r"`([^`]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    known = {word for text in code for word in re.findall(r"\w+", text)}
+    assert {field.name for field in dataclasses.fields(kind)} - known == set()
