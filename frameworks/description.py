@@ -39,12 +39,14 @@ class Mode:
 class Rung:
     """A mode on the way from eager mode to a framework's last graph, and what it adds to the rung before it.
 
-    What a rung adds is also in the rungs after it if it is `kept`, even where this one could not be measured.
+    What a rung adds is also in the rungs after it if it is `kept`, even where this one could not be measured. One that
+    adds other things in other passes is several, each with its `passes`; empty: all that its mode runs.
     """
 
     mode: str
     adds: str
     kept: bool = True
+    passes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class Framework:
 
     def ladder(self, device_kind: str, pass_name: str) -> tuple[Rung, ...]:
         """The rungs of a device for a pass, eager mode first; none where no ladder is declared."""
-        return tuple(rung for rung in self.ladders.get(device_kind, ()) if pass_name in self.mode(rung.mode).passes)
+        rungs = (rung for rung in self.ladders.get(device_kind, ()) if pass_name in self.mode(rung.mode).passes)
+        return tuple(rung for rung in rungs if not rung.passes or pass_name in rung.passes)
 
     def ladder_modes(self, device_kind: str, pass_name: str) -> tuple[str, ...]:
         """The modes of the ladder and of what is beside it."""

@@ -33,7 +33,13 @@ class Generation:
 
     def step(self, inputs: Sequence[tuple]) -> Step:
         """The step of whole generations, one for each prompt in `inputs`."""
-        return Step(self, inputs, self._captured, program=self._program, parts=self.parts)
+        loads = [part.load for part in (self._read, self._proceed) if part.load]
+
+        def load() -> None:
+            for each in loads:
+                each()
+
+        return Step(self, inputs, self._captured, program=self._program, load=load if loads else None, parts=self.parts)
 
     def parts(self, prompt: Any) -> Iterator[dict[str, Any]]:
         """What either step gives, token by token."""

@@ -24,6 +24,8 @@ LIBRARY_DIFFERS = {
     ("static", "prefill"): ATTENTION + "mask none in eager, bool (2,1,12,12) stride (0,144,12,1) in the graph",
     ("static", "generate"): ATTENTION + "mask none in eager, bool (2,1,12,140) stride (0,1680,140,1) in the graph",
 }
+# Graph modes tried beside the framework's first, which is another one.
+OTHERS = {"paddle": ("inference", "inference-no-passes")}
 NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
 
 
@@ -40,9 +42,10 @@ def expected_tokens() -> dict[str, list[list[int]]]:
 
 @pytest.mark.parametrize(("name", "implementation"), [*((name, "plain") for name in NAMES), ("torch", "library")])
 def test_a_model_generates_what_the_oracle_does(name, implementation, expected_tokens):
-    """In eager mode, in the first graph mode, and with a loop over tokens or layers in a graph; the cache is right."""
+    """In eager mode, the first graph mode and others, and with a loop over tokens or layers in a graph."""
     description = frameworks.describe(name)
-    modes = [description.baseline.name, description.default_graph[0], *generating.STACKED.get(name, [])]
+    others = (*OTHERS.get(name, ()), *generating.STACKED.get(name, ()))
+    modes = [description.baseline.name, description.default_graph[0], *others]
     caches = ["static", "dynamic"] if name == "torch" else ["static"]
     environment = os.environ | description.environment(1, "cpu")
     command = [str(interpreter(name)), "tests/doubles/generating.py", name, ",".join(modes), ",".join(caches)]

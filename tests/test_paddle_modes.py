@@ -49,6 +49,13 @@ def test_cinn_is_refused_wherever_paddle_would_leave_it_out(told):
         assert "would silently run plain to_static" in reason and "MODE=to_static" in reason
 
 
+def test_why_a_predictor_with_a_cache_runs_without_onednn():
+    """Paddle's own fault. Once it is mended, let `graphs.ExportedWithCache` have oneDNN, and its docs say so."""
+    errors = answers_of("paddle", "paddle_onednn.py")
+    assert errors.pop("as it is") > 1
+    assert errors == {"without writing in place": 0, "without oneDNN": 0}
+
+
 def test_the_calls_that_are_told_are_those_that_are_made(told):
     """The default backend of Paddle 3.3 is CINN."""
     assert told["calls"] == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from frameworks.description import Framework, Mode, Rung, openmp_environment
+from workloads.passes import WITH_CACHE
 
 
 def _environment(threads: int, device_kind: str) -> dict[str, str]:
@@ -52,8 +53,9 @@ FRAMEWORK = Framework(
         Mode(
             "inference",
             graph=True,
-            summary="the exported program, weights frozen, under paddle.inference with its IR passes (oneDNN on CPU)",
-            passes=("inference",),
+            summary="the exported program, weights frozen, under paddle.inference with its IR passes "
+            "(with oneDNN on CPU; without it in passes with a cache)",
+            passes=("inference", *WITH_CACHE),
             fuses=True,
             call="paddle.inference.create_predictor(config)",
         ),
@@ -61,7 +63,7 @@ FRAMEWORK = Framework(
             "inference-no-passes",
             graph=True,
             summary="paddle.inference with neither IR passes nor oneDNN: the exported program as it is",
-            passes=("inference",),
+            passes=("inference", *WITH_CACHE),
             call="config.switch_ir_optim(False); config.disable_mkldnn(); paddle.inference.create_predictor(config)",
             deployed=False,
         ),
@@ -77,7 +79,12 @@ FRAMEWORK = Framework(
         ),
     ),
     ladders={
-        "cpu": (*TO_PREDICTOR, Rung("inference-no-onednn", PASSES), Rung("inference", "oneDNN's kernels")),
+        "cpu": (
+            *TO_PREDICTOR,
+            Rung("inference-no-onednn", PASSES),
+            Rung("inference", "oneDNN's kernels", passes=("inference",)),
+            Rung("inference", PASSES, passes=WITH_CACHE),
+        ),
         "gpu": (*TO_PREDICTOR, Rung("inference", PASSES)),
     },
     default_graph=("to_static",),

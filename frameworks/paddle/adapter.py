@@ -115,17 +115,9 @@ class Adapter(adapter.Adapter):
             model.to(dtype=DTYPES[cell.dtype])  # asks a GPU for its free memory even where nothing is to be cast
         tensors = [self.place(cell, arrays) for arrays in inputs]
         names = OUTPUTS.get(workload.family, ("output",))
-        if cell.mode in graphs.PREDICTORS:
-            exported = graphs.Exported(model, cell, graphs.specification(workload, cell, tensors[0]))
-            call = calls.named(exported, names)
-            return Step(call, tensors, lambda: exported.captured, program=exported.operators, load=exported.load)
-        if cell.pass_name == "generate":
-            places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
-            return generation.generating(model, partial(graphs.in_mode, workload, cell), tensors, places)
-        outer, restore = (lambda call: call), (lambda: None)
         if cell.pass_name in WITH_CACHE:
-            outer, restore = partial(generating.telling_cache, told=model.compared), model.restore
-        return graphs.in_mode(workload, cell, model, tensors, names, outer, restore)
+            return generation.prepared(workload, cell, model, weights, tensors, names)
+        return graphs.in_mode(workload, cell, model, tensors, names)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""

@@ -10,7 +10,7 @@ from frameworks.paddle import causal
 from frameworks.paddle.causal import parameter
 from workloads.cached_gpt import CachedGpt
 from workloads.gpt import LAYER_NORM_EPSILON
-from workloads.spec import Arrays, Workload
+from workloads.spec import Arrays
 
 
 class Block(causal.Block):
@@ -37,8 +37,8 @@ class Block(causal.Block):
 class GptModel(causal.CausalModel):
     """A GPT with tied embeddings, and its cache."""
 
-    def __init__(self, workload: Workload, model: CachedGpt, weights: Arrays, pass_name: str, batch: int, places: int):
-        super().__init__(workload, pass_name, batch, places)
+    def __init__(self, model: CachedGpt, weights: Arrays, batch: int, places: int):
+        super().__init__(places)
         self.words, self.positions, self.last_norm = (
             parameter(self, weights[f"{name}.weight"]) for name in ("wte", "wpe", "ln_f")
         )

@@ -8,6 +8,7 @@ import paddle.nn.functional as F
 from paddle import nn
 
 from frameworks.paddle import quantized
+from measurement.cells import Cell
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
 from workloads.quantized import NONE
@@ -17,7 +18,7 @@ from workloads.spec import Arrays, Workload
 class Block(nn.Layer):
     """Causal self-attention over a cache. `projected` and `fed_forward` are those of a kind of model.
 
-    The cache holds keys and values as (B, nkv, C, hs), in buffers that calls write to in place.
+    A cache is keys and values, (B, nkv, C, hs) each, which calls write to in place: those in buffers, or others.
     """
 
     def __init__(self, model: Causal, batch: int, places: int):
@@ -43,25 +44,25 @@ class Block(nn.Layer):
         """States and attention's context, (..., H) -> the block's states."""
         raise NotImplementedError
 
-    def decode(self, x, turn, place, mask):
+    def decode(self, x, turn, place, mask, cache):
         """States (B, H) of a token a sequence, which is written to `place` (1,); `mask` (C,) is added to scores."""
         q, k, v = self.projected(x, turn)  # (B, nh, hs), (B, nkv, hs) twice
         slots = place.reshape([1, 1, 1, 1]).expand([x.shape[0], self.kv_heads, 1, self.head_size])
-        keys, values = written(self.keys, slots, k.unsqueeze(2)), written(self.values, slots, v.unsqueeze(2))
+        keys, values = written(cache[0], slots, k.unsqueeze(2)), written(cache[1], slots, v.unsqueeze(2))
         q = q.reshape([0, self.kv_heads, -1, self.head_size]) * self.head_size**-0.5
         scores = paddle.matmul(q, keys, transpose_y=True) + mask  # (B, nkv, nh / nkv, C)
         context = paddle.matmul(F.softmax(scores), values)  # (B, nkv, nh / nkv, hs)
         return self.fed_forward(x, context.reshape([0, -1]))
 
-    def prefill(self, x, turn, future):
+    def prefill(self, x, turn, future, cache):
         """States (B, T, H) of prompts, each of which fills the cache; `future` (T, T) is added to scores."""
         q, k, v = (y.transpose([0, 2, 1, 3]) for y in self.projected(x, turn))  # (B, n, T, hs)
         length = x.shape[1]
-        for cache, new in ((self.keys, k), (self.values, v)):
-            if cache.shape[2] == length:
-                paddle.assign(new, cache)
+        for kept, new in ((cache[0], k), (cache[1], v)):
+            if kept.shape[2] == length:
+                paddle.assign(new, kept)
             else:
-                written(cache, paddle.arange(length).reshape([1, 1, -1, 1]).expand(new.shape), new)
+                written(kept, paddle.arange(length).reshape([1, 1, -1, 1]).expand(new.shape), new)
         q = q.reshape([0, self.kv_heads, -1, self.head_size]) * self.head_size**-0.5
         scores = paddle.matmul(q, k, transpose_y=True).reshape([0, self.kv_heads, -1, length, length])
         shares = F.softmax(scores + future.astype(scores.dtype)).reshape([0, self.kv_heads, -1, length])
@@ -72,10 +73,9 @@ class Block(nn.Layer):
 class CausalModel(nn.Layer):
     """Blocks between a kind of model's embeddings and its logits, each with its cache."""
 
-    def __init__(self, workload: Workload, pass_name: str, batch: int, places: int):
+    def __init__(self, places: int):
         super().__init__()
-        self.workload, self.decodes, self.batch, self.places = workload, pass_name == "decode", batch, places
-        self.first = []
+        self.places = places
 
     def embedded(self, ids, place):
         """Tokens (B,) at a place (1,), or prompts (B, T) where it is None -> states (..., H), and what turns heads."""
@@ -85,51 +85,62 @@ class CausalModel(nn.Layer):
         """(B, H) -> (B, V)."""
         raise NotImplementedError
 
-    def read(self, input_ids):
+    def buffered(self) -> list[tuple]:
+        """The cache in buffers: keys and values of each layer."""
+        return [(block.keys, block.values) for block in self.blocks]
+
+    def read(self, input_ids, cache):
         """A prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
         length = input_ids.shape[1]
         future = paddle.triu(paddle.full([length, length], -1e30, "float32"), 1)  # (T, T), 0 where attended
         x, turn = self.embedded(input_ids, None)  # (B, T, H)
-        for block in self.blocks:
-            x = block.prefill(x, turn, future)
+        for block, kept in zip(self.blocks, cache):  # noqa: B905 (to_static's translation of zip has no strict)
+            x = block.prefill(x, turn, future, kept)
         return self.logits(x[:, -1])
 
-    def proceed(self, tokens, place):
+    def proceed(self, tokens, place, cache):
         """`tokens` (B,) and their place (1,), int64 -> logits of the next token (B, V)."""
         x, turn = self.embedded(tokens, place)  # (B, H)
         future = (paddle.arange(self.places) > place).astype("float32")  # (C,)
         mask = (future * -1e30).astype(x.dtype)
-        for block in self.blocks:
-            x = block.decode(x, turn, place, mask)
+        for block, kept in zip(self.blocks, cache):  # noqa: B905 (as above)
+            x = block.decode(x, turn, place, mask, kept)
         return self.logits(x)
 
-    def forward(self, ids, place=None):
-        """A call of the cell's pass: prefill, which takes no place, or decode."""
-        return self.read(ids) if place is None else self.proceed(ids, place)
+    def forward(self, ids, place=None, cache=None):
+        """Prefill, which takes no place, or decode; on the cache in buffers unless one is given."""
+        cache = self.buffered() if cache is None else cache
+        return self.read(ids, cache) if place is None else self.proceed(ids, place, cache)
 
-    def remember(self, weights: Arrays) -> None:
-        """Put the decode pass's past into the cache."""
-        for layer, block in enumerate(self.blocks):
-            for cache, name in zip((block.keys, block.values), PAST, strict=True):
-                past = paddle.to_tensor(np.array(weights[name][layer]), cache.dtype)  # (nkv, C, hs)
-                cache.set_value(past.unsqueeze(0).expand(cache.shape))
-                self.first.append((cache, past[:, -STEPS:].clone()))  # what calls write over
+
+class Cache:
+    """A model's cache in buffers, without the model: an exported program has weights of its own.
+
+    For `decode` it begins with the past that `weights` hold.
+    """
+
+    def __init__(self, model: CausalModel, workload: Workload, cell: Cell, weights: Arrays):
+        self.layers, self._first = model.buffered(), []
+        self._workload, self._cell = workload, cell
+        for layer, pair in enumerate(self.layers if cell.pass_name == "decode" else []):
+            for tensor, name in zip(pair, PAST, strict=True):
+                past = paddle.to_tensor(np.array(weights[name][layer]), tensor.dtype)  # (nkv, C, hs)
+                tensor.set_value(past.unsqueeze(0).expand(tensor.shape))
+                self._first.append((tensor, past[:, -STEPS:].clone()))  # what calls write over
 
     def restore(self) -> None:
         """Put back what the cache held before the first call; a prompt writes all of it anew."""
-        for cache, first in self.first:
-            cache[:, :, -STEPS:] = first
+        for tensor, first in self._first:
+            tensor[:, :, -STEPS:] = first
 
     def compared(self, last) -> dict[str, paddle.Tensor]:
         """The cache after a call whose last input this is, where it is compared: (layers, B, nkv, n, hs)."""
-        if self.decodes:
+        if self._cell.pass_name == "decode":
             places = paddle.concat([last - 1, last])
         else:
-            places = paddle.to_tensor(self.workload.places_compared({"prompt": self.places}))
-        return {
-            name: paddle.stack([paddle.gather(getattr(block, name), places, axis=2) for block in self.blocks])
-            for name in ("keys", "values")
-        }
+            places = paddle.to_tensor(self._workload.places_compared(dict(self._cell.parameters)))
+        sides = zip(("keys", "values"), zip(*self.layers, strict=True), strict=True)
+        return {name: paddle.stack([paddle.gather(t, places, axis=2) for t in tensors]) for name, tensors in sides}
 
 
 def parameter(layer: nn.Layer, values: np.ndarray) -> paddle.Tensor:

@@ -9,9 +9,9 @@ import paddle
 from paddle import nn
 
 from frameworks.adapter import Step, Unsupported
-from frameworks.generating import LARGEST, NEXT, Generation
-from frameworks.paddle import cached_gpt, llama
-from frameworks.paddle.causal import CausalModel
+from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.paddle import cached_gpt, graphs, llama
+from frameworks.paddle.causal import Cache, CausalModel
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -25,45 +25,41 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
     if cell.parameter("cache") == "dynamic":
         raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: CACHE=static.")
     batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
-    given = workload.model.given(dict(cell.parameters))
-    model = MODELS[workload.family](workload, given, weights, cell.pass_name, batch, places)
-    if cell.pass_name == "decode":
-        model.remember(weights)
-    return model
+    model = workload.model.given(dict(cell.parameters))
+    return MODELS[workload.family](model, weights, batch, places)
 
 
-class Reading(nn.Layer):
-    """A prompt (B, T) -> the likeliest next token of each sequence and its logit, (B,)."""
+class Choosing(nn.Layer):
+    """A call of the model -> the likeliest next token of each sequence and its logit, (B,)."""
 
     def __init__(self, model: CausalModel):
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids):
-        return _chosen(self.model.read(input_ids))
+    def forward(self, ids, place=None, cache=None):
+        logits = self.model(ids, place, cache)
+        return paddle.argmax(logits, axis=-1), paddle.max(logits, axis=-1)
 
 
-class Proceeding(nn.Layer):
-    """Tokens (B,) at a place (1,) -> the likeliest next token of each sequence and its logit, (B,)."""
-
-    def __init__(self, model: CausalModel):
-        super().__init__()
-        self.model = model
-
-    def forward(self, tokens, place):
-        return _chosen(self.model.proceed(tokens, place))
-
-
-def _chosen(logits):
-    return paddle.argmax(logits, axis=-1), paddle.max(logits, axis=-1)
+def prepared(
+    workload: Workload, cell: Cell, model: CausalModel, weights: Arrays, inputs: Sequence[tuple], names: tuple[str, ...]
+) -> Step:
+    """The model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+    cache = Cache(model, workload, cell, weights)
+    in_mode = partial(graphs.in_mode, workload, cell, cache=cache.layers)
+    if cell.pass_name == "generate":
+        places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
+        return _generating(model, in_mode, inputs, places)
+    return in_mode(model, inputs, names, partial(telling_cache, told=cache.compared), cache.restore)
 
 
-def generating(
+def _generating(
     model: CausalModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[paddle.Tensor]
 ) -> Step:
-    """Generations of the model's two parts, each `in_mode(part, input sets, names of results)`."""
-    names, first = (NEXT, LARGEST), (paddle.zeros([len(prompts[0][0])], "int64"), places[0])
-    read, proceed = (in_mode(part.eval(), sets, names) for part, sets in (
-        (Reading(model), prompts), (Proceeding(model), [first]),
-    ))  # fmt: skip
-    return Generation(read, proceed, places, partial(paddle.stack, axis=1)).step(prompts)
+    """Generations of two graphs, of a prompt and of a token, each `in_mode(layer, input sets, names of results)`."""
+    token = (paddle.zeros([len(prompts[0][0])], "int64"), places[0])
+    read, proceed = (in_mode(Choosing(model).eval(), sets, (NEXT, LARGEST)) for sets in (prompts, [token]))
+    stacked = partial(paddle.stack, axis=1)
+    if read.load:  # a predictor's results are its own memory
+        return Generation(read, proceed, places, stacked, paddle.clone).step(prompts)
+    return Generation(read, proceed, places, stacked).step(prompts)

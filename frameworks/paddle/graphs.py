@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import ClassVar
 
 import paddle
 from paddle import inference, nn
@@ -18,6 +19,7 @@ from frameworks.program import Program
 from measurement.cells import Cell
 from workloads.spec import Workload
 
+SIDES = ("keys", "values")
 MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's programs, in Paddle 2's
 
 
@@ -38,8 +40,17 @@ def in_mode(
     names: tuple[str, ...],
     outer: Callable[[Callable], Callable] = lambda call: call,
     restore: Callable[[], None] = lambda: None,
+    cache: Sequence[tuple] = (),
 ) -> Step:
-    """The model as the cell's mode calls it, eager or a graph; its results come under `names`."""
+    """The model as the cell's mode calls it, eager or a graph; its results come under `names`.
+
+    `cache`, of a model that has one, is its keys and values by layer.
+    """
+    if cell.mode in PREDICTORS:
+        signature = specification(workload, cell, tensors[0])
+        exported = ExportedWithCache(model, cell, signature, cache) if cache else Exported(model, cell, signature)
+        call = outer(calls.named(exported, names))
+        return Step(call, tensors, lambda: exported.captured, restore, exported.operators, exported.load)
     if cell.mode == "eager":
         call = calls.without_gradients(model)
         listed = partial(eager_log.listed, call, tensors[0], cell)
@@ -80,7 +91,9 @@ class Exported:
     `enable_memory_optim` is left out: 3.3.1 raises on it.
     """
 
-    def __init__(self, model: nn.Layer, cell: Cell, specification: list[paddle.static.InputSpec]) -> None:
+    OF_SAVING: ClassVar[dict[str, bool]] = {}  # options of `paddle.jit.save`
+
+    def __init__(self, model: nn.Layer, cell: Cell, specification: list) -> None:
         self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
         self._cell, self._predictor, self._program = cell, None, None
         self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not loaded yet.")
@@ -97,10 +110,14 @@ class Exported:
         """Those of the program as it was exported: what passes make of it is what the mode is for."""
         return programs.of_graph(self._program, self._cell)
 
+    def wanted(self) -> tuple[bool, bool]:
+        """Whether IR passes, and whether oneDNN."""
+        return PREDICTORS[self._cell.mode]
+
     def load(self) -> None:
         """Make the predictor that calls run."""
         with tempfile.TemporaryDirectory(prefix="paddle-inference-") as folder:
-            paddle.jit.save(self._model, f"{folder}/model")
+            paddle.jit.save(self._model, f"{folder}/model", **self.OF_SAVING)
             names = ("model.json", "model.pdmodel")  # Paddle 3's file, Paddle 2's
             program = next(name for name in names if os.path.exists(f"{folder}/{name}"))
             config = inference.Config(f"{folder}/{program}", f"{folder}/model.pdiparams")
@@ -108,7 +125,7 @@ class Exported:
                 config.enable_use_gpu(100, int(self._cell.device.split(":")[1]))  # MB to begin with
             config.set_cpu_math_library_num_threads(self._cell.threads)
             config.disable_glog_info()
-            _configure(config, *PREDICTORS[self._cell.mode])
+            _configure(config, *self.wanted())
             backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
             backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
             capture, self._program = captured(self._model, backend), traced(self._model)
@@ -123,6 +140,38 @@ class Exported:
         self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
         self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
         self.captured = capture
+
+
+class ExportedWithCache(Exported):
+    """Such a model whose cache is an input, which calls write to in place, as PaddleNLP's predictors have it.
+
+    Neither the cache nor a result is copied: a token can go into the next call without reaching the host. Saved is the
+    whole program, since pruning leaves out what is written to the cache and not read again, as of a prompt. It runs
+    without oneDNN, as in those predictors: beside it, Paddle 3.3's passes let operators write over what is read later.
+    """
+
+    OF_SAVING: ClassVar = {"skip_prune_program": True}
+
+    def __init__(self, model: nn.Layer, cell: Cell, specification: list, cache: Sequence[tuple]) -> None:
+        """`model` takes ids, a place unless it reads a prompt, and the cache: keys and values by layer."""
+        pairs = [
+            [
+                paddle.static.InputSpec(tensor.shape, tensor.dtype, f"{name}_{layer}")
+                for tensor, name in zip(pair, SIDES, strict=True)
+            ]
+            for layer, pair in enumerate(cache)
+        ]
+        place = specification[1:] or [None]
+        super().__init__(model, cell, [specification[0], *place, pairs])
+        self._cache = [tensor for pair in cache for tensor in pair]
+
+    def __call__(self, *inputs):
+        outputs = self._predictor.run([*inputs, *self._cache])
+        paddle.base.core.set_num_threads(self._cell.threads)  # as above
+        return outputs
+
+    def wanted(self) -> tuple[bool, bool]:
+        return PREDICTORS[self._cell.mode][0], False
 
 
 def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:

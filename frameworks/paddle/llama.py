@@ -13,7 +13,7 @@ from frameworks.paddle import causal, quantized
 from frameworks.paddle.causal import parameter
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
 from workloads.quantized import NONE
-from workloads.spec import Arrays, Workload
+from workloads.spec import Arrays
 
 
 class Block(causal.Block):
@@ -55,8 +55,8 @@ class Block(causal.Block):
 class LlamaModel(causal.CausalModel):
     """A Llama with its cache."""
 
-    def __init__(self, workload: Workload, model: Llama, weights: Arrays, pass_name: str, batch: int, places: int):
-        super().__init__(workload, pass_name, batch, places)
+    def __init__(self, model: Llama, weights: Arrays, batch: int, places: int):
+        super().__init__(places)
         self.embedding = parameter(self, weights[EMBEDDING])
         if model.tied or model.quant == NONE:
             self.head = self.embedding if model.tied else parameter(self, weights[HEAD])

@@ -93,6 +93,8 @@ def rows_of(adapter, framework: str, modes: list[str], implementation: str, plac
         cell = Cell(framework, name, implementation, pass_name, "cpu", "fp32", 1, tuple(parameters.items()), mode)
         adapter.start_compiler(cell)
         step = adapter.prepare(workload, cell, weights, sets)
+        if step.load:
+            step.load()
         for _ in range(SETTLED[pass_name]):
             adapter.synchronize(step())
         before = step.capture().compilations
