@@ -24,8 +24,20 @@ LIBRARY_DIFFERS = {
     ("static", "prefill"): ATTENTION + "mask none in eager, bool (2,1,12,12) stride (0,144,12,1) in the graph",
     ("static", "generate"): ATTENTION + "mask none in eager, bool (2,1,12,140) stride (0,1680,140,1) in the graph",
 }
+NO_CAST = "cast: in the graph, not in eager (x float32 {}, to float32) (2 times)"  # which PaddleNLP asks for
+PADDLENLP_DIFFERS = {
+    ("dynamic", "decode"): NO_CAST.format("rank 4"),
+    ("dynamic", "prefill"): NO_CAST.format("(2,4,12,12)"),
+    ("dynamic", "generate"): NO_CAST.format("(2,4,12,12)"),
+}
+DIFFERS = {("torch", "library"): LIBRARY_DIFFERS, ("paddle", "library"): PADDLENLP_DIFFERS}
+CACHES = {
+    ("torch", "plain"): "static,dynamic",
+    ("torch", "library"): "static,dynamic",
+    ("paddle", "library"): "dynamic",
+}
 # Graph modes tried beside the framework's first, which is another one.
-OTHERS = {"paddle": ("inference", "inference-no-passes")}
+OTHERS = {("paddle", "plain"): ("inference", "inference-no-passes")}
 NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
 
 
@@ -40,13 +52,13 @@ def expected_tokens() -> dict[str, list[list[int]]]:
     return tokens
 
 
-@pytest.mark.parametrize(("name", "implementation"), [*((name, "plain") for name in NAMES), ("torch", "library")])
+@pytest.mark.parametrize(("name", "implementation"), [*((name, "plain") for name in NAMES), *DIFFERS])
 def test_a_model_generates_what_the_oracle_does(name, implementation, expected_tokens):
     """In eager mode, the first graph mode and others, and with a loop over tokens or layers in a graph."""
     description = frameworks.describe(name)
-    others = (*OTHERS.get(name, ()), *generating.STACKED.get(name, ()))
+    others = (*OTHERS.get((name, implementation), ()), *generating.STACKED.get(name, ()))
     modes = [description.baseline.name, description.default_graph[0], *others]
-    caches = ["static", "dynamic"] if name == "torch" else ["static"]
+    caches = CACHES.get((name, implementation), "static").split(",")
     environment = os.environ | description.environment(1, "cpu")
     command = [str(interpreter(name)), "tests/doubles/generating.py", name, ",".join(modes), ",".join(caches)]
     command.append(implementation)
@@ -63,7 +75,7 @@ def test_a_model_generates_what_the_oracle_does(name, implementation, expected_t
         what = f"{workload} {cache} {kind} {mode}"
         assert row["agrees"], what
         if mode != description.baseline.name:
-            begins = LIBRARY_DIFFERS.get((cache, kind)) if implementation == "library" else None
+            begins = DIFFERS.get((name, implementation), {}).get((cache, kind))
             assert row["program"] == ("differs" if begins else "same"), what
             assert (row["program_difference"] or "").startswith(begins or ""), what
             assert (row["program_difference"] is None) == (begins is None), what
@@ -77,7 +89,7 @@ def test_a_model_generates_what_the_oracle_does(name, implementation, expected_t
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "torch"])
-def test_a_cache_that_grows_is_torch_s_alone(name, tmp_path):
+def test_a_cache_that_grows_is_torch_s_alone_of_plain_models(name, tmp_path):
     words = ["--framework", name, "--workload", "gpt-tiny", "--pass", "decode,generate", "--mode", "eager"]
     words += ["--cache", "dynamic", "--context", "8", "--prompt", "4", "--tokens", "3", "--threads", "1"]
     done = bench(tmp_path / "run", *words, "--python", str(interpreter(name)))
@@ -85,6 +97,22 @@ def test_a_cache_that_grows_is_torch_s_alone(name, tmp_path):
         ("unsupported", "decode"), ("unsupported", "generate"),
     ]  # fmt: skip
     assert all(record["reason"].endswith("CACHE=static.") for record in done.records)
+
+
+def test_paddlenlp_s_llama_is_measured_on_its_own_cache_and_refused_on_another(tmp_path):
+    words = ["--framework", "paddle", "--workload", "llama-tiny", "--impl", "library", "--pass", "prefill,decode"]
+    words += ["--mode", "eager,inference", "--cache", "static,dynamic", "--context", "8", "--prompt", "4"]
+    done = bench(tmp_path / "run", *words, "--threads", "1", "--budget", "0.1", "--python", str(interpreter("paddle")))
+    reasons = {
+        (record["pass"], record["mode"], dict(p.split("=") for p in record["parameters"].split(";")).get("cache")):
+        "" if record["status"] in MEASURED else record["reason"] for record in done.records
+    }  # fmt: skip
+    assert {cell for cell, reason in reasons.items() if not reason} == {
+        ("prefill", "eager", None), ("decode", "eager", "dynamic"),
+    }, reasons  # fmt: skip
+    assert reasons["decode", "eager", "static"].endswith("CACHE=dynamic.")
+    inference = [reason for (_, mode, _), reason in reasons.items() if mode == "inference"]
+    assert len(inference) == 3 and all(reason.endswith("IMPL=plain.") for reason in inference)
 
 
 def test_a_fault_in_the_cache_the_mask_or_the_positions_is_a_mismatch(tmp_path, monkeypatch):

@@ -89,16 +89,13 @@ FRAMEWORK = Framework(
     },
     default_graph=("to_static",),
     models={
-        "library": ("bert", "resnet"),
+        "library": ("bert", "llama", "resnet"),
         "plain": (
             *("bert", "gpt", "llama", "resnet", "vit", "lstm", "mlp"),
             *("matmul", "pointwise-chain", "fused-cos", "stream", "op-overhead"),
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    other_architectures={
-        "llama": "PaddleNLP's cache grows by concatenation, and the passes here have a static one alone"
-    },
     own_passes=("inference", "training"),
     environment=_environment,
     # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.

@@ -45,6 +45,10 @@ def prepared(
     workload: Workload, cell: Cell, model: CausalModel, weights: Arrays, inputs: Sequence[tuple], names: tuple[str, ...]
 ) -> Step:
     """The model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+    if cell.implementation == "library":
+        from frameworks.paddle import library_llama  # as in `models`
+
+        return library_llama.prepared(workload, cell, model, weights, inputs)
     cache = Cache(model, workload, cell, weights)
     in_mode = partial(graphs.in_mode, workload, cell, cache=cache.layers)
     if cell.pass_name == "generate":

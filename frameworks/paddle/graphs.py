@@ -61,15 +61,16 @@ def in_mode(
 
 
 def to_static(
-    model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple
+    model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple, signature: list | None = None
 ) -> tuple[nn.Layer, Callable[[], Capture], Callable[[], Program | None]]:
     """The model as `cell.mode` captures it, what tells of its capture, and of its operators; nothing is captured yet.
 
     Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each
-    shape is traced.
+    shape is traced: with dynamic shapes the cell has one, unless another is given.
     """
     backend = "CINN" if cell.mode == "to_static-cinn" else None
-    signature = specification(workload, cell, inputs) if cell.shapes == "dynamic" else None
+    if signature is None and cell.shapes == "dynamic":
+        signature = specification(workload, cell, inputs)
     static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
     return static, lambda: captured(static, backend or "executor"), lambda: programs.of_graph(traced(static), cell)
 

@@ -18,10 +18,12 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
         return library_images.resnet(workload, dict(cell.parameters), weights)
     if cell.implementation == "library":
         try:
-            from frameworks.paddle import library  # PaddleNLP takes seconds to import
+            from frameworks.paddle import library, library_llama  # PaddleNLP takes seconds to import
         except ImportError as error:
             reason = f"the library implementation needs the package paddlenlp ({error})"
             raise Unsupported(f"{reason}: install it, or IMPL=plain.") from error
+        if workload.family == "llama":
+            return library_llama.build(workload, cell, weights)
         return library.bert(workload, weights)
     if cell.pass_name in WITH_CACHE:
         return generation.build(workload, cell, weights)

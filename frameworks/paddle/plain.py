@@ -212,9 +212,12 @@ SMALL_MODELS = {
 }
 
 
-def load(model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str]) -> nn.Layer:
+def load(
+    model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str | None], turned: tuple[str, ...] = ()
+) -> nn.Layer:
     """Copy every weight into the parameter of its name, linear ones (out, in) turned into Paddle's (in, out).
 
+    Weights named in `turned` are turned as well; one whose parameter is None is left out.
     They take the parameters' own type: Paddle's default one when the model was made. Raises ValueError for a weight
     without a parameter, a parameter without a weight, and a wrong shape.
     """
@@ -222,10 +225,12 @@ def load(model: nn.Layer, weights: Arrays, parameter_name: Callable[[str], str])
     missing = dict(model.named_parameters())
     for checkpoint_name, array in weights.items():
         name = parameter_name(checkpoint_name)
+        if name is None:
+            continue
         if name not in missing:
             raise ValueError(f"{checkpoint_name}: the model has no parameter {name!r} left to take it.")
         parameter = missing.pop(name)
-        values = np.ascontiguousarray(array.T if name in linear else array)
+        values = np.ascontiguousarray(array.T if name in linear or checkpoint_name in turned else array)
         if list(values.shape) != parameter.shape:
             raise ValueError(f"{checkpoint_name}: shape {values.shape}, but {name!r} has {parameter.shape}.")
         parameter.set_value(paddle.to_tensor(values, parameter.dtype))  # it takes no other type than its own

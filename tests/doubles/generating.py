@@ -39,14 +39,14 @@ CALLS = {"decode": 6, "prefill": 2, "generate": 0}
 
 
 def places(caches: list[str], implementation: str) -> list[tuple[str, str, str]]:
-    """Workload, cache and pass of all that is measured; a prompt is read into a static cache."""
+    """Workload, cache and pass of all that is measured; a prompt is read into a static cache, where there is one."""
     return [
         (name, cache, pass_name)
         for name in ("llama-tiny", "gpt-tiny")
         for cache in caches
         for pass_name in PARAMETERS
         if implementation in workloads.get(name, pass_name).implementations
-        if (cache, pass_name) != ("dynamic", "prefill")
+        if (cache, pass_name) != ("dynamic", "prefill") or "static" not in caches
     ]
 
 
