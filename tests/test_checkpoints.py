@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
+from test_frameworks import bench, interpreter
 
 import workloads
 from harness.checkpoints import CheckpointError, open_checkpoint
+from harness.materials import ensure
 from harness.refusals import UsageError
+from measurement.parity import difference
+from measurement.schema import MEASURED
 
 MLP, SMALL = workloads.get("mlp"), {"width": 4, "depth": 1}
 
@@ -161,3 +167,68 @@ def test_a_pipe_or_a_deep_index_is_a_sentence(tmp_path):
     os.mkfifo(index)
     with pytest.raises(UsageError, match="a device, a pipe or a folder"):
         open_checkpoint(str(tmp_path))
+
+
+# Llamas of transformers as `save_pretrained` leaves them, in several files; norms that are not all ones, as trained
+# ones are not, and matrices so large that attention is no mean. Beside each its own logits after a prompt.
+LLAMAS = """
+import json, sys
+import numpy as np, torch
+from transformers import LlamaConfig, LlamaForCausalLM
+for folder, told in json.load(sys.stdin).items():
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(LlamaConfig(**told["config"])).eval()
+    with torch.inference_mode():
+        for parameter in model.parameters():
+            parameter.normal_(*((1.0, 0.1) if parameter.dim() == 1 else (0.0, 0.2)))
+        model.save_pretrained(folder, max_shard_size="100KB")
+        logits = model.double()(torch.tensor(told["input_ids"])).logits
+    np.save(folder + "/logits.npy", logits[:, -1].numpy())
+"""
+PROMPT = {"batch_size": 2, "prompt": 100, "attention": "explicit"}  # beyond what its wavelengths are stretched from
+
+
+@pytest.fixture(scope="module")
+def llamas(tmp_path_factory) -> dict[str, tuple]:
+    """The small Llama with and without an output layer of its own: model, folder, transformers' logits (B, V)."""
+    made, folder = {}, tmp_path_factory.mktemp("llamas")
+    for name in ("tied", "own"):
+        model = replace(workloads.get("llama-tiny", "prefill"), tied=name == "tied")
+        told = {"config": model.library_config(), "input_ids": model.sets(PROMPT, 0)[0]["input_ids"].tolist()}
+        made[name] = model, folder / name, told
+    request = json.dumps({str(folder): told for _, folder, told in made.values()})
+    command = [str(interpreter("torch")), "-c", LLAMAS]
+    subprocess.run(command, input=request, text=True, check=True, capture_output=True)
+    return {name: (model, folder, np.load(folder / "logits.npy")) for name, (model, folder, _) in made.items()}
+
+
+@pytest.mark.parametrize("head", ["tied", "own"])
+def test_the_oracle_with_a_llama_s_checkpoint_gives_transformers_logits(llamas, head):
+    model, folder, expected = llamas[head]
+    assert len(list(folder.glob("*.safetensors"))) > 1
+    tensors = load(folder, model, PROMPT)
+    assert ("lm_head.weight" in tensors) == (head == "own")
+    wide = {name: value.astype(np.float64) for name, value in tensors.items()}
+    outputs = model.reference(PROMPT, wide, model.sets(PROMPT, 0)[0])
+    off = difference({"logits": outputs["logits"]}, {"logits": expected})
+    assert off.within(1e-6), off  # transformers' angles are in float32
+
+
+def test_a_llama_s_checkpoint_is_what_is_measured(llamas, tmp_path):
+    """The reference of a run is transformers' logits, and the suite's model and the library's agree with it."""
+    _, folder, expected = llamas["tied"]
+    words = ["--framework", "torch", "--workload", "llama-tiny", "--impl", "plain,library", "--pass", "prefill,decode"]
+    words += ["--mode", "eager", "--batch", "2", "--prompt", "100", "--context", "9", "--attention", "explicit"]
+    words += ["--threads", "1", "--budget", "0.05", "--weights", str(folder)]
+    done = bench(tmp_path / "run", *words)
+    assert done.code == 0, done.output
+    assert len(done.records) == 4
+    for record in done.records:
+        assert record["status"] in MEASURED, (record["cell"], record["reason"])
+        assert record["weights"].startswith("tied#")
+    request = {"workload": "llama-tiny", "pass": "prefill", "parameters": PROMPT, "storage": "fp32"}
+    kept = ensure(request | {"seed": 0, "source": str(folder), "own": None}, {})  # as the run has it
+    assert kept.weights_name == done.records[0]["weights"]
+    with np.load(kept.reference) as reference:
+        logits = reference["0.logits"].reshape(expected.shape)
+    assert difference({"logits": logits}, {"logits": expected}).within(1e-6)
