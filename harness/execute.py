@@ -56,7 +56,10 @@ class Executor:
         return self.launcher.profile
 
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
-        """Run everything; every planned cell without a record gets one. The CSV is made anew after each bundle."""
+        """Run everything; every planned cell without a record gets one.
+
+        The CSV is made anew after each window of bundles that take turns; in lanes after a bundle, and not too often.
+        """
         self.begin(plan, finished)
         if self.lanes:
             run_side_by_side(self, plan.bundles)

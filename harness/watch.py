@@ -31,8 +31,8 @@ class Sight:
     seen: set[str] = field(default_factory=set)  # cells with a record
 
     def look(self) -> None:
-        """Read what was added to the records since. After every window of a run and at its end they are rewritten:
-        where the last line that was read lies elsewhere now, all are read again.
+        """Read what was added to the records since. They are rewritten whenever a run's table is made: where the last
+        line that was read lies elsewhere now, all are read again.
         """
         path = self.folder / "records.jsonl"
         if not path.is_file():

@@ -82,6 +82,22 @@ def test_bundles_take_turns_for_as_long_as_a_profile_allows(cell, seconds, sizes
     assert all(sum(estimates[b.first.id] for b in together) <= seconds for together in windows if len(together) > 1)
 
 
+@pytest.mark.parametrize(("profile", "finished"), [("quick", [1, 2, 3]), ("standard", [3])])
+def test_the_table_is_made_once_for_bundles_that_take_turns(cell, profile, finished):
+    bundles = [Bundle((Group((cell(threads=n),), frozenset()),)) for n in range(3)]
+    done, written = [], []
+
+    def steps(bundle):
+        yield 0
+        done.append(bundle)
+
+    table = SimpleNamespace(write_csv=lambda: written.append(len(done)))
+    executor = SimpleNamespace(profile=PROFILES[profile], sweep=SimpleNamespace(compile_cache="cold"), run=table)
+    executor.at = lambda place: SimpleNamespace(steps=steps)
+    Executor.run_in_turn(executor, bundles)
+    assert written == finished
+
+
 @pytest.mark.parametrize("profile", ["quick", "standard"])
 def test_launches_of_two_frameworks_take_turns_where_repeats_count(run, profile):
     """So that a cell's launches lie further apart than its own last; each framework compiles and loads its own."""
