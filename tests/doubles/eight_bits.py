@@ -1,7 +1,7 @@
 """A small Llama with weights in 8 bits in one framework: `eight_bits.py FRAMEWORK MODE,...`.
 
 Prints JSON: `stored`, whether what lies in the framework is byte for byte what the formula says, by kind; and `rows`,
-as `generating.py` has them, with the kind in front of each place. In 8-bit floats only decode is run.
+as `generating.py` has them, of each place.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import frameworks
 from measurement.cells import Cell
-from tests.doubles.generating import PARAMETERS, rows_of
+from tests.doubles.generating import Measured, Place, rows_of
 from workloads.quantized import LARGEST, quantized
-
-LEFT_OUT = {("fp8", "prefill"), ("fp8", "generate")}  # the same product in other passes
 
 
 def in_torch(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
@@ -66,20 +64,24 @@ def same(framework: str, kind: str) -> bool:
     return size == 1 and np.array_equal(values, expected[0]) and np.array_equal(scales, expected[1][:, 0])
 
 
+def places() -> list[Place]:
+    """In 8-bit integers all passes; in 8-bit floats decode alone, since the product is the same."""
+    of = {"int8": ("decode", "prefill", "generate"), "fp8": ("decode",)}
+    return [
+        Place("llama-tiny", "static", pass_name, 64 if pass_name == "decode" else 0, quant=kind)
+        for kind in LARGEST
+        for pass_name in of[kind]
+    ]
+
+
 def main() -> None:
     framework, modes = sys.argv[1], sys.argv[2].split(",")
     adapter, rows = frameworks.load_adapter(framework), []
     adapter.configure(Cell(framework, "llama-tiny", "plain", "decode", "cpu", "fp32", 1, (), modes[0]))
     stored = {kind: same(framework, kind) for kind in LARGEST}
-    PARAMETERS["generate"] |= {"tokens": 16}
-    for kind in LARGEST:
-        for pass_name, parameters in PARAMETERS.items():
-            if (kind, pass_name) in LEFT_OUT:
-                continue
-            parameters["quant"] = kind
-            for row in rows_of(adapter, framework, modes, "plain", ("llama-tiny", "static", pass_name)):
-                rows.append(row | {"place": [kind, *row["place"]]})
-            adapter.release()
+    for place in places():
+        rows += rows_of(Measured(adapter, place, framework, "plain"), modes)
+        adapter.release()
     print(json.dumps({"stored": stored, "rows": rows}))
 
 
