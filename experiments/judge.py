@@ -86,10 +86,15 @@ def greater(name: str, this: Interval | None, other_name: str, other: Interval |
     return Answer(verdict, f"{name} {text(this, unit)} against {other_name} {text(other, unit)}")
 
 
+def of_several(name: str, *records: Record) -> Answer | None:
+    """The answer where several machines measured what is to be compared; None where one did."""
+    return _missing(name, APART) if apart(*records) else None
+
+
 def greater_of(figure: Figure, name: str, this: Record, other_name: str, other: Record, unit: str = "") -> Answer:
     """That the figure of `this` is greater than that of `other`."""
-    if apart(this, other):
-        return _missing(f"{name} against {other_name}", APART)
+    if several := of_several(f"{name} against {other_name}", this, other):
+        return several
     return greater(name, figure(this), other_name, figure(other), unit)
 
 
@@ -124,8 +129,8 @@ def series_along(records: Records, along: str) -> list[list[Record]]:
 
 def trend_of(judged: Callable, figure: Figure, name: str, records: Sequence[Record], along: str, unit: str) -> Answer:
     """What `grows` or `shrinks` says of a figure of records that lie in order along a column."""
-    if apart(*records):
-        return _missing(name, APART)
+    if several := of_several(name, *records):
+        return several
     label = along.split("_")[0]
     return judged(name, [(f"{label} {record[along]}", figure(record)) for record in records], unit)
 

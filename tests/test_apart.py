@@ -7,6 +7,7 @@ from doubles.synthetic import timed
 
 import experiments
 from experiments.evidence import Evidence, Records
+from experiments.first_principles import chain
 from experiments.judge import APART
 from experiments.spec import ALL, Verdict
 
@@ -39,8 +40,10 @@ def bert(framework: str, mode: str, dtype: str, ms: float) -> dict:
 ADDITIONS = [timed(ms, mode="eager", workload="op-overhead", framework=name, parameters={"additions": 10})
              for name, ms in (("python", 1.0), ("alpha", 500.0))]  # fmt: skip
 GRAPH_TOO = timed(500.0, 1.0, workload="op-overhead", parameters={"additions": 10})
-PIPELINE = [timed(ms, 5.0, framework="torch", mode=mode, workload="gpt-10m")
-            for mode, ms in (("inductor-data-pipeline", 11.0), ("inductor", 10.0))]  # fmt: skip
+PIPELINE = [
+    timed(ms, 5.0, framework="torch", mode=mode, workload="gpt-10m", latency_ms_mean=ms, latency_ms_std=deviation)
+    for mode, ms, deviation in (("inductor-data-pipeline", 11.0, 1.0), ("inductor", 10.0, 0.1))
+]
 # Table, how its claim begins, whom it is put to, and the records that decide it: the second is another machine's.
 CLAIMS = [
     ("first-principles", "Fused, a chain", GRAPH, chained("pointwise-chain", "repeat", (1, 1), (64, 1), mode="graph")),
@@ -53,6 +56,7 @@ CLAIMS = [
     ("first-principles", "At the largest", "alpha", chained("mlp", "batch_size", (1, 1), (2, 2))),
     ("torch2-gpt", "It saves more on", GRAPH, gaining("workload", ("gpt-10m", 24), ("gpt2-124m", 15))),
     ("torch2-gpt", "The data pipeline", ALL, PIPELINE),
+    ("torch2-gpt", "It is what makes", ALL, PIPELINE),
     ("tf32-mlp", "So graph mode", GRAPH, gaining("dtype", ("tf32", 40), ("fp32", 10))),
     ("vision-docs", "It saves less of ViT", GRAPH, gaining("batch_size", (1, 19), (16, 2), workload="vit-b16")),
     ("paddle-bert", "On the GPU the gain shrinks as sequences", GRAPH,
@@ -99,3 +103,13 @@ def test_a_trend_is_followed_on_each_machine_that_has_one(table, text, axis):
 
     assert verdict(*falling, rising[1]) == Verdict.HOLDS
     assert verdict(*falling, *rising) == Verdict.FAILS
+
+
+def test_how_far_a_chain_is_flat_is_told_by_machine():
+    first, *others = (
+        [record | {"machine_id": name} for record in chained("pointwise-chain", "repeat", *latencies, mode="graph")]
+        for name, latencies in (("a", [(1, 10), (64, 10.5), (256, 40)]), ("b", [(1, 1), (64, 4)]), ("c", [(256, 9)]))
+    )
+    assert chain.flat_up_to(Evidence(Records(first))) == "64"
+    assert chain.flat_up_to(Evidence(Records([*first, *others[0], *others[1]]))) == "64, 1"
+    assert chain.flat_up_to(Evidence(Records([first[0], *others[1]]))) == ""

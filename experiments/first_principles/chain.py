@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.evidence import Evidence, Record, Records
-from experiments.judge import Estimate, above, below, between, ratio_of, untold
+from experiments.evidence import Evidence, Record, Records, apart
+from experiments.judge import Estimate, above, below, between, ratio_of, series_along, untold
 from experiments.spec import Answer, Claim
 from reports import charts
 
@@ -134,10 +134,12 @@ def make_charts(evidence: Evidence) -> dict:
 
 
 def flat_up_to(evidence: Evidence) -> str:
-    """The longest fused chain that takes at most `FLAT` times as long as the shortest."""
-    points = chain(evidence, graph=True).sorted_by("repeat")
-    flat = [p["repeat"] for p in points if p["latency_ms_median"] <= FLAT * points[0]["latency_ms_median"]]
-    return str(max(flat)) if len(points) > 1 else ""
+    """The longest fused chain that takes at most `FLAT` times as long as the shortest, by machine where several."""
+    ends = []
+    for points in series_along(chain(evidence, graph=True), "repeat"):
+        flat = [p["repeat"] for p in points if p["latency_ms_median"] <= FLAT * points[0]["latency_ms_median"]]
+        ends += [] if apart(*points) else [str(max(flat))]
+    return ", ".join(dict.fromkeys(ends))
 
 
 def rate_of_one(evidence: Evidence) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import between, gain_pct, greater_of, latency, untold
+from experiments.judge import between, gain_pct, greater_of, latency, of_several, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
 from reports import charts
@@ -116,6 +116,8 @@ def pipeline_is_noisy(evidence: Evidence) -> Answer:
     read, held = (record and spread_pct(record) for record in records)
     if read is None or held is None:
         return untold(f"{SMALL}'s spread with a data pipeline and without one was not measured")
+    if several := of_several("its spread with a data pipeline and without one", *records):
+        return several
     numbers = f"varies by {read:.2g} % where batches are read, by {held:.2g} % where they are held"
     if read > NOISY > held:
         return Answer(Verdict.HOLDS, numbers)
