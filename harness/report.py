@@ -49,7 +49,7 @@ class Source:
         return list(chain.from_iterable(self.by_file))
 
     def ladders(self, records: list[dict]) -> Iterator[Ladder]:
-        """The ladders among these of `records`, each with the samples of its own folder.
+        """The ladders among these of its `records` (the objects themselves), each with its own folder's samples.
 
         A run's name tells no folder: several may share one, and a folder that was put together has several.
         """
