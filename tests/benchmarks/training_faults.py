@@ -1,8 +1,8 @@
 """Does the parity check of a deep network's training see a wrong backward pass? Faults are planted in ResNet-50's.
 
-`.venvs/torch-cpu/bin/python tests/benchmarks/training_faults.py [--batch 8] [--image 64]` trains the suite's ResNet-50
-for the iterations that are compared, in float32 and bf16, as it is and with each fault, and prints the error that the
-check sees (`measurement.parity`) beside the tolerance. Without a fault the error must be within it.
+`.venvs/torch-cpu/bin/python tests/benchmarks/training_faults.py [--batch 8] [--image 64] [--layout nchw]` trains the
+suite's ResNet-50 for the iterations that are compared, in float32 and bf16, as it is and with each fault, and prints
+the error that the check sees (`measurement.parity`) beside the tolerance. Without a fault it must be within that.
 """
 
 from __future__ import annotations
@@ -103,10 +103,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--image", type=int, default=64)
+    parser.add_argument("--layout", default="nchw", choices=("nchw", "nhwc"))
     parser.add_argument("--faults", default="", help="only those whose name contains this")
     arguments = parser.parse_args()
     workload = workloads.get("resnet50", "training")
-    parameters = {"batch_size": arguments.batch, "image": arguments.image, "layout": "nchw", "accumulate": 1}
+    parameters = {"batch_size": arguments.batch, "image": arguments.image, "layout": arguments.layout, "accumulate": 1}
     weights, sets = workload.seeded_weights(parameters, 0), workload.sets(parameters, 0)[: workload.parity_calls]
     reference = {
         f"{index}.{name}": value
