@@ -88,6 +88,15 @@ def test_two_steps_of_adamw_by_hand():
     assert weight[0] == approx(first * (1 - rate * decay) - rate * mean / (math.sqrt(square) + epsilon), rel=1e-12)
 
 
+def test_epsilon_before_the_correction_is_as_large_as_the_correction_makes_it():
+    """Of a gradient of epsilon's size the first step is a half of the learning rate, or less than a fifth of it."""
+    rate, decay, b2, epsilon = 6e-4, 0.1, 0.95, 1e-8
+    for early, expected in ((False, 1 / 2), (True, 1 / (1 + 1 / math.sqrt(1 - b2)))):
+        weight, moments = np.array([2.0]), (np.zeros(1), np.zeros(1))
+        adamw(weight, np.array([epsilon]), moments, 1, early)
+        assert weight[0] == approx(2.0 * (1 - rate * decay) - rate * expected, rel=1e-12)
+
+
 def test_adamw_a_part_at_a_time_is_adamw_at_once(monkeypatch):
     """Parts end amid a matrix's rows; the gradient is one as a transposed weight's comes, not contiguous."""
     rng = np.random.default_rng(0)

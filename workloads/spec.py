@@ -224,7 +224,8 @@ class Workload(ABC):
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
         """Formulas of which frameworks have several (`Framework.conventions`), asked of the oracle as parameters.
 
-        `running_variance` is the `biased` or else the unbiased variance of a batch.
+        `running_variance` is the `biased` or else the unbiased variance of a batch; `adamw_epsilon` is added to the
+        `uncorrected` or else the corrected root of the second moment.
         """
         return ()
 
