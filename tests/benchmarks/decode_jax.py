@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from decode_options import options
 
 import workloads
-from frameworks.jax import causal, llama
+from frameworks.jax import causal, llama, quantized
 from workloads.decode import PAST
 
-CALLS, SAMPLES, PLACES = 50, 7, 1024
-usual = causal.product
+CALLS, SAMPLES = 50, 7
+usual = quantized.product
 
 
 class Drawn(dict):
@@ -95,14 +95,14 @@ def milliseconds(calls: int, take: Callable[[], object]) -> list[float]:
     return sorted(samples[1:])
 
 
-def measured(name: str, model, params: dict, weights: Drawn) -> tuple[dict, jax.Array]:
+def measured(name: str, model, params: dict, weights: Drawn, place: int) -> tuple[dict, jax.Array]:
     """The variant's line, and its logits in float32."""
     options, product, turns = VARIANTS[name]
-    causal.product = llama.product = product
+    llama.product = product
     params = turned(params) if turns else params
     proceed = partial(causal.decode, llama, model)
     step = jax.jit(proceed, donate_argnums=1, compiler_options=options or None)
-    inputs = jnp.zeros(1, jnp.int32), jnp.array([PLACES - 1], jnp.int32)
+    inputs = jnp.zeros(1, jnp.int32), jnp.array([place], jnp.int32)
     held = {"cache": causal.past(model, 1, weights, jnp.asarray)}
     text = step.lower(params, held["cache"], *inputs).compile().as_text()
 
@@ -134,14 +134,17 @@ def main() -> None:
     chosen = options(VARIANTS)
     decode = workloads.get(chosen.workload, "decode")
     model = replace(decode.model, layers=chosen.layers or decode.model.layers)
-    weights = Drawn(replace(decode, model=model).weight_shapes({"batch_size": 1, "context": PLACES}))
-    params = llama.parameters(model, weights, partial(jnp.asarray, dtype=jnp.bfloat16), PLACES)
+    weights = Drawn(replace(decode, model=model).weight_shapes({"batch_size": 1, "context": chosen.places}))
+    params = llama.parameters(model, weights, partial(jnp.asarray, dtype=jnp.bfloat16), chosen.places)
     expected = None
     for name in chosen.variants:
-        line, logits = measured(name, model, params, weights)
+        line, logits = measured(name, model, params, weights, chosen.places - 1)
         expected = logits if expected is None else expected
         line["difference"] = float(abs(logits - expected).max() / abs(expected).max())
-        print(json.dumps({"workload": chosen.workload, "layers": model.layers, **line}), flush=True)
+        print(
+            json.dumps({"workload": chosen.workload, "layers": model.layers, "places": chosen.places, **line}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import workloads
 from frameworks.torch import generation, llama
 from workloads.decode import PAST
 
-CALLS, SAMPLES, PROFILED, PLACES = 50, 7, 4, 1024
+CALLS, SAMPLES, PROFILED = 50, 7, 4
 METHODS = ("projected", "fed_forward")
 realize = torch.ops._inductor_test.realize  # what Inductor then computes once, in a kernel of its own
 
@@ -71,17 +71,17 @@ VARIANTS: dict[str, tuple[dict, dict]] = {
 }
 
 
-def model_of(workload: str, layers: int) -> torch.nn.Module:
+def model_of(workload: str, layers: int, places: int) -> torch.nn.Module:
     """The plain model with so many layers and random weights, batch 1."""
     decode = workloads.get(workload, "decode")
     decode = replace(decode, model=replace(decode.model, layers=layers or decode.model.layers))
     torch.manual_seed(0)
     weights = {}
-    for name, shape in decode.weight_shapes({"batch_size": 1, "context": PLACES}).items():
+    for name, shape in decode.weight_shapes({"batch_size": 1, "context": places}).items():
         drawn = torch.randn(shape, device="cuda", dtype=torch.bfloat16) * (1.28 if name in PAST else 0.02)
         weights[name] = drawn + 1 if len(shape) == 1 else drawn  # norms around 1
     past = [weights.pop(name) for name in PAST]
-    model = llama.LlamaModel(decode.model, weights, PLACES, fused=False)
+    model = llama.LlamaModel(decode.model, weights, places, fused=False)
     model.hold([(keys[None], values[None]) for keys, values in zip(*past, strict=True)])
     return generation.Proceeding(model, chooses=False)
 
@@ -146,8 +146,8 @@ def kernels(call: Callable) -> list[tuple[str, float, float]]:
 def main() -> None:
     chosen = options(VARIANTS)
     usual = {name: getattr(llama.Block, name) for name in METHODS}
-    model = model_of(chosen.workload, chosen.layers)
-    inputs = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.tensor([PLACES - 1], device="cuda")
+    model = model_of(chosen.workload, chosen.layers, chosen.places)
+    inputs = torch.zeros(1, dtype=torch.int64, device="cuda"), torch.tensor([chosen.places - 1], device="cuda")
     with torch.inference_mode():
         expected = model(*inputs)["logits"].float()
     for name in chosen.variants:
@@ -157,7 +157,12 @@ def main() -> None:
                 call()
             line = {"variant": name, "ms": milliseconds(call), "difference": difference(call, expected)}
             line["kernels"] = kernels(call)
-        print(json.dumps({"workload": chosen.workload, "layers": len(model.model.blocks), **line}), flush=True)
+        print(
+            json.dumps(
+                {"workload": chosen.workload, "layers": len(model.model.blocks), "places": chosen.places, **line}
+            ),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
