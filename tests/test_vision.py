@@ -238,3 +238,40 @@ def test_tensorflow_says_where_a_cpu_takes_no_channels_first(onednn):
         check("tensorflow", [(name, "inference", NCHW, ["function-xla"])], {{}}, {{}})
     """
     run_in("tensorflow", off, CHECK, REFUSED, with_onednn if onednn == "1" else without)
+
+
+# cuDNN's operator by JAX's own reference of it, which runs on a CPU, and takes what the operator takes.
+IN_PLACE_OF_CUDNN = """
+import jax, jax.numpy as jnp
+from jax.experimental import rnn
+from frameworks.adapter import Unsupported
+from frameworks.jax import lstm
+
+def reference(x, state, memory, packed, lengths, *shape):
+    return rnn.lstm_ref(x, state, memory, *rnn.unpack_lstm_weights(packed, *shape[:3], shape[4]), lengths, *shape)
+
+rnn.lstm = reference
+workload = workloads.get("lstm-tiny", "inference")
+shape = {"batch_size": 2, "seq_len": 3, "cell": "fused"}
+weights, inputs = workload.seeded_weights(shape, 0), workload.inputs(shape, 1)
+
+def built(device, dtype):
+    cell = Cell("jax", "lstm-tiny", "plain", "inference", device, dtype, 2, tuple(shape.items()), "jit")
+    return lstm.build(workload, cell, weights, jnp.asarray, jnp.float32)
+
+for device, dtype in (("cpu", "fp32"), ("gpu:0", "bf16")):
+    try:
+        built(device, dtype)
+    except Unsupported as error:
+        assert "CELL=scan" in str(error) and "DEVICE=gpu" in str(error), error
+    else:
+        raise AssertionError((device, dtype))
+params, forward, _ = built("gpu:0", "fp32")
+got = jax.jit(forward)(params, jnp.asarray(inputs["input_ids"], jnp.int32))
+off = difference(*(values([outputs]) for outputs in (got, workload.reference(shape, weights, inputs))))
+assert off.within(1e-5), off
+"""
+
+
+def test_jax_gives_cudnn_s_lstm_its_weights_in_cudnn_s_order():
+    run_in("jax", CHECK, IN_PLACE_OF_CUDNN)

@@ -1,4 +1,4 @@
-"""LSTMs as pure functions over a tree of parameters: `lax.scan` over positions, and written out."""
+"""LSTMs as pure functions over a tree of parameters: cuDNN's operator, `lax.scan` over positions, and written out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import rnn
 
 from frameworks.adapter import Unsupported
 from frameworks.jax.layers import embedding, linear, tree
@@ -47,11 +48,33 @@ def forward(scans: bool, params: dict, input_ids: jax.Array) -> dict:
     return {"state": state, "logits": linear(params["classifier"], state)}
 
 
+def fused(params: dict, input_ids: jax.Array) -> dict:
+    """The same by cuDNN's operator for whole sequences, which heeds the default precision of matrix products."""
+    x = embedding(params["embedding"], input_ids)  # (B, S, H)
+    batch, length, hidden = x.shape
+    zeros = jnp.zeros((LAYERS, batch, hidden), x.dtype)
+    lengths = jnp.full(batch, length, jnp.int32)
+    # No dropout, one direction.
+    states, _, _ = rnn.lstm(x, zeros, zeros, params["packed"], lengths, hidden, hidden, LAYERS, 0.0, False)
+    state = states[:, -1]
+    return {"state": state, "logits": linear(params["classifier"], state)}
+
+
+def packed(weights: Arrays) -> Arrays:
+    """The weights with the LSTM's as one vector, as cuDNN has them: all layers' matrices, then all their biases."""
+    names = (f"lstm.{tensor}_{kind}_l{layer}" for tensor in ("weight", "bias") for layer in range(LAYERS)
+             for kind in ("ih", "hh"))  # fmt: skip
+    others = {name: array for name, array in weights.items() if not name.startswith("lstm.")}
+    return others | {"packed": np.concatenate([weights[name].reshape(-1) for name in names])}
+
+
 def build(workload: Lstm, cell: Cell, weights: Arrays, load: Callable, dtype: np.dtype) -> tuple:
     kind = cell.parameter("cell")
-    if kind == "fused":
+    if kind != "fused":
+        return tree(weights, load), partial(forward, kind == "scan"), ""
+    if cell.device_kind != "gpu" or cell.dtype not in ("fp32", "tf32"):
         raise Unsupported(
-            "JAX's LSTM operator for whole sequences (jax.experimental.rnn, cuDNN's, float32 on a GPU alone) is not "
-            "measured here: take CELL=scan or CELL=unrolled."
+            "JAX's LSTM operator for whole sequences is cuDNN's (jax.experimental.rnn), in float32 on a GPU alone: "
+            "take CELL=scan or CELL=unrolled, or DEVICE=gpu with DTYPE=fp32 or tf32."
         )
-    return tree(weights, load), partial(forward, kind == "scan"), ""
+    return tree(packed(weights), load), fused, "jax.experimental.rnn.lstm"
