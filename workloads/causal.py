@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from workloads import causal_cost, drawn
+from workloads.products import MATMUL
 from workloads.reference import softmax
 from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
 
@@ -49,6 +50,7 @@ class Causal(Workload):
     norm_operations: int
     turned: int
     activation: tuple[int, int]
+    product: str = MATMUL  # how products of one row a sequence are written
 
     def given(self, parameters: Parameters) -> Self:
         """The model as these parameters have it, where any of them changes it."""
@@ -143,8 +145,8 @@ class Causal(Workload):
         return int(parameters["batch_size"]) * int(parameters["prompt"])
 
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        # How attention is written, and where a cache lies, does not change what is computed.
-        return {name: value for name, value in parameters.items() if name not in ("attention", "cache")}
+        # How attention and products are written, and where a cache lies, does not change what is computed.
+        return {name: value for name, value in parameters.items() if name not in ("attention", "cache", "product")}
 
 
 def added(model: Causal) -> tuple[Parameter, ...]:

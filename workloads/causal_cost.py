@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from workloads.products import SUM
 from workloads.spec import BYTES_PER_VALUE, Cost, OperatorCost, Parameters, linear_cost
 
 
@@ -72,7 +73,17 @@ def _cost(model, w: int, batch: int, length: int, attended: int, context: int, f
         ),
         compulsory_bytes=w * moved + 8 * rows,
     )
-    return _in_8_bits(cost, model.quantized, w, rows, batch) if model.quantized else cost
+    return _as_given(cost, model, w, rows, batch, decodes=cache is not None)
+
+
+def _as_given(cost: Cost, model, w: int, rows: int, batch: int, decodes: bool) -> Cost:
+    """With matrices stored and products written as the model has them."""
+    if model.quantized:
+        cost = _in_8_bits(cost, model.quantized, w, rows, batch)
+    if model.product == SUM:
+        of_tokens = model.products * model.layers if decodes else ()  # a prompt's are matrix products
+        cost = _summed(cost, (*of_tokens, (model.hidden, model.vocabulary)), w, batch)
+    return cost
 
 
 def _in_8_bits(cost: Cost, matrices: tuple, w: int, rows: int, batch: int) -> Cost:
@@ -83,3 +94,15 @@ def _in_8_bits(cost: Cost, matrices: tuple, w: int, rows: int, batch: int) -> Co
     cost = cost.plus(OperatorCost("copy", 0, (1 + w) * values))
     cost = cost.plus(OperatorCost("pointwise", results, w * (2 * results + scales)))
     return replace(cost, compulsory_bytes=cost.compulsory_bytes - (w - 1) * values + w * scales)
+
+
+def _summed(cost: Cost, matrices: tuple, w: int, rows: int) -> Cost:
+    """With the products of so many rows and these matrices, (in, out), as multiplications and sums.
+
+    Rows times a matrix are written in float32 and read to be summed. Where the dtype is another one, operands are cast
+    before, and sums after it: what the product itself reads and writes then moves a second time, in float32.
+    """
+    products = rows * sum(inputs * outputs for inputs, outputs in matrices)
+    cost = cost.plus(OperatorCost("pointwise", 0, 2 * 4 * products))
+    operands = sum(linear_cost(rows, inputs, outputs, 2 * 4)[1] for inputs, outputs in matrices)
+    return cost if w == 4 else cost.plus(OperatorCost("copy", 0, operands))

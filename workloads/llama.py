@@ -15,6 +15,7 @@ import numpy as np
 
 from workloads.causal import Attend, Causal, prompt_of
 from workloads.passes import WITH_CACHE
+from workloads.products import MATMUL, PRODUCT
 from workloads.quantized import NONE, QUANT, restored
 from workloads.spec import Parameter, Parameters
 from workloads.transformer import ATTENTION, tolerance
@@ -62,9 +63,10 @@ class Llama(Causal):
     scaling: Scaling | None = None
     tied: bool = True  # embeddings: the output layer's weights are the token embeddings
     quant: str = NONE  # how matrices of linear layers are stored; embeddings, and an output layer tied to them, are not
+    product: str = MATMUL
 
     def given(self, parameters: Parameters) -> Self:
-        return replace(self, quant=str(parameters.get(QUANT.name, NONE)))
+        return replace(self, **{axis.name: str(parameters.get(axis.name, axis.default)) for axis in (QUANT, PRODUCT)})
 
     @property
     def quantized(self) -> tuple[tuple[int, int, bool], ...]:
@@ -190,6 +192,7 @@ def _llama(name: str, **sizes) -> Llama:
         prompt_of(positions),
         ATTENTION,
         QUANT,
+        PRODUCT,
     )
     return Llama(
         name=name,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from frameworks.jax.layers import layer_norm
-from frameworks.jax.quantized import product
+from frameworks.jax.matrices import product
 from workloads.cached_gpt import CachedGpt
 from workloads.gpt import LAYER_NORM_EPSILON
 from workloads.spec import Arrays
@@ -45,11 +45,11 @@ def projected(model: CachedGpt, p: dict, x: jax.Array, _: None) -> tuple:
     return tuple(jnp.split(qkv, 3, axis=-2))
 
 
-def fed_forward(p: dict, x: jax.Array, context: jax.Array) -> jax.Array:
+def fed_forward(_: CachedGpt, p: dict, x: jax.Array, context: jax.Array) -> jax.Array:
     x = x + product(context, p["output"])  # (..., H)
     return x + product(jax.nn.gelu(product(norm(x, p["ln_2"]), p["expand"]), approximate=False), p["contract"])
 
 
-def logits(params: dict, x: jax.Array) -> jax.Array:
+def logits(_: CachedGpt, params: dict, x: jax.Array) -> jax.Array:
     """(B, H) -> (B, V)."""
     return product(norm(x, params["last_norm"]), params["words"])

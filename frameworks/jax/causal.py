@@ -84,10 +84,10 @@ def decode(
         scores = jnp.where(slots <= at, scores.astype(jnp.float32), -jnp.inf)
         shares = jax.nn.softmax(scores).astype(values.dtype)
         context = jnp.einsum("bkgc,bkcd->bkgd", shares, values)  # (B, nkv, nh / nkv, hs)
-        return kind.fed_forward(p, x, context.reshape(batch, -1)), (keys, values)
+        return kind.fed_forward(model, p, x, context.reshape(batch, -1)), (keys, values)
 
     x, cache = through(layer, x, params["blocks"], cache)
-    return cache, {"logits": kind.logits(params, x)}
+    return cache, {"logits": kind.logits(model, params, x)}
 
 
 def explicit_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
@@ -112,7 +112,7 @@ def prefill(
         p, (keys, values) = held
         q, k, v = kind.projected(model, p, x, turn)  # (B, T, n, hs)
         written = write(keys, k.swapaxes(1, 2)), write(values, v.swapaxes(1, 2))
-        return kind.fed_forward(p, x, attend(q, k, v).reshape(batch, length, -1)), written
+        return kind.fed_forward(model, p, x, attend(q, k, v).reshape(batch, length, -1)), written
 
     x, cache = through(layer, x, params["blocks"], cache)
-    return cache, {"logits": kind.logits(params, x[:, -1])}
+    return cache, {"logits": kind.logits(model, params, x[:, -1])}

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from frameworks.jax.quantized import Matrix, product, stored
+from frameworks.jax.matrices import Matrix, product, stored
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
 from workloads.spec import Arrays
 
@@ -60,7 +60,7 @@ def embedded(params: dict, ids: jax.Array, at: jax.Array | None) -> tuple[jax.Ar
 def projected(model: Llama, p: dict, x: jax.Array, turn: tuple) -> tuple:
     """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
     cosines, sines = turn
-    qkv = product(norm(x, p["input_norm"]), p["qkv"])
+    qkv = product(norm(x, p["input_norm"]), p["qkv"], model.product)
     qkv = qkv.reshape(*x.shape[:-1], -1, model.head_size)
     qk, v = jnp.split(qkv, [model.heads + model.kv_heads], axis=-2)
     qk = qk * cosines + jnp.roll(qk, model.head_size // 2, axis=-1) * sines
@@ -68,12 +68,12 @@ def projected(model: Llama, p: dict, x: jax.Array, turn: tuple) -> tuple:
     return q, k, v
 
 
-def fed_forward(p: dict, x: jax.Array, context: jax.Array) -> jax.Array:
-    x = x + product(context, p["output"])  # (..., H)
-    gate, up = jnp.split(product(norm(x, p["inner_norm"]), p["gate_up"]), 2, axis=-1)  # (..., I)
-    return x + product(jax.nn.silu(gate) * up, p["down"])
+def fed_forward(model: Llama, p: dict, x: jax.Array, context: jax.Array) -> jax.Array:
+    x = x + product(context, p["output"], model.product)  # (..., H)
+    gate, up = jnp.split(product(norm(x, p["inner_norm"]), p["gate_up"], model.product), 2, axis=-1)  # (..., I)
+    return x + product(jax.nn.silu(gate) * up, p["down"], model.product)
 
 
-def logits(params: dict, x: jax.Array) -> jax.Array:
+def logits(model: Llama, params: dict, x: jax.Array) -> jax.Array:
     """(B, H) -> (B, V)."""
-    return product(norm(x, params["last_norm"]), params.get("head", params["embedding"]))
+    return product(norm(x, params["last_norm"]), params.get("head", params["embedding"]), model.product)

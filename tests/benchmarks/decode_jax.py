@@ -27,11 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from decode_options import options
 
 import workloads
-from frameworks.jax import causal, llama, quantized
+from frameworks.jax import causal, llama, matrices
 from workloads.decode import PAST
+from workloads.products import MATMUL, SUM
 
 CALLS, SAMPLES = 50, 7
-usual = quantized.product
+usual = matrices.product
 
 
 class Drawn(dict):
@@ -48,35 +49,30 @@ class Drawn(dict):
         return drawn + 1 if drawn.ndim == 1 else drawn  # norms around 1
 
 
-def in_out(x: jax.Array, weight: jax.Array) -> jax.Array:
+def in_out(x: jax.Array, weight: jax.Array, form: str) -> jax.Array:
     """The product with a matrix that lies as (in, out), as Flax has it; embeddings stay (out, in)."""
-    return x @ weight if weight.shape[0] == x.shape[-1] else usual(x, weight)
+    return x @ weight if weight.shape[0] == x.shape[-1] else usual(x, weight, form)
 
 
-def summed(x: jax.Array, weight: jax.Array) -> jax.Array:
-    """The product as a multiplication and a sum."""
-    return (x[..., None, :].astype(jnp.float32) * weight.astype(jnp.float32)).sum(-1).astype(x.dtype)
-
-
-def summed_of_kept(x: jax.Array, weight: jax.Array) -> jax.Array:
-    """The same, where the input is made before and not again for every row."""
-    return summed(jax.lax.optimization_barrier(x), weight)
+def of_kept(x: jax.Array, weight: jax.Array, form: str) -> jax.Array:
+    """The product, where the input is made before and, of a sum, not again for every row."""
+    return usual(jax.lax.optimization_barrier(x), weight, form)
 
 
 # Programmatic dependent launch: a kernel is set up while the one before it still runs, and waits inside for its end.
 EARLY, NOT_EARLY = {"xla_gpu_enable_pdl": True}, {"xla_gpu_enable_pdl": False}
-# XLA's options, the product, and whether matrices are turned to (in, out).
-VARIANTS: dict[str, tuple[dict, Callable, bool]] = {
-    "jit": ({}, usual, False),
-    "no triton gemm": ({"xla_gpu_enable_triton_gemm": False}, usual, False),
-    "no cublas fallback": ({"xla_gpu_cublas_fallback": False}, usual, False),
-    "weights (in, out)": ({}, in_out, True),
-    "products summed": ({}, summed, False),
-    "exhaustive tiling": ({"xla_gpu_exhaustive_tiling_search": True}, usual, False),
-    "products summed, inputs kept": ({}, summed_of_kept, False),
-    "early launch": (EARLY, usual, False),
-    "no early launch": (NOT_EARLY, usual, False),
-    "no early launch, products summed": (NOT_EARLY, summed, False),
+# XLA's options, the product and how it is written (`PRODUCT`).
+VARIANTS: dict[str, tuple[dict, Callable, str]] = {
+    "jit": ({}, usual, MATMUL),
+    "no triton gemm": ({"xla_gpu_enable_triton_gemm": False}, usual, MATMUL),
+    "no cublas fallback": ({"xla_gpu_cublas_fallback": False}, usual, MATMUL),
+    "weights (in, out)": ({}, in_out, MATMUL),
+    "products summed": ({}, usual, SUM),
+    "exhaustive tiling": ({"xla_gpu_exhaustive_tiling_search": True}, usual, MATMUL),
+    "products summed, inputs kept": ({}, of_kept, SUM),
+    "early launch": (EARLY, usual, MATMUL),
+    "no early launch": (NOT_EARLY, usual, MATMUL),
+    "no early launch, products summed": (NOT_EARLY, usual, SUM),
 }
 
 
@@ -97,10 +93,10 @@ def milliseconds(calls: int, take: Callable[[], object]) -> list[float]:
 
 def measured(name: str, model, params: dict, weights: Drawn, place: int) -> tuple[dict, jax.Array]:
     """The variant's line, and its logits in float32."""
-    options, product, turns = VARIANTS[name]
+    options, product, form = VARIANTS[name]
     llama.product = product
-    params = turned(params) if turns else params
-    proceed = partial(causal.decode, llama, model)
+    params = turned(params) if product is in_out else params
+    proceed = partial(causal.decode, llama, replace(model, product=form))
     step = jax.jit(proceed, donate_argnums=1, compiler_options=options or None)
     inputs = jnp.zeros(1, jnp.int32), jnp.array([place], jnp.int32)
     held = {"cache": causal.past(model, 1, weights, jnp.asarray)}

@@ -33,7 +33,7 @@ def in_torch(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int
 def in_jax(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
     import jax.numpy as jnp
 
-    from frameworks.jax.quantized import stored
+    from frameworks.jax.matrices import stored
 
     values, scales = stored(jnp.asarray(weight), kind)
     return np.asarray(values.astype(jnp.float32)), np.asarray(scales), values.itemsize

@@ -53,11 +53,13 @@ class Place:
     first: int = 0
     dtype: str = "fp32"
     quant: str = "none"
+    product: str = "matmul"
 
     @property
     def parameters(self) -> dict:
         """What the workload is measured with."""
-        shape = SHAPE | ({} if self.quant == "none" else {"quant": self.quant})
+        others = (("quant", "none"), ("product", "matmul"))
+        shape = SHAPE | {name: getattr(self, name) for name, usual in others if getattr(self, name) != usual}
         if self.pass_name == "prefill":
             return shape | {"prompt": PROMPT}
         if self.pass_name == "decode":
@@ -178,6 +180,7 @@ class Measured:
         }
         listed = step.program()
         self.eager = self.eager or [listed]
+        row["matmuls"] = sum(operation.kind == "matmul" for operation in listed)
         return row | program.verdict(self.eager, listed) | asdict(step.capture())
 
     def misplaced(self, mode: str) -> dict[str, bool]:

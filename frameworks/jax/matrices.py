@@ -1,10 +1,11 @@
-"""Matrices in 8 bits with a scale for each row, as parameters: what `workloads.quantized` says, on the device."""
+"""Matrices of linear layers: how they are stored, as `workloads.quantized` says, and how products are written."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
+from workloads.products import MATMUL, SUM
 from workloads.quantized import LARGEST, NONE
 
 STORED = {"int8": jnp.int8, "fp8": jnp.float8_e4m3fn}
@@ -23,9 +24,15 @@ def stored(weight: jax.Array, kind: str) -> Matrix:
     return values.astype(STORED[kind]), scales[:, 0].astype(weight.dtype)
 
 
-def product(x: jax.Array, matrix: Matrix) -> jax.Array:
-    """(..., in) and a matrix (out, in) -> (..., out); without a transposition, which op by op would be a copy."""
+def product(x: jax.Array, matrix: Matrix, form: str = MATMUL) -> jax.Array:
+    """(..., in) and a matrix (out, in) -> (..., out); without a transposition, which op by op would be a copy.
+
+    Rows of one a sequence, (B, in), are multiplied in this form; those of prompts, (B, T, in), as matrices.
+    """
     if isinstance(matrix, tuple):
         values, scales = matrix
-        return product(x, values.astype(x.dtype)) * scales
+        return product(x, values.astype(x.dtype), form) * scales
+    if form == SUM and x.ndim == 2:
+        wide = x[:, None].astype(jnp.float32) * matrix.astype(jnp.float32)  # (B, out, in)
+        return wide.sum(-1).astype(x.dtype)
     return jax.lax.dot_general(x, matrix, (((x.ndim - 1,), (1,)), ((), ())))

@@ -1,0 +1,97 @@
+"""Products of one row a sequence as sums: every framework computes the same, and none of them is a matrix product."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+
+import pytest
+from conftest import ROOT
+from doubles import summing
+from test_frameworks import interpreter
+from test_generation import modes_of, refusal
+
+import frameworks
+from workloads import get
+from workloads.products import MATMUL
+
+NAMES = ["jax"]
+MATRICES = 4  # of a layer
+LAYERS = get("llama-tiny").layers
+# Matrix products that a call has less: a layer's, and those of logits, of which a generation has two.
+LESS = {"decode": MATRICES * LAYERS + 1, "prefill": 1, "generate": MATRICES * LAYERS + 2}
+
+
+def bytes_by_class(workload, parameters: dict, dtype: str) -> dict[str, int]:
+    return {part.operator_class: part.bytes for part in workload.cost(parameters, dtype).operators}
+
+
+@pytest.mark.parametrize(("dtype", "width"), [("fp32", 4), ("bf16", 2)])
+@pytest.mark.parametrize("pass_name", ["decode", "prefill"])
+def test_sums_write_and_read_what_is_summed_where_nothing_is_fused(pass_name, dtype, width):
+    """By hand: rows times a matrix in float32 twice; in bf16 operands and results also once in float32."""
+    workload, rows = get("llama-7b", pass_name), 3
+    given = {"batch_size": rows, "context": 1024, "prompt": 128}
+    usual, summed = (workload.cost(given | {"product": product}, dtype) for product in ("matmul", "sum"))
+    sizes = [(4096, 32000)]
+    if pass_name == "decode":
+        sizes += 32 * [(4096, 3 * 4096), (4096, 4096), (4096, 2 * 11008), (11008, 4096)]
+    products = sum(rows * a * b for a, b in sizes)
+    casts = sum(rows * a + a * b + rows * b for a, b in sizes) if width == 2 else 0
+    assert summed.unfused_bytes - usual.unfused_bytes == 8 * products + 8 * casts
+    assert (summed.compulsory_bytes, summed.flops) == (usual.compulsory_bytes, usual.flops)
+    matmul = [bytes_by_class(workload, given | {"product": product}, dtype)["matmul"] for product in ("matmul", "sum")]
+    assert matmul[0] == matmul[1]
+
+
+def test_a_generation_costs_what_its_parts_do_and_8_bits_come_on_top():
+    workload, rows = get("llama-tiny", "generate"), 2
+    given = {"batch_size": rows, "prompt": 12, "tokens": 5}
+    of_layers = LAYERS * sum(a * b for a, b in workload.model.products)
+    head = workload.model.hidden * workload.model.vocabulary
+    for quant in ("none", "int8"):
+        usual, summed = (
+            workload.cost(given | {"quant": quant, "product": product}, "fp32") for product in ("matmul", "sum")
+        )
+        assert summed.unfused_bytes - usual.unfused_bytes == 8 * rows * (5 * head + 4 * of_layers)
+
+
+def test_how_products_are_written_is_no_other_reference():
+    for pass_name in ("prefill", "decode", "generate"):
+        workload = get("llama-tiny", pass_name)
+        assert {"product", "quant"} <= {parameter.name for parameter in workload.parameters}
+        told = workload.oracle_parameters({"batch_size": 2, "quant": "int8", "product": "sum"})
+        assert told == {"batch_size": 2, "quant": "int8"}
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_framework_sums_what_the_oracle_multiplies(name, tmp_path):
+    """In eager mode and every graph that is deployed; eager mode then has so many matrix products less."""
+    description = frameworks.describe(name)
+    modes = modes_of(description)
+    environment = os.environ | description.environment(1, "cpu")
+    environment |= dict.fromkeys(description.cache_variables, str(tmp_path))
+    command = [str(interpreter(name)), "tests/doubles/summing.py", name, ",".join(modes)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = {}
+    for row in json.loads(done.stdout.splitlines()[-1]):
+        *fields, mode = row["place"]
+        rows[summing.Place(*fields), mode] = row
+    assert {mode for _, mode in rows} == set(modes)
+    for (place, mode), row in rows.items():
+        what = f"{place} {mode} {row}"
+        if reason := refusal(name, place, mode):
+            assert reason in (row["refused"] or ""), what
+            continue
+        assert row["refused"] is None and row["agrees"], what
+        if mode != modes[0]:
+            assert row["program"] == "same" and row["whole"] and not row["compiled_again"], what
+        elif place.pass_name == "decode":
+            assert row["misplaced"] == {"logits": False, "keys": False}, what
+    for place in summing.WHOLE:
+        usual = rows[replace(place, product=MATMUL), modes[0]]["matmuls"]
+        assert usual - rows[place, modes[0]]["matmuls"] == LESS[place.pass_name], place
