@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from dataclasses import replace
 
 import pytest
 from conftest import ROOT
@@ -15,13 +14,12 @@ from test_generation import modes_of, refusal
 
 import frameworks
 from workloads import get
-from workloads.products import MATMUL
 
-NAMES = ["jax"]
+NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
 MATRICES = 4  # of a layer
 LAYERS = get("llama-tiny").layers
-# Matrix products that a call has less: a layer's, and those of logits, of which a generation has two.
-LESS = {"decode": MATRICES * LAYERS + 1, "prefill": 1, "generate": MATRICES * LAYERS + 2}
+LESS = {"decode": MATRICES * LAYERS + 1, "prefill": 1}  # matrix products that a call has less: a layer's, the logits'
+SLOW = ("inductor-max-autotune-no-cudagraphs",)  # takes longer than all others, of a graph that inductor has as well
 
 
 def bytes_by_class(workload, parameters: dict, dtype: str) -> dict[str, int]:
@@ -69,9 +67,9 @@ def test_how_products_are_written_is_no_other_reference():
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_framework_sums_what_the_oracle_multiplies(name, tmp_path):
-    """In eager mode and every graph that is deployed; eager mode then has so many matrix products less."""
+    """In eager mode and the graphs that are deployed; eager mode then has so many matrix products less."""
     description = frameworks.describe(name)
-    modes = modes_of(description)
+    modes = [mode for mode in modes_of(description) if mode not in SLOW]
     environment = os.environ | description.environment(1, "cpu")
     environment |= dict.fromkeys(description.cache_variables, str(tmp_path))
     command = [str(interpreter(name)), "tests/doubles/summing.py", name, ",".join(modes)]
@@ -92,6 +90,6 @@ def test_every_framework_sums_what_the_oracle_multiplies(name, tmp_path):
             assert row["program"] == "same" and row["whole"] and not row["compiled_again"], what
         elif place.pass_name == "decode":
             assert row["misplaced"] == {"logits": False, "keys": False}, what
-    for place in summing.WHOLE:
-        usual = rows[replace(place, product=MATMUL), modes[0]]["matmuls"]
-        assert usual - rows[place, modes[0]]["matmuls"] == LESS[place.pass_name], place
+    for place, usual in summing.USUAL.items():
+        matmuls, usually = (rows[of, modes[0]]["matmuls"] for of in (place, usual))
+        assert usually - matmuls == LESS[place.pass_name], place

@@ -7,10 +7,11 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from frameworks.paddle import quantized
+from frameworks.paddle import matrices
 from measurement.cells import Cell
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
+from workloads.products import MATMUL
 from workloads.quantized import NONE
 from workloads.spec import Arrays, Workload
 
@@ -27,11 +28,11 @@ class Block(nn.Layer):
         for name in ("keys", "values"):
             self.register_buffer(name, paddle.zeros([batch, self.kv_heads, places, self.head_size]))
 
-    def linear(self, weights: Arrays, *names: str, quant: str = NONE) -> nn.Layer:
+    def linear(self, weights: Arrays, *names: str, quant: str = NONE, form: str = MATMUL) -> nn.Layer:
         """A layer of the matrices of these names, one after the other, as Paddle has them: (in, out)."""
         values = np.concatenate([weights[f"{name}.weight"] for name in names]).T
-        if quant != NONE:
-            return quantized.Linear(values.T, quant)
+        if (quant, form) != (NONE, MATMUL):
+            return matrices.Linear(values.T, quant, form)
         made = nn.Linear(*values.shape, bias_attr=False)
         made.weight.set_value(paddle.to_tensor(np.ascontiguousarray(values), made.weight.dtype))
         return made

@@ -24,8 +24,6 @@ def build(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
         raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
     if cell.parameter("cache") == "dynamic":
         raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: CACHE=static.")
-    if cell.parameter("product") == "sum":
-        raise Unsupported("Products of this model are matrix products here: PRODUCT=matmul.")
     batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
     model = workload.model.given(dict(cell.parameters))
     return MODELS[workload.family](model, weights, batch, places)

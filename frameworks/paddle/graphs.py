@@ -14,9 +14,10 @@ import paddle
 from paddle import inference, nn
 
 from frameworks.adapter import Capture, Step, Unsupported
-from frameworks.paddle import calls, eager_log, programs
+from frameworks.paddle import calls, eager_log, matrices, programs
 from frameworks.program import Program
 from measurement.cells import Cell
+from workloads.products import SUM
 from workloads.spec import Workload
 
 SIDES = ("keys", "values")
@@ -195,9 +196,11 @@ def captured(static: nn.Layer, backend: str) -> Capture:
     if program is None:
         return Capture(whole=False, graphs=0, compilations=0, detail="No program: not called yet, or to_static is off.")
     names = [op.name() if callable(getattr(op, "name", None)) else op.type for op in program.global_block().ops]
-    products = sum(name in MATMULS for name in names)
-    linears = sum(isinstance(layer, nn.Linear) for layer in static.sublayers())
-    detail = f"{len(names)} operators in {program.num_blocks} block(s); {products} matmuls, {linears} linear layers"
+    held = [layer for layer in static.sublayers() if isinstance(layer, matrices.Linear)]
+    linears = len(held) + sum(isinstance(layer, nn.Linear) for layer in static.sublayers())
+    written = (*MATMULS, "pd_op.sum") if any(layer.form == SUM for layer in held) else MATMULS
+    products = sum(name in written for name in names)
+    detail = f"{len(names)} operators in {program.num_blocks} block(s); {products} products, {linears} linear layers"
     return Capture(program.num_blocks == 1 and products >= linears, len(programs), 0, len(programs), backend, detail)
 
 

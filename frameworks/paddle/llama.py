@@ -9,7 +9,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from frameworks.paddle import causal, quantized
+from frameworks.paddle import causal, matrices
 from frameworks.paddle.causal import parameter
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
 from workloads.quantized import NONE
@@ -24,11 +24,8 @@ class Block(causal.Block):
 
     def __init__(self, model: Llama, weights: Arrays, prefix: str, batch: int, places: int):
         super().__init__(model, batch, places)
-        attention, mlp, linear = (
-            f"{prefix}.self_attn",
-            f"{prefix}.mlp",
-            partial(self.linear, weights, quant=model.quant),
-        )
+        attention, mlp = f"{prefix}.self_attn", f"{prefix}.mlp"
+        linear = partial(self.linear, weights, quant=model.quant, form=model.product)
         self.input_norm = parameter(self, weights[f"{prefix}.input_layernorm.weight"])
         self.qkv = linear(*(f"{attention}.{name}_proj" for name in "qkv"))  # (H, (nh + 2 nkv) * hs)
         self.output = linear(f"{attention}.o_proj")
@@ -57,11 +54,12 @@ class LlamaModel(causal.CausalModel):
 
     def __init__(self, model: Llama, weights: Arrays, batch: int, places: int):
         super().__init__(places)
+        self.form = model.product
         self.embedding = parameter(self, weights[EMBEDDING])
         if model.tied or model.quant == NONE:
             self.head = self.embedding if model.tied else parameter(self, weights[HEAD])
         else:
-            self.head = quantized.Linear(weights[HEAD], model.quant)
+            self.head = matrices.Linear(weights[HEAD], model.quant, model.product)
         blocks = (Block(model, weights, f"model.layers.{i}", batch, places) for i in range(model.layers))
         self.blocks = nn.LayerList(blocks)
         self.last_norm = parameter(self, weights[LAST_NORM])
@@ -78,7 +76,9 @@ class LlamaModel(causal.CausalModel):
 
     def logits(self, x):
         x = norm(x, self.last_norm)
-        return self.head(x) if isinstance(self.head, nn.Layer) else paddle.matmul(x, self.head, transpose_y=True)
+        if isinstance(self.head, nn.Layer):
+            return self.head(x)
+        return matrices.product(x, self.head, self.form, transposed=True)
 
 
 def norm(x, weight):

@@ -22,8 +22,6 @@ def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Caus
     """The model of the cell's pass."""
     if cell.parameter("cache") == "dynamic":
         raise Unsupported("the cache of these models is in variables, whose shapes are fixed: CACHE=static.")
-    if cell.parameter("product") == "sum":
-        raise Unsupported("Products of this model are matrix products here: PRODUCT=matmul.")
     model = MODELS[workload.family](workload, cell, weights, types)
     if cell.pass_name == "decode":
         model.remember(weights)

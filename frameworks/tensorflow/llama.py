@@ -7,9 +7,10 @@ import tensorflow as tf
 
 from frameworks.tensorflow import causal
 from frameworks.tensorflow.layers import Types
-from frameworks.tensorflow.quantized import Matrix, product, stored
+from frameworks.tensorflow.matrices import Matrix, product, stored
 from measurement.cells import Cell
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
+from workloads.products import MATMUL
 from workloads.quantized import NONE
 from workloads.spec import Arrays, Workload
 
@@ -22,6 +23,7 @@ class Block(causal.Block):
 
     def __init__(self, model: Llama, weights: Arrays, prefix: str, batch: int, places: int, dtype: tf.DType):
         super().__init__(model, batch, places, dtype)
+        self.batch, self.form = batch, model.product
 
         def taken(*names: str, kind: str = model.quant) -> tf.Variable | Matrix:
             return stored(np.concatenate([weights[f"{prefix}.{name}.weight"] for name in names]), kind, dtype)
@@ -33,18 +35,22 @@ class Block(causal.Block):
         self.gate_up = taken("mlp.gate_proj", "mlp.up_proj")
         self.down = taken("mlp.down_proj")
 
+    def product(self, x: tf.Tensor, matrix: tf.Variable | Matrix) -> tf.Tensor:
+        """(rows, in) -> (rows, out). Rows of prompts, more than one a sequence, are multiplied as matrices."""
+        return product(x, matrix, self.form if x.shape[0] == self.batch else MATMUL)
+
     def projected(self, x: tf.Tensor, turn: tuple) -> list[tf.Tensor]:
         """(rows, H) -> turned queries (rows, nh, hs) and keys (rows, nkv, hs), and values."""
-        qkv = tf.reshape(product(norm(x, self.input_norm), self.qkv), (x.shape[0], -1, self.head_size))
+        qkv = tf.reshape(self.product(norm(x, self.input_norm), self.qkv), (x.shape[0], -1, self.head_size))
         qk, v = tf.split(qkv, [self.heads + self.kv_heads, self.kv_heads], axis=1)
         cosines, sines = turn  # (rows or 1, 1, hs)
         qk = qk * cosines + tf.roll(qk, self.head_size // 2, axis=-1) * sines
         return [*tf.split(qk, [self.heads, self.kv_heads], axis=1), v]
 
     def fed_forward(self, x: tf.Tensor, context: tf.Tensor) -> tf.Tensor:
-        x = x + product(context, self.output)  # (rows, H)
-        gate, up = tf.split(product(norm(x, self.inner_norm), self.gate_up), 2, axis=-1)  # (rows, I)
-        return x + product(tf.nn.silu(gate) * up, self.down)
+        x = x + self.product(context, self.output)  # (rows, H)
+        gate, up = tf.split(self.product(norm(x, self.inner_norm), self.gate_up), 2, axis=-1)  # (rows, I)
+        return x + self.product(tf.nn.silu(gate) * up, self.down)
 
 
 class LlamaModel(causal.CausalModel):
@@ -55,7 +61,7 @@ class LlamaModel(causal.CausalModel):
         model, dtype = workload.model.given(dict(cell.parameters)), types.variables
         self.embedding = tf.Variable(weights[EMBEDDING], dtype=dtype, trainable=False)
         self.head = self.embedding if model.tied else stored(weights[HEAD], model.quant, dtype)
-        self.tied = model.tied
+        self.tied, self.form = model.tied, model.product
         self.blocks = [
             Block(model, weights, f"model.layers.{layer}", self.batch, self.places, dtype)
             for layer in range(model.layers)
@@ -74,8 +80,7 @@ class LlamaModel(causal.CausalModel):
         return tf.reshape(x, (batch * length, -1)), turn
 
     def logits(self, x: tf.Tensor) -> tf.Tensor:
-        x = norm(x, self.last_norm)
-        return tf.matmul(x, self.head, transpose_b=True) if self.tied else product(x, self.head)
+        return product(norm(x, self.last_norm), self.head, self.form, transposed=self.tied)
 
 
 def norm(x: tf.Tensor, weight: tf.Variable) -> tf.Tensor:

@@ -26,8 +26,6 @@ def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> C
 
     The past of a decode pass is in its static cache or, of a cell with a dynamic one, in `past`.
     """
-    if cell.parameter("product") == "sum":
-        raise Unsupported("Products of this model are matrix products here: PRODUCT=matmul.")
     parameters = dict(cell.parameters)
     places, batch = workload.places(parameters), int(cell.parameter("batch_size"))
     past = [weights.pop(name) for name in PAST] if cell.pass_name == "decode" else None  # (layers, nkv, C, hs)

@@ -9,7 +9,7 @@ from torch import nn
 
 from frameworks.torch import causal
 from frameworks.torch.causal import Tensors
-from frameworks.torch.quantized import Matrix, product, stored
+from frameworks.torch.matrices import Matrix, product, stored
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
 from workloads.quantized import NONE
 
@@ -22,6 +22,7 @@ class Block(causal.Block):
 
     def __init__(self, model: Llama, weights: Tensors, prefix: str, fused: bool):
         super().__init__(model, fused)
+        self.form = model.product
 
         def taken(*names: str, kind: str = model.quant) -> nn.Parameter | Matrix:
             tensors = [weights.pop(f"{prefix}.{name}.weight") for name in names]
@@ -36,16 +37,16 @@ class Block(causal.Block):
 
     def projected(self, x: torch.Tensor, turn: Tensors) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(..., H) -> turned queries (..., nh, hs) and keys (..., nkv, hs), and values."""
-        qkv = product(norm(x, self.input_norm), self.qkv).unflatten(-1, (-1, self.head_size))
+        qkv = product(norm(x, self.input_norm), self.qkv, self.form).unflatten(-1, (-1, self.head_size))
         qk, v = qkv.split([self.heads + self.kv_heads, self.kv_heads], dim=-2)
         qk = qk * turn["cosines"] + qk.roll(self.head_size // 2, -1) * turn["sines"]
         q, k = qk.split([self.heads, self.kv_heads], dim=-2)
         return q, k, v
 
     def fed_forward(self, x: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
-        x = x + product(context, self.output)  # (..., H)
-        gate, up = product(norm(x, self.inner_norm), self.gate_up).chunk(2, dim=-1)  # (..., I)
-        return x + product(F.silu(gate) * up, self.down)
+        x = x + product(context, self.output, self.form)  # (..., H)
+        gate, up = product(norm(x, self.inner_norm), self.gate_up, self.form).chunk(2, dim=-1)  # (..., I)
+        return x + product(F.silu(gate) * up, self.down, self.form)
 
 
 class LlamaModel(causal.CausalModel):
@@ -55,6 +56,7 @@ class LlamaModel(causal.CausalModel):
         super().__init__(
             [Block(model, weights, f"model.layers.{layer}", fused) for layer in range(model.layers)], places
         )
+        self.form = model.product
         self.embedding = nn.Parameter(weights.pop(EMBEDDING), requires_grad=False)
         self.head = self.embedding if model.tied else stored(weights.pop(HEAD), model.quant)
         self.last_norm = nn.Parameter(weights.pop(LAST_NORM), requires_grad=False)
@@ -69,7 +71,7 @@ class LlamaModel(causal.CausalModel):
         return x, {"cosines": self.cosines.index_select(0, places), "sines": self.sines.index_select(0, places)}
 
     def logits(self, x: torch.Tensor) -> torch.Tensor:
-        return product(norm(x, self.last_norm), self.head)
+        return product(norm(x, self.last_norm), self.head, self.form)
 
 
 def norm(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -18,13 +18,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import frameworks
 from measurement.cells import Cell
 from tests.doubles.generating import Measured, Place, rows_of
+from workloads.products import MATMUL
 from workloads.quantized import LARGEST, quantized
 
 
 def in_torch(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
     import torch
 
-    from frameworks.torch.quantized import Matrix
+    from frameworks.torch.matrices import Matrix
 
     matrix = Matrix(torch.tensor(weight), kind)
     return matrix.values.float().numpy(), matrix.scales.numpy(), matrix.values.element_size()
@@ -42,16 +43,16 @@ def in_jax(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
 def in_tensorflow(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
     import tensorflow as tf
 
-    from frameworks.tensorflow.quantized import Matrix
+    from frameworks.tensorflow.matrices import Matrix
 
     matrix = Matrix(weight, kind, tf.float32)
     return tf.cast(matrix.stored, tf.float32).numpy().T, matrix.scales.numpy(), matrix.stored.dtype.size
 
 
 def in_paddle(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
-    from frameworks.paddle.quantized import Linear
+    from frameworks.paddle.matrices import Linear
 
-    layer = Linear(weight, kind)
+    layer = Linear(weight, kind, MATMUL)
     return layer.stored.cast("float32").numpy().T, layer.scales.numpy(), layer.stored.element_size()
 
 

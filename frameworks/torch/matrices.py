@@ -1,4 +1,4 @@
-"""Matrices in 8 bits with a scale for each row, as modules: what `workloads.quantized` says, on the device."""
+"""Matrices of linear layers: how they are stored, as `workloads.quantized` says, and how products are written."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from workloads.products import SUM
 from workloads.quantized import LARGEST, NONE
 
 STORED = {"int8": torch.int8, "fp8": torch.float8_e4m3fn}
 
 
 class Matrix(nn.Module):
-    """Made of a matrix (out, in) in the dtype that is computed with, which the scales are in as well."""
+    """In 8 bits, with a scale for each row.
+
+    Made of a matrix (out, in) in the dtype that is computed with, which the scales are in as well.
+    """
 
     def __init__(self, weight: torch.Tensor, kind: str):
         super().__init__()
@@ -30,8 +34,14 @@ def stored(weight: torch.Tensor, kind: str) -> nn.Parameter | Matrix:
     return nn.Parameter(weight, requires_grad=False) if kind == NONE else Matrix(weight, kind)
 
 
-def product(x: torch.Tensor, matrix: nn.Parameter | Matrix) -> torch.Tensor:
-    """(..., in) and a matrix (out, in) -> (..., out)."""
+def product(x: torch.Tensor, matrix: torch.Tensor | Matrix, form: str) -> torch.Tensor:
+    """(..., in) and a matrix (out, in) -> (..., out).
+
+    Rows of one a sequence, (B, in), are multiplied in this form; those of prompts, (B, T, in), as matrices.
+    """
     if isinstance(matrix, Matrix):
-        return F.linear(x, matrix.values.to(x.dtype)) * matrix.scales
+        return product(x, matrix.values.to(x.dtype), form) * matrix.scales
+    if form == SUM and x.ndim == 2:
+        wide = x[:, None].float() * matrix.float()  # (B, out, in)
+        return wide.sum(-1).to(x.dtype)
     return F.linear(x, matrix)

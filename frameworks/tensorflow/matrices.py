@@ -1,10 +1,11 @@
-"""Matrices in 8 bits with a scale for each output channel, as modules with variables."""
+"""Matrices of linear layers: how they are stored, as `workloads.quantized` says, and how products are written."""
 
 from __future__ import annotations
 
 import numpy as np
 import tensorflow as tf
 
+from workloads.products import SUM
 from workloads.quantized import NONE, quantized
 from workloads.rounding import stored as rounded
 
@@ -13,7 +14,10 @@ ROUNDED = {tf.float32: "fp32", tf.bfloat16: "bf16", tf.float16: "fp16"}
 
 
 class Matrix(tf.Module):
-    """Made of a matrix (out, in), float32, as the dtype that is computed with holds it; stored as (in, out)."""
+    """In 8 bits, with a scale for each output channel; stored as (in, out).
+
+    Made of a matrix (out, in), float32, as the dtype that is computed with holds it.
+    """
 
     def __init__(self, weight: np.ndarray, kind: str, dtype: tf.DType):
         super().__init__()
@@ -27,8 +31,12 @@ def stored(weight: np.ndarray, kind: str, dtype: tf.DType) -> tf.Variable | Matr
     return tf.Variable(weight.T, dtype=dtype, trainable=False) if kind == NONE else Matrix(weight, kind, dtype)
 
 
-def product(x: tf.Tensor, matrix: tf.Variable | Matrix) -> tf.Tensor:
-    """(rows, in) and a matrix (in, out) -> (rows, out)."""
+def product(x: tf.Tensor, matrix: tf.Variable | tf.Tensor | Matrix, form: str, transposed: bool = False) -> tf.Tensor:
+    """(rows, in) and a matrix (in, out), or (out, in) where it is `transposed` -> (rows, out), written in this form."""
     if isinstance(matrix, Matrix):
-        return tf.matmul(x, tf.cast(matrix.stored, x.dtype)) * matrix.scales
-    return tf.matmul(x, matrix)
+        return product(x, tf.cast(matrix.stored, x.dtype), form) * matrix.scales
+    if form == SUM:
+        summed = 2 if transposed else 1
+        x_wide = tf.expand_dims(tf.cast(x, tf.float32), 3 - summed)  # (rows, in, 1) or (rows, 1, in)
+        return tf.cast(tf.reduce_sum(x_wide * tf.cast(matrix, tf.float32), axis=summed), x.dtype)
+    return tf.matmul(x, matrix, transpose_b=transposed)
