@@ -85,6 +85,13 @@ def test_torch_and_jax(text, torch, jax, expected):
     assert verdict("decode-claims", text, records[:1], ALL) == UNTOLD
 
 
+def test_a_prompt_that_is_read_is_no_token():
+    prompts = [decoded("torch", "eager", 4.5) | {"pass": "prefill"}, decoded("jax", "jit", 1.0) | {"pass": "prefill"}]
+    tokens = [decoded("torch", "eager", 2.0), decoded("jax", "jit", 1.0)]
+    assert verdict("decode-claims", "A token takes 4 to 5", prompts, ALL) == UNTOLD
+    assert verdict("decode-claims", "A token takes 4 to 5", [*prompts, *tokens], ALL) == FAILS
+
+
 def test_records_of_two_machines_have_no_ratio():
     """A host may let eager mode take twice as long: that is no difference between frameworks."""
     text = "A token takes 4 to 5"
