@@ -188,8 +188,9 @@ def silu(x: np.ndarray) -> np.ndarray:
 def rounding(layers: int, intermediate: int) -> dict[str, float]:
     """Error allowed by dtype.
 
-    A sum in float32 that is rounded after each of its terms, as XLA's product of one row is on a CPU, is off by the
-    root of their number: docs/methodology.md, "Parity". In coarser dtypes the rounding of operands outweighs that.
+    A sum in float32 that is rounded after each of its terms, as products of one row by XLA and Paddle on a CPU seem to
+    be, is off by the root of their number: docs/methodology.md, "Prefill, decode and generate". In coarser dtypes the
+    rounding of operands outweighs that.
     """
     allowed = tolerance(layers, ROUNDING_OF_BERT)
     return allowed | {"fp32": allowed["fp32"] * max(1.0, math.sqrt(intermediate / BERT_INTERMEDIATE))}
