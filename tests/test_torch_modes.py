@@ -55,6 +55,34 @@ assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
     )
 
 
+@pytest.mark.parametrize("pass_name", ["training", "inference"])
+def test_a_second_process_says_that_it_loaded_its_graph(pass_name, tmp_path):
+    """In training AOTAutograd's cache is bypassed, and Inductor's counters are other objects once a graph is loaded."""
+    for loaded in (False, True):
+        run_in(
+            "torch",
+            f"""
+import os
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = {str(tmp_path / "inductor")!r}
+os.environ["TRITON_CACHE_DIR"] = {str(tmp_path / "triton")!r}
+import workloads
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+workload = workloads.get("mlp", {pass_name!r})
+shape = {{parameter.name: parameter.default for parameter in workload.parameters}}
+shape |= {{"batch_size": 2, "width": 8, "depth": 2}}
+cell = Cell("torch", "mlp", "plain", {pass_name!r}, "cpu", "fp32", 1, tuple(shape.items()), "inductor")
+adapter = Adapter()
+adapter.configure(cell)
+adapter.start_compiler(cell)
+step = adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
+step()
+assert step.capture().loaded is {loaded}, step.capture()
+""",
+        )
+
+
 def test_a_replay_that_computes_nothing_is_found():
     done = checked(interpreter("torch"), "torch_cuda_graph", "--double", "Idle")
     assert done.returncode != 0

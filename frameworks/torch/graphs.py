@@ -136,7 +136,7 @@ class CountingBackend:
             self._compile = internal("torch._dynamo.backends.registry", "lookup_backend")(self.__name__)
         # Here, since what is raised while Dynamo compiles comes out as Dynamo's error.
         self._compile_context = internal("torch._guards", "CompileContext")
-        self._counters = internal("torch._dynamo.utils", "counters")["inductor"]
+        self._counters = internal("torch._dynamo.utils", "counters")
         self._mode, self._device = mode, device
         self._cuda_graphs = uses_cuda_graphs(mode, device)
         self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
@@ -151,11 +151,10 @@ class CountingBackend:
         self._compile_ids.append(compile_id)
         self._constants = len(list(graph.parameters()))
         self.captured.keep(graph, inputs)
-        counters = self._counters
-        before = dict(counters)
+        before = dict(self._counters["inductor"])
         with _own_caches(self._mode):
             compiled = self._compile(graph, inputs)
-        for name, count in counters.items():
+        for name, count in self._counters["inductor"].items():  # another object where a graph was loaded
             self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
         return compiled
 
