@@ -83,6 +83,44 @@ assert step.capture().loaded is {loaded}, step.capture()
         )
 
 
+def test_gradients_are_kept_only_where_micro_batches_add_up_in_a_cuda_graph():
+    """As if eager mode ran in CUDA graphs: losses are the oracle's either way."""
+    run_in(
+        "torch",
+        """
+import numpy as np
+import workloads
+from frameworks.torch import iteration, training
+from frameworks.torch.adapter import Adapter
+from measurement.cells import Cell
+
+made = []
+
+class Trainer(training.Trainer):
+    def __init__(self, *arguments, keep_gradients, **others):
+        made.append(keep_gradients)
+        super().__init__(*arguments, keep_gradients=keep_gradients, **others)
+
+training.Trainer = Trainer
+workload = workloads.get("mlp", "training")
+for graphs in (True, False):
+    iteration.graphs.uses_cuda_graphs = lambda mode, device: graphs
+    for accumulate in (1, 2):
+        shape = {parameter.name: parameter.default for parameter in workload.parameters}
+        shape |= {"batch_size": 2, "width": 8, "depth": 2, "accumulate": accumulate}
+        cell = Cell("torch", "mlp", "plain", "training", "cpu", "fp32", 1, tuple(shape.items()), "eager")
+        adapter = Adapter()
+        adapter.configure(cell)
+        weights, sets = workload.seeded_weights(shape, 0), [workload.inputs(shape, seed) for seed in (1, 2, 3)]
+        step = adapter.prepare(workload, cell, weights, sets)
+        losses = [float(step()["loss"][0]) for _ in sets]
+        expected = [float(np.ravel(call["loss"])[0]) for call in workload.references(shape, weights, sets)]
+        assert np.allclose(losses, expected, rtol=1e-5), (losses, expected)
+assert made == [False, True, False, False], made
+""",
+    )
+
+
 def test_a_replay_that_computes_nothing_is_found():
     done = checked(interpreter("torch"), "torch_cuda_graph", "--double", "Idle")
     assert done.returncode != 0

@@ -41,6 +41,7 @@ def step(
     if cell.mode != "eager":
         loss, capture, listed = compiled(objective)
         told = {"capture": capture, "program": listed}
-    keep = graphs.uses_cuda_graphs(cell.mode, device)
+    # Each replay writes over the gradients that the last one returned: sums over micro-batches lie elsewhere.
+    keep = accumulate > 1 and graphs.uses_cuda_graphs(cell.mode, device)
     trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)
     return Step(trainer, resident, restore=trainer.restore, own=own, **told)

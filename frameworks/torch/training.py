@@ -59,9 +59,9 @@ class Objective(nn.Module):
 class Trainer:
     """Calling it runs one optimizer iteration on `objective`, which `loss` computes, eager or compiled.
 
-    Where `loss` runs in CUDA graphs (`keep_gradients`), gradients are summed into memory of their own: those that
-    backward returns lie in a graph's memory, which the next replay overwrites. Where the whole iteration is to be
-    captured (`capturable`), AdamW counts its steps on the device.
+    Gradients are set to None after each update, or summed into memory of their own (`keep_gradients`): where `loss`
+    runs in CUDA graphs, those that backward returns lie in a graph's memory, which the next replay overwrites. Where
+    the whole iteration is to be captured (`capturable`), AdamW counts its steps on the device.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Whether keeping gradients in memory of their own costs an iteration under `reduce-overhead`, and changes its loss.
 
-What backward returns lies in a CUDA graph's memory, which the next replay overwrites. The suite sums gradients into
-memory of their own; most training scripts set them to None after the optimizer's step. Both in turn in one process, on
-a GPU, in bf16 by autocast; a line of JSON for each: microseconds of ten calls, and the losses of the first three
-iterations.
+What backward returns lies in a CUDA graph's memory, which the next replay overwrites. The suite once summed gradients
+into memory of their own there; like most training scripts it sets them to None now, unless it accumulates. Both in
+turn in one process, on a GPU, in bf16 by autocast; a line of JSON for each: microseconds of ten calls, and the losses
+of the first three iterations.
 
 python3 tests/benchmarks/gradients_kept.py --workload bert-base --batch-size 8
 """
