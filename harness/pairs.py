@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -145,13 +146,17 @@ class Joined(NamedTuple):
     in_both: int
 
 
+# Parameters that workloads were given after runs had been published, at the values that those runs had.
+_LATER = re.compile(r",(quant=none|product=matmul)(?=[,/])")
+
+
 class _Side:
-    """One run's records by the names of their cells."""
+    """One run's records by the names of their cells, as runs without later parameters have them."""
 
     def __init__(self, columns: Mapping[str, list]):
         baselines = map(_is_baseline, columns["mode"], columns["baseline"])
         columns = {**columns, _MADE: list(map(_policies, columns["settings"])), "baseline": list(baselines)}
-        names = columns["cell"]
+        names = [_LATER.sub("", name) for name in columns["cell"]]
         states = map(State, *map(columns.get, _TEXTS))
         figures = map(Figures, *map(columns.get, _FIGURES))
         self.cells = dict(zip(names, zip(states, figures, strict=True), strict=True))

@@ -52,6 +52,17 @@ def test_a_mode_that_moves_alone_has_a_verdict(graph, expected):
     assert verdicts(A, moved(1.0, graph)) == {"eager": SAME, "graph": expected}
 
 
+@pytest.mark.parametrize(("added", "pairs_up"), [("quant=none,product=matmul", 2), ("quant=int8,product=matmul", 0)])
+def test_cells_from_before_a_parameter_are_those_of_its_first_value(added, pairs_up):
+    """Else a run from before would have no cell in common with a new one, and nothing would be slower."""
+    older, newer = (
+        [row | {"cell": row["cell"].replace("/", f"/context=8,{more}/", 1)} for row in rows]
+        for rows, more in ((A, "cache=static"), (moved(1.0, 1.5), f"cache=static,{added}"))
+    )
+    cells = [cell for cell in compared(older, newer).cells if cell.verdict != NOT_COMPARABLE]
+    assert len(cells) == pairs_up and {cell.verdict for cell in cells} == ({SAME, SLOWER} if pairs_up else set())
+
+
 @pytest.mark.parametrize("drift", [0.7, 1.2, 2.0])
 def test_what_moves_all_modes_alike_may_be_the_machine(drift):
     comparison = compared(A, moved(drift, drift * 1.005))
