@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 from conftest import ROOT
 from doubles import summing
+from doubles.environment import run_in
 from test_frameworks import interpreter
 from test_generation import modes_of, refusal
 
@@ -93,3 +95,44 @@ def test_every_framework_sums_what_the_oracle_multiplies(name, tmp_path):
     for place, usual in summing.USUAL.items():
         matmuls, usually = (rows[of, modes[0]]["matmuls"] for of in (place, usual))
         assert usually - matmuls == LESS[place.pass_name], place
+    stored = rows[replace(summing.DECODE, quant="int8"), modes[0]]
+    assert stored["matmuls"] == rows[summing.DECODE, modes[0]]["matmuls"], "the form is of stored numbers as well"
+
+
+# One product of a row by itself, in bfloat16, by (form of the matrix, how the framework makes and reads arrays).
+ALONE = {
+    "jax": """
+import jax.numpy as jnp
+from frameworks.jax.matrices import product
+got = product(jnp.asarray(row, jnp.bfloat16), jnp.asarray(matrix, jnp.bfloat16), "sum").astype(jnp.float32)
+""",
+    "torch": """
+import torch
+from frameworks.torch.matrices import product
+held = (torch.tensor(array).bfloat16() for array in (row, matrix))
+got = product(*held, "sum").float().numpy()
+""",
+    "tensorflow": """
+import tensorflow as tf
+from frameworks.tensorflow.matrices import product
+held = (tf.cast(tf.constant(array), tf.bfloat16) for array in (row, matrix.T))
+got = tf.cast(product(*held, "sum"), tf.float32).numpy()
+""",
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_sum_is_rounded_to_bfloat16_once(name):
+    """Where terms of both signs nearly cancel, what rounding each of them leaves is far more than rounding the sum."""
+    begin = """
+import numpy as np
+from workloads.rounding import stored
+rng = np.random.default_rng(0)
+row, matrix = (stored(rng.standard_normal(shape, np.float32), "bf16") for shape in ((1, 4096), (256, 4096)))
+exact = row.astype(np.float64) @ matrix.astype(np.float64).T
+"""
+    end = """
+beyond = np.abs(np.asarray(got, np.float64) - exact) - 2.0**-8 * np.abs(exact)
+assert beyond.max() < 0.01, beyond.max()
+"""
+    run_in(name, begin, ALONE[name], end)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from frameworks.jax import matrices
 from frameworks.jax.layers import layer_norm
-from frameworks.jax.matrices import product
 from workloads.cached_gpt import CachedGpt
 from workloads.gpt import LAYER_NORM_EPSILON
+from workloads.products import MATMUL
 from workloads.spec import Arrays
+
+product = partial(matrices.product, form=MATMUL)
 
 
 def parameters(model: CachedGpt, weights: Arrays, load: Callable[[np.ndarray], jax.Array], places: int) -> dict:

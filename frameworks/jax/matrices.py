@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from workloads.products import MATMUL, SUM
+from workloads.products import SUM
 from workloads.quantized import LARGEST, NONE
 
 STORED = {"int8": jnp.int8, "fp8": jnp.float8_e4m3fn}
@@ -24,7 +24,7 @@ def stored(weight: jax.Array, kind: str) -> Matrix:
     return values.astype(STORED[kind]), scales[:, 0].astype(weight.dtype)
 
 
-def product(x: jax.Array, matrix: Matrix, form: str = MATMUL) -> jax.Array:
+def product(x: jax.Array, matrix: Matrix, form: str) -> jax.Array:
     """(..., in) and a matrix (out, in) -> (..., out); without a transposition, which op by op would be a copy.
 
     Rows of one a sequence, (B, in), are multiplied in this form; those of prompts, (B, T, in), as matrices.

@@ -24,11 +24,11 @@ class Block(causal.Block):
         self.expand = Linear(weights, f"{prefix}.mlp.c_fc", types)
         self.contract = Linear(weights, f"{prefix}.mlp.c_proj", types)
 
-    def projected(self, x: tf.Tensor, turn: tuple) -> list[tf.Tensor]:
+    def projected(self, x: tf.Tensor, turn: tuple, _form: str) -> list[tf.Tensor]:
         qkv = tf.reshape(self.qkv(self.ln_1(x)), (x.shape[0], -1, self.head_size))  # (rows, 3 nh, hs)
         return tf.split(qkv, 3, axis=1)
 
-    def fed_forward(self, x: tf.Tensor, context: tf.Tensor) -> tf.Tensor:
+    def fed_forward(self, x: tf.Tensor, context: tf.Tensor, _form: str) -> tf.Tensor:
         x = x + self.output(context)  # (rows, H)
         return x + self.contract(tf.nn.gelu(self.expand(self.ln_2(x)), approximate=False))
 

@@ -11,6 +11,7 @@ from frameworks.tensorflow.layers import Types
 from measurement.cells import Cell
 from workloads.causal import Causal
 from workloads.decode import PAST, STEPS
+from workloads.products import MATMUL
 from workloads.spec import Arrays, Workload
 
 
@@ -23,32 +24,33 @@ class Block(tf.Module):
     def __init__(self, model: Causal, batch: int, places: int, dtype: tf.DType):
         super().__init__()
         self.heads, self.kv_heads, self.head_size = model.heads, model.kv_heads, model.head_size
+        self.form = model.product
         shape = (batch, self.kv_heads, places, self.head_size)
         self.keys, self.values = (tf.Variable(tf.zeros(shape, dtype), trainable=False) for _ in range(2))
 
-    def projected(self, x: tf.Tensor, turn: tuple) -> list[tf.Tensor]:
-        """(rows, H) -> queries (rows, nh, hs), keys and values (rows, nkv, hs)."""
+    def projected(self, x: tf.Tensor, turn: tuple, form: str) -> list[tf.Tensor]:
+        """(rows, H) -> queries (rows, nh, hs), keys and values (rows, nkv, hs), by products in this form."""
         raise NotImplementedError
 
-    def fed_forward(self, x: tf.Tensor, context: tf.Tensor) -> tf.Tensor:
-        """States and attention's context, (rows, H) -> the block's states."""
+    def fed_forward(self, x: tf.Tensor, context: tf.Tensor, form: str) -> tf.Tensor:
+        """States and attention's context, (rows, H) -> the block's states, by products in this form."""
         raise NotImplementedError
 
     def decode(self, x: tf.Tensor, turn: tuple, slots: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
         """States (B, H) of a token a sequence; `slots` (B, nkv, 3) are its places, `mask` (C,) is added to scores."""
-        q, k, v = self.projected(x, turn)  # (B, nh, hs), (B, nkv, hs) twice
+        q, k, v = self.projected(x, turn, self.form)  # (B, nh, hs), (B, nkv, hs) twice
         keys = self.keys.scatter_nd_update(slots, k)
         values = self.values.scatter_nd_update(slots, v)
         q = tf.reshape(q, (x.shape[0], self.kv_heads, -1, self.head_size)) * self.head_size**-0.5
         scores = tf.matmul(q, keys, transpose_b=True) + mask  # (B, nkv, nh / nkv, C)
         context = tf.matmul(tf.nn.softmax(scores), values)  # (B, nkv, nh / nkv, hs)
-        return self.fed_forward(x, tf.reshape(context, x.shape))
+        return self.fed_forward(x, tf.reshape(context, x.shape), self.form)
 
     def prefill(self, x: tf.Tensor, turn: tuple, batch: int, length: int) -> tf.Tensor:
         """States (B * T, H) of prompts, each of which fills the cache."""
         q, k, v = (
             tf.transpose(tf.reshape(y, (batch, length, -1, self.head_size)), (0, 2, 1, 3))
-            for y in self.projected(x, turn)
+            for y in self.projected(x, turn, MATMUL)
         )  # (B, n, T, hs)
         for cache, new in ((self.keys, k), (self.values, v)):
             if cache.shape[2] == length:
@@ -61,7 +63,7 @@ class Block(tf.Module):
         shares = tf.nn.softmax(tf.where(attended, scores, tf.constant(-math.inf, scores.dtype)))
         context = tf.matmul(tf.reshape(shares, (batch, self.kv_heads, -1, length)), v)  # (B, nkv, nh / nkv * T, hs)
         context = tf.transpose(tf.reshape(context, (batch, self.heads, length, self.head_size)), (0, 2, 1, 3))
-        return self.fed_forward(x, tf.reshape(context, x.shape))
+        return self.fed_forward(x, tf.reshape(context, x.shape), MATMUL)
 
 
 class CausalModel(tf.Module):

@@ -10,7 +10,6 @@ from frameworks.tensorflow.layers import Types
 from frameworks.tensorflow.matrices import Matrix, product, stored
 from measurement.cells import Cell
 from workloads.llama import EMBEDDING, HEAD, LAST_NORM, NORM_EPSILON, Llama
-from workloads.products import MATMUL
 from workloads.quantized import NONE
 from workloads.spec import Arrays, Workload
 
@@ -23,7 +22,6 @@ class Block(causal.Block):
 
     def __init__(self, model: Llama, weights: Arrays, prefix: str, batch: int, places: int, dtype: tf.DType):
         super().__init__(model, batch, places, dtype)
-        self.batch, self.form = batch, model.product
 
         def taken(*names: str, kind: str = model.quant) -> tf.Variable | Matrix:
             return stored(np.concatenate([weights[f"{prefix}.{name}.weight"] for name in names]), kind, dtype)
@@ -35,22 +33,18 @@ class Block(causal.Block):
         self.gate_up = taken("mlp.gate_proj", "mlp.up_proj")
         self.down = taken("mlp.down_proj")
 
-    def product(self, x: tf.Tensor, matrix: tf.Variable | Matrix) -> tf.Tensor:
-        """(rows, in) -> (rows, out). Rows of prompts, more than one a sequence, are multiplied as matrices."""
-        return product(x, matrix, self.form if x.shape[0] == self.batch else MATMUL)
-
-    def projected(self, x: tf.Tensor, turn: tuple) -> list[tf.Tensor]:
+    def projected(self, x: tf.Tensor, turn: tuple, form: str) -> list[tf.Tensor]:
         """(rows, H) -> turned queries (rows, nh, hs) and keys (rows, nkv, hs), and values."""
-        qkv = tf.reshape(self.product(norm(x, self.input_norm), self.qkv), (x.shape[0], -1, self.head_size))
+        qkv = tf.reshape(product(norm(x, self.input_norm), self.qkv, form), (x.shape[0], -1, self.head_size))
         qk, v = tf.split(qkv, [self.heads + self.kv_heads, self.kv_heads], axis=1)
         cosines, sines = turn  # (rows or 1, 1, hs)
         qk = qk * cosines + tf.roll(qk, self.head_size // 2, axis=-1) * sines
         return [*tf.split(qk, [self.heads, self.kv_heads], axis=1), v]
 
-    def fed_forward(self, x: tf.Tensor, context: tf.Tensor) -> tf.Tensor:
-        x = x + self.product(context, self.output)  # (rows, H)
-        gate, up = tf.split(self.product(norm(x, self.inner_norm), self.gate_up), 2, axis=-1)  # (rows, I)
-        return x + self.product(tf.nn.silu(gate) * up, self.down)
+    def fed_forward(self, x: tf.Tensor, context: tf.Tensor, form: str) -> tf.Tensor:
+        x = x + product(context, self.output, form)  # (rows, H)
+        gate, up = tf.split(product(norm(x, self.inner_norm), self.gate_up, form), 2, axis=-1)  # (rows, I)
+        return x + product(tf.nn.silu(gate) * up, self.down, form)
 
 
 class LlamaModel(causal.CausalModel):
