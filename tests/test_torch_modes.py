@@ -57,7 +57,7 @@ assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
 
 @pytest.mark.parametrize("pass_name", ["training", "inference"])
 def test_a_second_process_says_that_it_loaded_its_graph(pass_name, tmp_path):
-    """In training AOTAutograd's cache is bypassed, and Inductor's counters are other objects once a graph is loaded."""
+    """In training Inductor builds its patterns even so, and a copy of its counters takes their place meanwhile."""
     for loaded in (False, True):
         run_in(
             "torch",

@@ -136,6 +136,7 @@ class CountingBackend:
             self._compile = internal("torch._dynamo.backends.registry", "lookup_backend")(self.__name__)
         # Here, since what is raised while Dynamo compiles comes out as Dynamo's error.
         self._compile_context = internal("torch._guards", "CompileContext")
+        # Not its item "inductor": a copy takes that one's place when Inductor builds its patterns, once a process.
         self._counters = internal("torch._dynamo.utils", "counters")
         self._mode, self._device = mode, device
         self._cuda_graphs = uses_cuda_graphs(mode, device)
@@ -154,7 +155,7 @@ class CountingBackend:
         before = dict(self._counters["inductor"])
         with _own_caches(self._mode):
             compiled = self._compile(graph, inputs)
-        for name, count in self._counters["inductor"].items():  # another object where a graph was loaded
+        for name, count in self._counters["inductor"].items():
             self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
         return compiled
 
