@@ -89,11 +89,8 @@ def refuse_channels_first(cell: Cell, dtype: tf.DType) -> None:
             return
         except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
             onednn = _pywrap_util_port.IsMklEnabled()
-        lacking = (
-            f"{cell.dtype} convolutions"
-            if onednn
-            else "convolutions without oneDNN (TF_ENABLE_ONEDNN_OPTS=1 asks for it)"
-        )
+        without = "convolutions without oneDNN (TF_ENABLE_ONEDNN_OPTS=1 asks for it)"
+        lacking = f"{cell.dtype} convolutions" if onednn else without
     raise Unsupported(
         f"TensorFlow's {lacking} take channels last on this CPU, except in function-xla: set LAYOUT=nhwc or "
         "MODE=function-xla."
