@@ -19,7 +19,7 @@ from reports.verdict import wording
 # Torch and JAX on the two GPUs of one host, and at batch 1 a second time.
 DECODING = tuple(H200 / name for name in ("ladder-i-torch-1b", "decode-i-torch-1b", "decode-i-jax-1b"))
 KEPT = H200 / "by-hand/gradients-kept-o.jsonl"
-SUMMED, SHORT_CONTEXT = H200 / "decode-n-jax-7b", 208  # positions
+SUMMED = H200 / "decode-n-jax-7b"
 DECODING_AGAIN = tuple(EXPERIMENTS / f"decode-claims-h200/{name}" for name in ("gpu-graphs", "gpu-jax"))
 AVERAGE, SMALL_TRAINING = (EXPERIMENTS / f"geometric-mean-h200/gpu-{name}" for name in ("inference", "training"))
 AVERAGED = {"inductor": "by default", "inductor-reduce-overhead": 'with mode="reduce-overhead"'}
@@ -58,7 +58,7 @@ def small_training() -> str:
 
 def _kept() -> str:
     """How many times as long an iteration takes whose gradients are kept, of samples taken in turn in one process."""
-    kept, dropped = ([*row["us"]] for row in recordfile.json_lines(KEPT))
+    kept, dropped = (row["us"] for row in recordfile.json_lines(KEPT))
     ratios = batch_interval(log_ratios(kept, dropped))
     return f"{_with_interval(ratios.map(math.exp))} ([O](results/h200/by-hand/{KEPT.name}), one process)"
 
@@ -136,8 +136,9 @@ def _summed() -> str:
     (rate, share), (summed, most) = (
         (text_of(round(point["tokens_per_s"])), round(point["datasheet_bandwidth_pct"])) for point in (product, total)
     )
+    context = re.search(r"context=(\d+)", total["parameters"])[1]
     return (
-        f"A Llama of 6.7B at batch 1 and {SHORT_CONTEXT} positions, `jax.jit`: {ms(product)} ms a token, {rate} tokens "
+        f"A Llama of 6.7B at batch 1 and {context} positions, `jax.jit`: {ms(product)} ms a token, {rate} tokens "
         f"a second, {share} % of the data sheet's bandwidth; with its products [written as sums](docs/methodology.md"
         f"#products-written-as-sums) {ms(total)} ms, {summed} a second, {most} % ({place([product, total], SUMMED)}). "
         f"Careful: {unsure([product, total])}."
