@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the suite runs from its checkout; nothing is installed
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell does so to what it starts with `&`
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def listed_files() -> list[Path]:
