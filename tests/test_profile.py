@@ -38,6 +38,11 @@ def test_lanes_do_not_nest_and_busy_time_is_not_counted_twice():
     assert profile.wall_s == 5.0
 
 
+def test_events_that_count_from_1970_are_refused():
+    with pytest.raises(ValueError, match="count from the first call's start"):
+        reduce([Event("matmul", 1795550423.451597, 4e-05)], wall_s=1.0, calls=1)
+
+
 def test_union_of_nothing():
     assert union_s([]) == 0.0
     assert reduce([], 1.0, 1).kernels == ()

@@ -44,7 +44,7 @@ class Profiler(boundary.Profiler):
         entries = [entry for entry in json.loads(trace.read_text())["traceEvents"] if "dur" in entry]
         (whole,) = (entry for entry in entries if _name(entry) == CALLS)
         categories = KERNELS if on_gpu else OPERATORS
-        events = [_event(entry) for entry in entries if entry["cat"] in categories]
+        events = [_event(entry, whole["ts"]) for entry in entries if entry["cat"] in categories]
         return reduce(events, whole["dur"] * MICROSECONDS, calls, trace)
 
 
@@ -54,6 +54,7 @@ def _name(entry: dict) -> str:
     return re.sub(r"^pd_op\.(\w+?)_?$|^(\w+) dygraph$", lambda match: match[1] or match[2], name)
 
 
-def _event(entry: dict) -> Event:
+def _event(entry: dict, zero: int) -> Event:
+    """`zero` in microseconds: Paddle counts from 1970, where a float's seconds have steps of 240 ns."""
     lane = (entry.get("pid"), entry.get("tid"))
-    return Event(_name(entry), entry["ts"] * MICROSECONDS, entry["dur"] * MICROSECONDS, lane)
+    return Event(_name(entry), (entry["ts"] - zero) * MICROSECONDS, entry["dur"] * MICROSECONDS, lane)

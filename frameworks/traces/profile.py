@@ -12,6 +12,8 @@ from frameworks.adapter import Step
 from frameworks.traces import attribution
 from frameworks.traces.events import Event
 
+LATEST = 1e6  # seconds; a float there has steps of 0.1 ns, and of 240 ns as many seconds as since 1970
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -52,8 +54,13 @@ class Profiler(Protocol):
 
 
 def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | None = None) -> Profile:
-    """The profile of `calls` calls that took `wall_s` seconds together."""
+    """The profile of `calls` calls that took `wall_s` seconds together.
+
+    Raises ValueError where events count from so long ago that a float's seconds no longer tell nanoseconds apart.
+    """
     events = [event for event in events if event.duration_s > 0]
+    if any(event.end_s > LATEST for event in events):
+        raise ValueError(f"an event {LATEST:g} s after the trace's zero: let events count from the first call's start")
     seconds: dict[tuple[str, str], float] = defaultdict(float)
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for (event, self_s), operator in zip(own_times(events), attribution.operators(events), strict=True):
