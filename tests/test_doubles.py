@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from doubles.suite import CODE, SILENCE, TINY, Finished, processes_naming
+from doubles.suite import CODE, SHORTER, SILENCE, TINY, Finished, processes_naming
 
 from measurement import schema
 from measurement.flags import THREADS_MARGIN
@@ -63,7 +63,7 @@ def test_loading_is_timed_apart_from_the_first_call(everything):
 
 
 def test_a_fifth_framework_is_one_folder_and_one_line(suite):
-    """What the fixture did is all that it takes; the other tests here show that it works."""
+    """What the fixture did, but for shorter peaks, is all that it takes; the other tests here show that it works."""
     new, changed = [], []
     for path in suite.folder.rglob("*"):
         part = path.relative_to(suite.folder)
@@ -74,7 +74,7 @@ def test_a_fifth_framework_is_one_folder_and_one_line(suite):
         elif not filecmp.cmp(path, ROOT / part, shallow=False):
             changed.append(str(part))
     assert set(new) == {("frameworks", "fake")}
-    assert changed == ["frameworks/__init__.py"]
+    assert sorted(changed) == ["frameworks/__init__.py", SHORTER]
     before, after = ((folder / "frameworks/__init__.py").read_text().splitlines() for folder in (ROOT, suite.folder))
     assert sum(a != b for a, b in zip(before, after, strict=True)) == 1
 
@@ -133,7 +133,7 @@ def processors_given(seconds: float = 0.2) -> float:
     return (time.process_time() - cpu) / (time.perf_counter() - wall)
 
 
-def most_processors_given(wanted: float, seconds: float = 20) -> float:
+def most_processors_given(wanted: float, seconds: float = 10) -> float:
     """Wait for so many; the most that there were."""
     processors, end = [processors_given()], time.monotonic() + seconds
     while processors[-1] < wanted and time.monotonic() < end:
@@ -146,7 +146,7 @@ def test_a_second_thread_is_flagged(everything, run):
     """Tried again where it was not seen, since that takes a second processor, which a shared machine may not give."""
     assert "threads_exceeded" not in (everything.record("eager")["flags"] or "").split(";")
     given, record = [], everything.record("two-threads")
-    while (record["cpu_per_wall"] or 0) <= 1 + THREADS_MARGIN and len(given) < 5:
+    while (record["cpu_per_wall"] or 0) <= 1 + THREADS_MARGIN and len(given) < 3:
         given.append(most_processors_given(wanted=1.5))
         record = run("--framework", "fake", "--mode", "two-threads").record("two-threads")
     if record["cpu_per_wall"] <= 1 + THREADS_MARGIN and min(given) < 1.5:

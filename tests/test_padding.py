@@ -141,7 +141,7 @@ budget = 0.1
 @pytest.mark.parametrize("framework", [name for name in REAL if frameworks.describe(name).has("plain", "bert")])
 def test_every_framework_masks_padding_in_every_implementation(framework, tmp_path):
     """Compared with the reference at all positions that are no padding."""
-    description, records = run_sweep(framework, SWEEP, tmp_path)
+    description, records = run_sweep(framework, tmp_path, SWEEP)
     measured = [record for record in records if record["status"] in MEASURED]
     assert {record["status"] for record in records if record not in measured} <= {"unsupported"}, records
     having = {name for name in description.models if description.has(name, "bert")}

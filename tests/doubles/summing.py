@@ -22,7 +22,7 @@ DECODE, PREFILL, GENERATE = (
     for pass_name, first in (("decode", FIRST_PLACES[1]), ("prefill", 0), ("generate", 0))
 )
 USUAL = {place: replace(place, product=MATMUL) for place in (DECODE, PREFILL)}
-FURTHER = (replace(DECODE, first=FIRST_PLACES[0]), replace(DECODE, dtype="bf16"), replace(DECODE, quant="int8"))
+FURTHER = (replace(DECODE, dtype="bf16"), replace(DECODE, quant="int8"))
 
 
 def main() -> None:
