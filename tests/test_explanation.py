@@ -11,7 +11,6 @@ from conftest import ROOT
 
 import frameworks
 import runner
-from frameworks.traces.attribution import TICK
 from harness import environments
 from harness.explain import entries_in
 from measurement.kernels import CLASSES, UNFUSED_ATTENTION, by_class, classify, is_softmax
@@ -153,7 +152,7 @@ def test_every_framework_is_explained(name, tmp_path):
         # Kernels that run side by side may share more than the time in which any of them runs, and never less.
         shared = sum(entry["classes"].values()) - entry["classes"]["idle"]
         assert shared == pytest.approx(sum(row[1] for row in entry["kernels"]))
-        assert shared >= entry["busy_s"] - TICK * sum(counts.values())
+        assert shared >= entry["busy_s"] * (1 - 1e-6)
         assert entry["classes"]["idle"] == pytest.approx(entry["profiled_s"] - entry["busy_s"])
         assert Path(entry["trace"]).stat().st_size > 0
         assert len(entry["samples_s"]) > 1
