@@ -28,19 +28,19 @@ def step(
     """
     accumulate = int(cell.parameter("accumulate") or 1)
     first = resident[0] if accumulate == 1 else [tensor[0] for tensor in resident[0]]
+    listed = partial(program.operations, autograd=True)
     if cell.mode == cuda_graph.MODE:
         trainer = training.Trainer(objective, objective, accumulate, keep_gradients=False, capturable=True)
         replayed = cuda_graph.Replayed(trainer, cuda_graph.Recorder(device), trainer.restore)
-        forward = partial(replayed.operations, program.operations, objective, first)
+        forward = partial(replayed.operations, listed, objective, first)
         return Step(replayed, resident, replayed.capture, trainer.restore, forward, own=own)
     if cell.mode == whole_iteration.MODE:
         trainer = whole_iteration.Trainer(objective, accumulate, compiled)
-        listed = lambda: whole_iteration.PROGRAM  # noqa: E731
-        return Step(trainer, resident, trainer.capture, trainer.restore, listed, own=own)
-    loss, told = objective, {"program": lambda: program.operations(objective, first)}  # the rest follows from it
+        return Step(trainer, resident, trainer.capture, trainer.restore, lambda: whole_iteration.PROGRAM, own=own)
+    loss, told = objective, {"program": lambda: listed(objective, first)}  # the rest follows from it
     if cell.mode != "eager":
-        loss, capture, listed = compiled(objective)
-        told = {"capture": capture, "program": listed}
+        loss, capture, graph = compiled(objective)
+        told = {"capture": capture, "program": graph}
     # Each replay writes over the gradients that the last one returned: sums over micro-batches lie elsewhere.
     keep = accumulate > 1 and graphs.uses_cuda_graphs(cell.mode, device)
     trainer = training.Trainer(objective, loss, accumulate, keep_gradients=keep)

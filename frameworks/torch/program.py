@@ -6,6 +6,7 @@ are in one form: what composite operators consist of, eager's dispatcher decides
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -33,14 +34,17 @@ _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
-def operations(call: Callable[..., Any], inputs: Sequence[Any] = ()) -> Program:
+def operations(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: bool = False) -> Program:
     """The operators of `call(*inputs)`, in order, which it runs once.
 
+    `autograd`: the call records gradients, for which autograd takes attention apart before it is dispatched.
     Nothing here waits for a device or reads a value, so the call may be under stream capture.
     """
     listed: list[Operation] = []
     recorder = _Recorder(listed)
-    with recorder, _AttentionCalls(recorder):
+    # Only where it must be: `nn.MultiheadAttention` and the encoder's layer leave their fused path while it is active.
+    seen = _AttentionCalls(recorder) if autograd else contextlib.nullcontext()
+    with recorder, seen:
         call(*inputs)
     return tuple(listed)
 
@@ -65,7 +69,8 @@ class CapturedGraph:
         """The operators of the graph; `context` puts the call under what the captured one ran under."""
         if self._graph is None:
             raise RuntimeError("torch.compile has captured nothing")
-        return operations(context(self._graph), [_real(value) for value in self._inputs])
+        # A graph asks nothing while it runs, so what is active changes nothing of it.
+        return operations(context(self._graph), [_real(value) for value in self._inputs], autograd=True)
 
 
 class _AttentionCalls(TorchFunctionMode):
