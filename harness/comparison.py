@@ -16,7 +16,7 @@ from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
 from measurement.cells import Cell
-from measurement.parity import Difference, are_numbers, difference, nearest_to_its_limit
+from measurement.parity import Difference, are_numbers, difference, is_zero, nearest_to_its_limit
 from workloads.spec import Workload
 
 STANDING_IN = "references.json"
@@ -85,7 +85,7 @@ class References:
         worst, tolerance = nearest_to_its_limit(pairs, lambda output: workload.tolerance_of(output, dtype))
         steps = [workload.first_differing(parameters, values, reference) for values in outputs]
         first = min((step for step in steps if step), default=None)
-        return Parity(worst, tolerance, name, first)
+        return Parity(worst, tolerance, name, first, is_zero(reference))
 
     def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
         """The name and outputs of another cell that stands in; None without one, or if its file is gone."""
@@ -106,13 +106,11 @@ class References:
 def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
     """How far each launch's outputs of a user's model are from those of its own eager mode in that launch."""
     models = [report.own for report in outcome.reports]
-    pairs = [
-        difference(values, dict(np.load(model.reference)) if model else {})
-        for values, model in zip(outputs, models, strict=True)
-    ]
-    worst = functools.reduce(Difference.worst, pairs)
+    references = [dict(np.load(model.reference)) if model else {} for model in models]
+    worst = functools.reduce(Difference.worst, map(difference, outputs, references))
     name = next((model.reference_name for model in models if model), "its own eager mode")
-    return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
+    zero = all(map(is_zero, references))
+    return Parity(worst, workload.tolerance[outcome.cell.dtype], name, against_zero=zero)
 
 
 def check_unseen(outcome: Outcome, oracle) -> None:

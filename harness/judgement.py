@@ -104,6 +104,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             queue_share=_queue_share(report),
             noise=report.noise,
             compared=outcome.parity is not None,
+            against_zero=outcome.parity is not None and outcome.parity.against_zero,
             program_differs=report.program == "differs",
         )
         raised |= set(flags.raised(observation))

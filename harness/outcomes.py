@@ -38,13 +38,15 @@ class Failure:
 class Parity:
     """How far a cell's outputs are from the reference's, what is allowed (relative), and whose the reference is.
 
-    `first_differing` is the first step at which another token was generated, None if none was.
+    `first_differing` is the first step at which another token was generated, None if none was. With `against_zero`
+    the reference is zero throughout.
     """
 
     difference: Difference
     tolerance: float
     reference: str
     first_differing: int | None = None
+    against_zero: bool = False
 
     @property
     def holds(self) -> bool:

@@ -44,6 +44,7 @@ class Observation:
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
     compared: bool = True  # with outputs that are not its own
+    against_zero: bool = False  # these outputs are zero throughout
 
 
 LATENCY, RATIO = "latency", "ratio"
@@ -221,6 +222,13 @@ FLAGS = (
         "Nothing shows that the outputs are right; other cells of this shape are compared with them.",
         "Measure a smaller shape as well, whose outputs are compared with the reference.",
         lambda o: not o.compared,
+    ),
+    Flag(
+        "zero_outputs",
+        "every value that the outputs were compared with is zero",
+        "The outputs are zero as well, whatever stands before the last layer: nothing shows that they are right.",
+        "Give the last layer weights that are not zero.",
+        lambda o: o.against_zero,
     ),
 )
 

@@ -116,6 +116,11 @@ def _common(one: np.ndarray, other: np.ndarray) -> float:
     return math.sqrt(max(0.0, float(products.mean()) - STANDARD_ERRORS * standard_error))
 
 
+def is_zero(reference: Mapping[str, np.ndarray]) -> bool:
+    """Whether every value of a reference is zero, as behind a classifier whose weights begin so."""
+    return bool(reference) and not any(np.any(values) for values in reference.values())
+
+
 def are_numbers(outputs: Mapping[str, np.ndarray]) -> bool:
     """Whether outputs may serve as a reference: there are some, and all are finite."""
     return bool(outputs) and all(np.isfinite(values).all() for values in outputs.values())

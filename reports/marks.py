@@ -11,7 +11,7 @@ UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
 STYLES = {FASTER: "green", SLOWER: "red", UNCERTAIN: "yellow"}
 # Flags that speak of the cell itself and not of the machine, which are told where they are raised.
-OF_THE_CELL = ("recompiled", "program_differs", "threads_exceeded", "roofline_exceeded", "not_compared")
+OF_THE_CELL = ("recompiled", "program_differs", "threads_exceeded", "roofline_exceeded", "not_compared", "zero_outputs")
 
 
 def is_uncertain(record: dict, figure: str) -> bool:

@@ -68,6 +68,7 @@ CASES = {
     ),
     "roofline_exceeded": (Observation(threads=1, explained_share=1.0), Observation(threads=1, explained_share=1.001)),
     "not_compared": (Observation(threads=1), Observation(threads=1, compared=False)),
+    "zero_outputs": (Observation(threads=1), Observation(threads=1, against_zero=True)),
 }
 
 

@@ -233,6 +233,11 @@ def test_a_library_that_is_not_there_is_a_sentence(torch_answers):
     assert status in ("ok", "unsupported") and (status == "ok" or "REQUIREMENTS=" in reason)
 
 
+def test_a_classifier_that_begins_with_zeros_gets_random_weights(torch_answers):
+    weight, bias = torch_answers["zeros"]
+    assert weight and not bias
+
+
 MEASURED = {
     "jax": {
         "skeleton": ["output"], "function": ["y"], "nnx": ["output"], "linen": ["output"], "bare": ["0", "1"],

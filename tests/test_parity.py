@@ -10,7 +10,7 @@ import pytest
 import workloads
 import workloads.bert as bert
 import workloads.reference as reference
-from measurement.parity import INCOMPARABLE, are_numbers, difference
+from measurement.parity import INCOMPARABLE, are_numbers, difference, is_zero
 from workloads.rounding import stored
 
 REFERENCE = {"a": np.array([1.0, 2.0], np.float32), "b": np.array([[3.0]], np.float32)}
@@ -62,6 +62,13 @@ def test_what_is_no_number_is_no_reference():
     for broken in ({}, {"a": np.array([math.nan, 1.0])}, {"a": np.array([math.inf])}):
         assert not are_numbers(broken)
         assert difference(broken, broken) == INCOMPARABLE
+
+
+def test_a_reference_of_zeros_alone_is_told():
+    zeros = np.zeros((2, 3), np.float32)
+    assert is_zero({"0.a": zeros, "1.a": -zeros})
+    assert not is_zero({"0.a": zeros, "0.b": np.r_[0.0, 1e-30]})
+    assert not is_zero({})
 
 
 def test_differences_are_taken_in_double_precision():

@@ -38,9 +38,14 @@ def parity(cell, report, tmp_path):
             results.append((outcome.parity.reference, outcome.parity.holds) if outcome.parity else None)
             flags = judgement.flags_of(outcome, {"latency": 0.0}, PROFILES["quick"])
             assert ("not_compared" in flags) == (outcome.parity is None)
+            assert ("zero_outputs" in flags) == (outcome.parity is not None and measured[0][2] == 0.0)
         return results
 
     return parities
+
+
+def test_outputs_compared_with_zeros_alone_are_flagged(parity):
+    assert parity(("fp32", "eager", 0.0), ("fp32", "inductor", 0.0)) == [None, ("torch eager", True)]
 
 
 def test_the_first_one_measured_is_compared_with_nothing_and_others_with_it(parity):

@@ -6,9 +6,12 @@ Run in torch's environment: `python own_torch.py FOLDER` writes files there and 
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+import torch
 
 import workloads
-from frameworks.torch import graphs
+from frameworks.torch import graphs, hubs
 from frameworks.torch.adapter import Adapter
 from harness import skeletons
 from measurement.cells import Cell
@@ -228,6 +231,16 @@ def trained(adapter: Adapter, source: str, mode: str) -> dict:
     }  # fmt: skip
 
 
+def zero_classifier() -> list[bool]:
+    """For each parameter of a library's model that begins with zeros, whether the suite's has any other number."""
+    model = torch.nn.Linear(4, 3)
+    torch.nn.init.zeros_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    sys.modules["torchvision"] = SimpleNamespace(models=SimpleNamespace(get_model=lambda name, weights: model))
+    made = hubs.Library("torchvision:vit").call("model")
+    return [bool(parameter.any()) for parameter in made.parameters()]
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     MODELS["skeleton"] = skeletons.text("torch", "skeleton.py")
@@ -270,6 +283,7 @@ def main() -> None:
     others = [name for name in MODELS if name not in ("broken", "norm", "trained", "dropped", "lstm")]
     answers["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
     answers["library"] = ended(adapter, "torchvision:resnet18")
+    answers["zeros"] = zero_classifier()
     print(json.dumps(answers))
 
 
