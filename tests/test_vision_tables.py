@@ -175,7 +175,6 @@ def test_compiling_and_tf32_are_told_apart(pass_name, text, published):
 
 FASTER = [
     ("training", "TensorFlow trains", "tensorflow", "jax"),
-    ("training", "Compiled PyTorch trains", "torch", "tensorflow"),
     ("inference", "JAX predicts", "jax", "tensorflow"),
     ("inference", "TensorFlow predicts", "tensorflow", "torch"),
 ]
@@ -191,6 +190,18 @@ def test_which_framework_is_faster_at_bert(pass_name, text, first, second, times
     assert verdict("keras-io", text, other) == UNTOLD  # another arithmetic is no comparison
     apart = [record | {"machine_id": name} for record, name in zip(records, "ab", strict=True)]
     assert verdict("keras-io", text, apart) == UNTOLD  # nor is another machine
+
+
+@pytest.mark.parametrize(
+    ("torch_ms", "tensorflow_ms", "jax_ms", "expected"),
+    [(10, 12, 12, HOLDS), (10, 12, 8, FAILS), (10, 8, 12, FAILS), (10, 12, None, UNTOLD), (10, None, 8, FAILS)],
+)
+def test_faster_than_both_asks_both(torch_ms, tensorflow_ms, jax_ms, expected):
+    """It asked TensorFlow alone, and would have held beside a faster JAX."""
+    modes = {"torch": "inductor-reduce-overhead", "tensorflow": "function-xla", "jax": "jit"}
+    times = zip(modes, (torch_ms, tensorflow_ms, jax_ms), strict=True)
+    records = [bert("training", name, modes[name], "tf32", ms) for name, ms in times if ms]
+    assert verdict("keras-io", "Compiled PyTorch trains", records) == expected
 
 
 def resnet(dtype: str, per_s: float, ratio: float | None = None, layout: str = "nhwc") -> dict:
