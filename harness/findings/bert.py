@@ -54,10 +54,10 @@ def span(measured: Iterable[Point]) -> str:
 def _everywhere(advice: Advice, mode: str) -> list[Point]:
     """A mode's points at the shapes of the advice, on every host that ran them."""
     shapes = {(judged.shape.batch, judged.shape.length) for judged in advice.judged}
-    return [p for p in _figures() if p["mode"] == mode and (p["batch_size"], p["seq_len"]) in shapes]
+    return [p for p in figures() if p["mode"] == mode and (p["batch_size"], p["seq_len"]) in shapes]
 
 
-def _figures() -> list[Point]:
+def figures() -> list[Point]:
     return [p for folder in (*TORCH, *TORCH_AGAIN) for p in points(folder, implementation="library", dtype="bf16")]
 
 
@@ -141,5 +141,5 @@ def differs() -> str:
         f"transformers {json.loads(slow['versions'])['transformers']} BERT-base takes "
         f"{text_of(slow['latency_ms_median'])} ms compiled at {Shape.of(slow.record).text} ({place([slow], folder)}): "
         "it then makes an attention mask that eager mode does not. Such cells are marked `program_differs` and left "
-        "out of every answer ([the story](docs/experiments.md#a-mask-that-only-a-graph-sees))."
+        "out of every answer ([the story](experiments.md#a-mask-that-only-a-graph-sees))."
     )

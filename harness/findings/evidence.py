@@ -1,4 +1,4 @@
-"""The committed records behind the README's findings, and where they were measured: host, processes, folder."""
+"""The committed records behind the findings, and where they were measured: host, processes, folder."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def letters(measured: Iterable[Point]) -> str:
 def place(measured: Iterable[Point], *folders: Path) -> str:
     """Where and how often something was measured, with a link to each folder of records.
 
-    `[H](results/h200/jax-h-short), 3 processes`; of several folders `H, [torch](…), [jax](…), 3 processes`.
+    `[H](../results/h200/jax-h-short), 3 processes`; of several folders `H, [torch](…), [jax](…), 3 processes`.
     """
     measured = list(measured)
     names = [points(folder)[0]["framework"] for folder in folders]
@@ -89,8 +89,8 @@ def place(measured: Iterable[Point], *folders: Path) -> str:
 
 
 def path(folder: Path) -> str:
-    """A folder as the README links it."""
-    return folder.relative_to(ROOT).as_posix()
+    """A folder as `docs/findings.md` links it."""
+    return f"../{folder.relative_to(ROOT).as_posix()}"
 
 
 def processes(measured: Iterable[Point]) -> str:

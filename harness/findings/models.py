@@ -24,7 +24,7 @@ RESNET, RESNET_TRAINING = H200 / "vision-h-torch-resnet", EXPERIMENTS / "cnn-tra
 STRICT, TF32 = (EXPERIMENTS / f"vision-docs-h200/{name}" for name in ("gpu", "gpu-tf32"))
 TUNED = H200 / "decode-e-torch-1b-tuned"
 UNROLLED = tuple(H200 / f"lstm-p-torch-training{form}" for form in ("", "-replayed"))
-PARTS, LOSS = "docs/experiments.md#geometric-mean", "docs/experiments.md#vision-docs"
+PARTS, LOSS = "experiments.md#geometric-mean", "experiments.md#vision-docs"
 
 
 def training() -> str:
@@ -129,7 +129,7 @@ def _summed() -> str:
     context = re.search(r"context=(\d+)", total["parameters"])[1]
     return (
         f"A Llama of 6.7B at batch 1 and {context} positions, `jax.jit`: {ms(product)} ms a token, {rate} tokens "
-        f"a second, {share} % of the data sheet's bandwidth; with its products [written as sums](docs/methodology.md"
+        f"a second, {share} % of the data sheet's bandwidth; with its products [written as sums](methodology.md"
         f"#products-written-as-sums) {ms(total)} ms, {summed} a second, {most} % ({place([product, total], SUMMED)}). "
         f"Careful: {unsure([product, total])}."
     )
@@ -138,9 +138,9 @@ def _summed() -> str:
 def resnet() -> str:
     """What ResNet-50 gains with each layout, where the baseline is eager mode in the same one."""
     layouts = ("nchw", "nhwc")
-    first, last = (_pair(RESNET, layout, batch_size=64) for layout in layouts)
-    trained_first, trained_last = (_pair(RESNET_TRAINING, layout, batch_size=256) for layout in layouts)
-    strict, tf32 = (_pair(folder, "nchw", batch_size=16) for folder in (STRICT, TF32))
+    first, last = (pair(RESNET, layout, batch_size=64) for layout in layouts)
+    trained_first, trained_last = (pair(RESNET_TRAINING, layout, batch_size=256) for layout in layouts)
+    strict, tf32 = (pair(folder, "nchw", batch_size=16) for folder in (STRICT, TF32))
     exact, rounded = (wording.spread([graph.speedup]) for _, graph in (strict, tf32))
     every = [point for pair in (first, last, trained_first, trained_last, strict, tf32) for point in pair]
     return (
@@ -154,7 +154,7 @@ def resnet() -> str:
     )
 
 
-def _pair(folder: Path, layout: str, batch_size: int) -> list[Point]:
+def pair(folder: Path, layout: str, batch_size: int) -> list[Point]:
     """ResNet-50 in a layout: eager mode's point and that of compiling by default."""
     alike = points(folder, workload="resnet50", batch_size=batch_size)
     here = {point["mode"]: point for point in alike if f"layout={layout}" in point["parameters"]}
