@@ -15,7 +15,7 @@ import json, warnings
 import torch
 import torch.nn.functional as F
 from frameworks.adapter import Step
-from frameworks.torch import attention
+from frameworks.torch import attention, program
 
 HEADS = torch.randn(2, 4, 16, 8)
 WIDE = torch.randn(2, 4, 16, 12)
@@ -36,8 +36,13 @@ graphs = []
 torch.compile(model, backend=lambda graph, inputs: graphs.append(graph) or graph, fullgraph=True)(HEADS, STRIDED)
 
 def listed():
-    graphs[0](HEADS, STRIDED)
-    return ()
+    return program.operations(graphs[0], (HEADS, STRIDED), autograd=True)
+
+library = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+
+def fused_path():
+    with torch.inference_mode():
+        return program.operations(lambda x: library(x, x, x, need_weights=False), [torch.randn(2, 4, 8)])
 
 def refuses(parameters, debug):
     warnings.warn("Memory efficient kernel not used because: (Triggered internally at /a/sdp_utils.cpp:900.)")
@@ -55,6 +60,7 @@ print(json.dumps({
     "unfused": told(twice, HEADS, WIDE),
     "graph": attention.described(Step(model, [(HEADS, STRIDED)], program=listed), eager=False),
     "a graph that is not listed": attention.described(Step(model, [(HEADS, STRIDED)]), eager=False),
+    "a fused path": attention.described(Step(library, [()], program=fused_path), eager=True),
     "no attention": told(torch.relu, HEADS),
     "again": list(attention.Tensor.of(STRIDED).again().stride()),
     "gpu": dict(attention._refused_on_gpu([HEADS] * 3, None, call)),
@@ -91,6 +97,10 @@ def test_a_graph_s_calls_are_those_of_its_program(told):
     (call,) = told["graph"]
     assert call["mask"] == "bool (2,1,16,16) stride (0,0,1,0)"
     assert told["a graph that is not listed"] == []
+
+
+def test_a_fused_path_that_never_calls_the_operator_is_not_left(told):
+    assert told["a fused path"] == []
 
 
 def test_a_model_without_attention_has_no_calls(told):

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch.backends import cuda
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
 
 from frameworks.adapter import Step
-from frameworks.torch.program import ATTENTION
+from frameworks.torch import program
 
 CHOICES = {
     "MATH": "math",
@@ -78,20 +77,6 @@ class Call:
         return "; ".join(parts + [f"dropout {self.dropout}"] * bool(self.dropout))
 
 
-class Calls(TorchFunctionMode):
-    """While entered, notes how the attention operator is called, by the arguments that choose a kernel."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts: dict[Call, int] = {}
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if getattr(function, "__name__", "") == ATTENTION:
-            call = _call(*args, **(kwargs or {}))
-            self.counts[call] = self.counts.get(call, 0) + 1
-        return function(*args, **(kwargs or {}))
-
-
 def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, enable_gqa=False, **_: Any) -> Call:
     operands = (Tensor.of(tensor) for tensor in (query, key, value))
     mask = None if attn_mask is None else Tensor.of(attn_mask)
@@ -104,12 +89,17 @@ def calls_of(step: Step, eager: bool) -> dict[Call, int]:
     A step that does not list its program is called itself, where it is eager. Of a graph that does not, nothing is
     known: what would be seen of its call is what Dynamo does, and not what the graph holds.
     """
-    with Calls() as seen:
+    counts: dict[Call, int] = {}
+
+    def count(*args: Any, **kwargs: Any) -> None:
+        call = _call(*args, **kwargs)
+        counts[call] = counts.get(call, 0) + 1
+
+    with program.watched(count):
         listed = step.program()
-    if listed is None and eager:
-        with Calls() as seen:
-            step()
-    return seen.counts
+        if listed is None and eager:
+            program.operations(step, autograd=True)
+    return counts
 
 
 def described(step: Step, eager: bool) -> list[dict]:

@@ -32,6 +32,7 @@ _KINDS = {
 # They rename memory, as views do, though their schemas do not say so.
 _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_watchers: list[Callable[..., None]] = []
 
 
 def operations(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: bool = False) -> Program:
@@ -47,6 +48,16 @@ def operations(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: b
     with recorder, seen:
         call(*inputs)
     return tuple(listed)
+
+
+@contextlib.contextmanager
+def watched(watcher: Callable[..., None]) -> Iterator[None]:
+    """While entered, `watcher` is called with the arguments of every attention operator that is listed."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
 
 
 class CapturedGraph:
@@ -108,6 +119,8 @@ class _Recorder(TorchDispatchMode):
 
     def attention(self, func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
         """Run fused attention and list it as one operator, with the kernel that was chosen for it."""
+        for watcher in _watchers:
+            watcher(*args, **kwargs)
         start, self._in_attention = len(self._listed), True
         try:
             result = func(*args, **kwargs)
