@@ -180,18 +180,22 @@ def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict:
     whole = message.latency_s if cell.device_kind == "gpu" else message.wall_s
     idle = max(whole - message.busy_s, 0.0)
     cost = cost_of(cell)
-    return entry | {
-        "flops": {operator.operator_class: operator.flops for operator in cost.operators},
-        "latency_s": message.latency_s,
-        "samples_s": message.samples_s,
-        "launch": launch,
-        "profiled_s": message.wall_s,
-        "busy_s": message.busy_s,
-        "calls": message.calls,
-        "backend": message.backend,
-        "detail": message.detail,
-        "classes": kernels.by_class(message.kernels, idle),
-        "kernels": message.kernels,
-        "trace": message.trace,
-        "attention": message.attention,
-    }
+    return (
+        entry
+        | {
+            "flops": {operator.operator_class: operator.flops for operator in cost.operators},
+            "latency_s": message.latency_s,
+            "samples_s": message.samples_s,
+            "launch": launch,
+            "profiled_s": message.wall_s,
+            "busy_s": message.busy_s,
+            "calls": message.calls,
+            "backend": message.backend,
+            "detail": message.detail,
+            "classes": kernels.by_class(message.kernels, idle),
+            "kernels": message.kernels,
+            "trace": message.trace,
+            "attention": message.attention,
+        }
+        | message.program
+    )

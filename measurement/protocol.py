@@ -277,6 +277,7 @@ class Explained(Ended):
     backend: str | None = None
     detail: str = ""
     attention: tuple[dict[str, Any], ...] = ()
+    program: dict[str, str | None] = field(default_factory=dict)  # a report's two fields of that name, for a graph
     status: str = "explained"
 
 
@@ -295,6 +296,5 @@ def message(data: dict) -> Message:
     try:
         return read(kind, data)
     except Misfit as misfit:
-        raise ProtocolError(
-            f"The worker sent a {kind.__name__.lower()} message that does not fit: {misfit}.", cell
-        ) from None
+        reason = f"The worker sent a {kind.__name__.lower()} message that does not fit: {misfit}."
+        raise ProtocolError(reason, cell) from None

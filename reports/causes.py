@@ -94,7 +94,7 @@ def why(group: Sequence[dict], entries: Sequence[dict]) -> list[str]:
 def _why(eager: dict, graph: dict, entries: Sequence[dict]) -> list[str]:
     mode, loss = graph["mode"], speedup(eager, graph)
     shows = [f"{mode} loses to eager: {shown(loss)}."]
-    known = False
+    known = graph.get("program") == "differs"  # which is said of every such graph, whether it loses or not
     for name, changes in controls(graph).items():
         pair = {entry["mode"]: entry for entry in entries if identity(entry) == identity(graph | changes)}
         if mode in pair:

@@ -177,7 +177,13 @@ def not_known(group: list[dict]) -> list[str]:
 def sentences(group: list[dict], entries: list[dict]) -> list[str]:
     """All that is said of a shape, in words; `entries` are all cells, among which its controls are."""
     reasons = [] if group[0].get("control") else causes.why(group, entries)
-    return [*reasons, *differences(group), *attention(group), *refusals(group), *not_known(group)]
+    return [*reasons, *programs(group), *differences(group), *attention(group), *refusals(group), *not_known(group)]
+
+
+def programs(group: list[dict]) -> list[str]:
+    """The graphs of a shape that run other operators than its eager mode, with the difference that decides."""
+    others = [entry for entry in group if entry.get("program") == "differs"]
+    return [f"{one['mode']} runs another program than eager: {one['program_difference']}." for one in others]
 
 
 def title(name: str, group: list[dict]) -> str:

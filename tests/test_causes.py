@@ -132,6 +132,19 @@ def test_without_a_control_nothing_is_known():
     assert said()[1:] == ["Not known: why inductor loses here; no control ran."]
 
 
+def test_another_program_is_said_in_place_of_no_cause():
+    """Its difference is what such a comparison is of; without one the cause is open."""
+    eager, graph = LOSS
+    told = graph | {"program": "differs", "program_difference": "gelu: in eager, not in the graph"}
+    assert explanation.sentences([eager, told], [eager, told])[:2] == [
+        causes.why(LOSS, LOSS)[0],
+        "inductor runs another program than eager: gelu: in eager, not in the graph.",
+    ]
+    same = graph | {"program": "same", "program_difference": None}
+    assert "another program" not in " ".join(explanation.sentences([eager, same], [eager, same]))
+    assert any(line.startswith("Not known: why") for line in explanation.sentences([eager, same], [eager, same]))
+
+
 def test_no_loss_no_reason():
     for others in (pair(1.0, 1.0), pair(1.0, 0.5), pair(1.0, 2.4, scatter=SCATTER[:5]), LOSS[1:]):
         assert causes.why(others, others) == []

@@ -156,6 +156,8 @@ def test_every_framework_is_explained(name, tmp_path):
         assert entry["classes"]["idle"] == pytest.approx(entry["profiled_s"] - entry["busy_s"])
         assert Path(entry["trace"]).stat().st_size > 0
         assert len(entry["samples_s"]) > 1
+        assert ("program" in entry) == description.mode(entry["mode"]).graph
+    assert "same" in {entry.get("program") for entry in explanation.explained(entries)}
     page = (tmp_path / "run/explanation.md").read_text()
     assert "| ms per call | FLOPs | eager |" in page
     assert not list((tmp_path / "run/launches").glob("*/dumps"))

@@ -48,10 +48,17 @@ class Explanation(GroupWork):
             with self.station.reporting([cell]):
                 members.append(self.warm(cell, weights, inputs))
         self.sample(members)
+        profiled = []
         for member in members:
+            with self.station.reporting([member.cell]) as trouble:
+                self.profile_once(member)
+            profiled += [] if trouble else [member]
+        programs = self.programs(profiled)
+        for member in profiled:
             with self.station.reporting([member.cell]):
-                self.explain(member)
+                self.explain(member, programs.get(member.cell.id, {}))
         members.clear()
+        profiled.clear()
         self.adapter.release()
 
     def warm(self, cell: Cell, weights, inputs) -> Member:
@@ -77,17 +84,20 @@ class Explanation(GroupWork):
         if trouble:
             members.clear()
 
-    def explain(self, member: Member) -> None:
-        """Profile one mode, if it is not yet, and report it."""
+    def profile_once(self, member: Member) -> None:
+        """Profile one mode, if it was not before it was timed."""
+        if member.cell.id not in self.profiles:
+            self.profile(member, median(member.contender.samples))
+
+    def explain(self, member: Member, program: dict[str, str | None]) -> None:
+        """Report one mode; `program` says whether a graph runs eager mode's."""
         cell, captured, samples = member.cell, member.captured, member.contender.samples
-        latency = median(samples)
-        if cell.id not in self.profiles:
-            self.profile(member, latency)
         calls, profile = self.profiles[cell.id]
         self.channel.send(
             Explained(
-                cell.id, latency_s=latency, samples_s=tuple(samples), calls=calls, **vars(profile),
+                cell.id, latency_s=median(samples), samples_s=tuple(samples), calls=calls, **vars(profile),
                 backend=captured.backend, detail=captured.detail, attention=tuple(self.attention(member)),
+                program=program,
             )
         )  # fmt: skip
 

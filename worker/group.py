@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import workloads
+from frameworks import program
 from frameworks.adapter import Capture, Step, Unsupported
 from measurement.cells import Cell
 from measurement.protocol import GroupJob
@@ -114,6 +115,26 @@ class GroupWork:
                 f"{title} has no {cell.implementation} model of the family {self.workload.family}, although its "
                 "description names it."
             ) from error
+
+    def programs(self, members: list[Member]) -> dict[str, dict]:
+        """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
+        modes = [member for member in members if member.contender.name == member.cell.id]
+        listed = {member.contender.name: self.listed(member) for member in modes}
+        graphs = [m for m in modes if self.station.description.mode(m.cell.mode).graph]
+        eager = [listed[m.contender.name] for m in modes if m not in graphs]
+        return {m.contender.name: program.verdict(eager, listed[m.contender.name]) for m in graphs}
+
+    def listed(self, member: Member) -> program.Program | str:
+        """The operators of one mode, or why they are not known."""
+        self.channel.phase(member.cell, "program")
+        try:
+            operations = member.step.program()
+            member.step.rewind()
+        except Exception as error:  # what cannot be listed was measured all the same
+            return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        if operations is None or isinstance(operations, str):
+            return operations or "the framework does not show its operators"
+        return tuple(operations)
 
 
 def load_inputs(path: str) -> list[dict[str, np.ndarray]]:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import frameworks
-from frameworks import program
 from frameworks.adapter import Step
 from measurement.cells import Cell
 from measurement.completion import OUTSTANDING_SHARE, outstanding_share
@@ -181,33 +180,12 @@ class InterleavedComparison(GroupWork):
                 reports[name] = replace(reports[name], unseen=self.unseen(member))
             if trouble:
                 del reports[member.contender.name]
-        for name, verdict in self.programs(reported).items():
+        of_graphs = self.programs(reported) if self.position else {}  # 0 is a peak benchmark
+        for name, verdict in of_graphs.items():
             if name in reports:
                 reports[name] = replace(reports[name], **verdict)
         for report in reports.values():
             self.channel.send(report)
-
-    def programs(self, members: list[Member]) -> dict[str, dict]:
-        """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
-        if not self.position:  # a peak benchmark
-            return {}
-        modes = [member for member in members if member.contender.name == member.cell.id]
-        listed = {member.contender.name: self.listed(member) for member in modes}
-        graphs = [m for m in modes if self.station.description.mode(m.cell.mode).graph]
-        eager = [listed[m.contender.name] for m in modes if m not in graphs]
-        return {m.contender.name: program.verdict(eager, listed[m.contender.name]) for m in graphs}
-
-    def listed(self, member: Member) -> program.Program | str:
-        """The operators of one mode, or why they are not known."""
-        self.channel.phase(member.cell, "program")
-        try:
-            operations = member.step.program()
-            member.step.rewind()
-        except Exception as error:  # what cannot be listed was measured all the same
-            return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        if operations is None or isinstance(operations, str):
-            return operations or "the framework does not show its operators"
-        return tuple(operations)
 
     def report(self, member: Member, noise: Noise) -> Report:
         contender, captured = member.contender, member.step.capture()
