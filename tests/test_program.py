@@ -196,6 +196,7 @@ def branches() -> dict[str, str | None]:
         *(f"{situation} {name}" for situation in ("inference", "training") for name in BRANCHES),
         *(f"{situation} {name}" for situation in ("dynamic", "fake") for name in ("Block", "Masked")),
         "autocast Block",
+        "inference Mixed",
         *(f"{situation} {name}" for situation in ("inference", "training") for name in FUSED_PATHS),
     ],
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
 from frameworks.own import Counted
 
@@ -24,6 +25,34 @@ def fused_lstm(rows: Sequence[int], of_inputs: Sequence[int], of_states: Sequenc
     Both matrices are multiplied with every step of every sequence once.
     """
     return 2 * prod(rows[:-1]) * (prod(of_inputs) + prod(of_states))
+
+
+def attention(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:
+    """FLOPs of fused attention by shapes (batch, heads, positions, size of a head)."""
+    return sdpa_flop_count(query, key, value)
+
+
+def attention_backward(gradient: Sequence[int], *operands: Any, **__: Any) -> int:
+    """FLOPs of its gradient, whose operands follow the output's."""
+    return sdpa_backward_flop_count(gradient, *operands[:3])
+
+
+# torch counts the kernels of GPUs.
+ATTENTION_ON_CPUS = {
+    "_scaled_dot_product_flash_attention_for_cpu": attention,
+    "_scaled_dot_product_flash_attention_for_cpu_backward": attention_backward,
+}
+
+
+@contextlib.contextmanager
+def _taken_apart() -> Iterator[None]:
+    """Without the fused paths of `nn.MultiheadAttention` and the encoder's layer, of which nothing is counted."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 class _Bytes(TorchDispatchMode):
@@ -53,8 +82,9 @@ def count(call: Callable[[], Any], module: torch.nn.Module, inputs: Sequence[tor
 
     rules = {getattr(torch.ops.aten, name): passed_over for name in UNCOUNTED}
     rules[torch.ops.aten.mkldnn_rnn_layer] = fused_lstm
+    rules |= {getattr(torch.ops.aten, name): rule for name, rule in ATTENTION_ON_CPUS.items()}
     flops, moved = FlopCounterMode(display=False, custom_mapping=rules), _Bytes()
-    with flops:
+    with _taken_apart(), flops:
         output = call()
     with moved:
         call()

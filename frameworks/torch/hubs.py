@@ -75,13 +75,18 @@ _MODELS: dict[str, Callable[[Library], torch.nn.Module]] = {
 
 
 def _without_zeros(model: torch.nn.Module) -> torch.nn.Module:
-    """The model with random numbers in matrices of zeros, as torchvision's vision transformers classify with.
+    """The model with other numbers in weights of zeros: random ones in matrices, ones in norms.
 
-    Behind such a matrix every output is zero, and whoever compares outputs compares nothing.
+    torchvision's vision transformers classify with such a matrix, and the last norm of each block of timm's ResNets
+    begins so. What stands before it would not reach the outputs, and whoever compares these would not compare it.
     """
-    for parameter in model.parameters():
-        if parameter.dim() > 1 and not torch.any(parameter):
-            torch.nn.init.normal_(parameter, std=0.02)
+    for module in model.modules():
+        weight = getattr(module, "weight", None)
+        if isinstance(weight, torch.nn.Parameter) and weight.is_floating_point() and not torch.any(weight):
+            if weight.dim() > 1:
+                torch.nn.init.normal_(weight, std=0.02)
+            else:
+                torch.nn.init.ones_(weight)
     return model
 
 

@@ -77,11 +77,11 @@ class CapturedGraph:
             self._graph, self._inputs = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph)), inputs
 
     def operations(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
-        """The operators of the graph; `context` puts the call under what the captured one ran under."""
+        """The operators of the graph; `context` puts a call under what the captured one ran under."""
         if self._graph is None:
             raise RuntimeError("torch.compile has captured nothing")
-        # A graph asks nothing while it runs, so what is active changes nothing of it.
-        return operations(context(self._graph), [_real(value) for value in self._inputs], autograd=True)
+        autograd = context(torch.is_grad_enabled)()  # as eager mode is listed: before autocast, or behind it
+        return operations(context(self._graph), [_real(value) for value in self._inputs], autograd)
 
 
 class _AttentionCalls(TorchFunctionMode):

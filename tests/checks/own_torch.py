@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 import workloads
-from frameworks.torch import graphs, hubs
+from frameworks.torch import counting, graphs, hubs
 from frameworks.torch.adapter import Adapter
 from harness import skeletons
 from measurement.cells import Cell
@@ -231,11 +231,19 @@ def trained(adapter: Adapter, source: str, mode: str) -> dict:
     }  # fmt: skip
 
 
+def fused_path_flops() -> list[int]:
+    """FLOPs counted of torch's own attention, which takes a fused path here, and of the products that it is."""
+    attention, x = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 4, 8)
+    with torch.inference_mode():
+        counted = counting.count(lambda: attention(x, x, x, need_weights=False), attention, [x])
+    return [counted.flops, 2 * 2 * (4 * 8 * 4 * 8 + 2 * 4 * 4 * 8)]  # four projections, scores and their sums
+
+
 def zero_classifier() -> list[bool]:
     """For each parameter of a library's model that begins with zeros, whether the suite's has any other number."""
-    model = torch.nn.Linear(4, 3)
-    torch.nn.init.zeros_(model.weight)
-    torch.nn.init.zeros_(model.bias)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
     sys.modules["torchvision"] = SimpleNamespace(models=SimpleNamespace(get_model=lambda name, weights: model))
     made = hubs.Library("torchvision:vit").call("model")
     return [bool(parameter.any()) for parameter in made.parameters()]
@@ -284,6 +292,7 @@ def main() -> None:
     answers["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
     answers["library"] = ended(adapter, "torchvision:resnet18")
     answers["zeros"] = zero_classifier()
+    answers["fused path"] = fused_path_flops()
     print(json.dumps(answers))
 
 

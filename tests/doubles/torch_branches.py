@@ -87,6 +87,17 @@ class Cast(Block):
         return F.gelu(x.to(torch.bfloat16).to(x.dtype) if traced() else x)
 
 
+class Mixed(Block):
+    """Autocast within, behind operands that were cast up, as rotary positions are."""
+
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return super().forward(x)
+
+    def attention(self, q, k, v):
+        return F.scaled_dot_product_attention(q.float(), k.float(), v)
+
+
 class Dropped(Block):
     def activation(self, x):
         return x * 0.5 * (1 + torch.erf(x / 2**0.5)) if traced() else F.gelu(x)
@@ -154,6 +165,7 @@ def main() -> None:
     for name in ("Block", "Masked"):
         differences[f"dynamic {name}"] = of(MODELS[name]().eval(), torch.inference_mode, dynamic=True)
         differences[f"fake {name}"] = of(MODELS[name](), torch.enable_grad, fake=True)
+    differences["inference Mixed"] = of(Mixed().eval(), torch.inference_mode)
     autocast = lambda: torch.autocast("cpu", torch.bfloat16)  # noqa: E731
     differences["autocast Block"] = of(Block(), autocast)
     print(json.dumps(differences))
