@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +16,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the suite runs from its checkout; nothing is installed
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell does so to what it starts with `&`
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Torch builds and loads a library per instruction set of the CPU in every process whose compile cache is empty, 7 s:
+# a compiler that takes all their flags is vouched for, so that it asks the CPU alone.
+INSTRUCTION_SETS = ["avx512f", "avx512vnni", "avx512bf16", "amx-tile", "amx-bf16", "amx-int8"]
+ASKED = [os.environ.get("CXX", "g++"), "-x", "c++", "-fsyntax-only", *(f"-m{name}" for name in INSTRUCTION_SETS), "-"]
+with contextlib.suppress(OSError, subprocess.CalledProcessError):
+    subprocess.run(ASKED, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 
 def listed_files() -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import textwrap
 from collections.abc import Iterable
@@ -24,7 +25,8 @@ def run_in(framework: str, *pieces: str) -> None:
 def _started(framework: str, code: str, **pipes) -> subprocess.Popen:
     python = environments.path(framework, "cpu") / "bin" / "python"
     assert python.exists(), f"the environment of {framework} is missing: make setup FRAMEWORK={framework}"
-    variables = {"PATH": "/usr/bin:/bin", **frameworks.describe(framework).environment(2, "cpu")}
+    known = {name: value for name, value in os.environ.items() if name == "TORCHINDUCTOR_VEC_ISA_OK"}  # by conftest.py
+    variables = {"PATH": "/usr/bin:/bin", **known, **frameworks.describe(framework).environment(2, "cpu")}
     return subprocess.Popen([str(python), "-c", code], cwd=ROOT, env=variables, **pipes)
 
 
