@@ -2,7 +2,7 @@
 
 `generating.py FRAMEWORK MODE,... CACHE,... IMPLEMENTATION`: the eager mode first, then a graph, in which every pass is
 measured; in the other modes the Llama decodes from place 64, reads a prompt and generates, in those that tune every
-product it generates alone. A library's implementation is of the Llama alone, and what the plain one shows of the
+product it decodes alone. A library's implementation is of the Llama alone, and what the plain one shows of the
 suite's own code is left out.
 
 Prints JSON: for each workload, cache, pass, first place, dtype and mode its parity, capture and program, and whether
@@ -36,7 +36,7 @@ NAMES = ("llama-tiny", "gpt-tiny")
 FIRST_PLACES = (1, 64, 1024)  # that decode, and three after each
 HALVES = ("bf16", "fp16")
 WHOLE = ("jit-loop",)  # modes whose graph is a whole generation
-TUNED = ("inductor-max-autotune-no-cudagraphs",)  # modes that take 20 s to tune each pass's products
+TUNED = ("inductor-max-autotune-no-cudagraphs",)  # modes that take 16 s to tune each graph's products
 # Relative. The matrices below make attention so peaked that rounding grows to some 1e-6; a fault is of order 1e-2.
 TOLERANCE = 2e-5
 # Calls after which nothing is compiled any more, and those before parity is looked at: the cache holds what they left.
@@ -199,7 +199,7 @@ def rows_of(measured: Measured, modes: list[str]) -> list[dict]:
     place, rows, description = measured.place, [], frameworks.describe(measured.told[0])
     every = (place.name, place.cache, place.dtype) == (NAMES[0], "static", "fp32")
     tried = modes if every and place.first in (0, FIRST_PLACES[1]) else modes[:2]
-    tried = [mode for mode in tried if mode not in TUNED or place.pass_name == "generate"]
+    tried = [mode for mode in tried if mode not in TUNED or place.pass_name == "decode"]
     for mode in [mode for mode in tried if place.pass_name in description.mode(mode).passes]:
         try:
             row = measured.row(mode)
