@@ -7,7 +7,7 @@ light and once for dark, and the sample page is written.
 from __future__ import annotations
 
 from harness import picture
-from harness.findings import bert, cpu, models, summary
+from harness.findings import bert, cpu, losses, models, summary
 from harness.findings.evidence import ROOT, letters, material, unsure
 from harness.picture import versions
 from reports import page, sections
@@ -32,6 +32,8 @@ def findings() -> str:
         "Training": [models.training(), models.small_training()],
         "Decoding": models.decoding(),
         "Other models' inference": [models.average(), models.resnet()],
+        "Where compiling loses": losses.where_it_loses(),
+        "TF32 beside compiling": losses.beside_tf32(),
         "The first call": [models.first_calls()],
         "Processors": [cpu.two_cores(), cpu.constant_weights()],
         "How to read these figures": [_caption(verdicts)],

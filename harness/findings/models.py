@@ -12,7 +12,7 @@ from measurement.statistics import Interval
 from reports import facts
 from reports.content import ratio, text_of
 from reports.points import Point
-from reports.verdict import wording
+from reports.verdict import Fastest, Verdict, wording
 
 # Torch and JAX on the two GPUs of one host, and at batch 1 a second time.
 DECODING = tuple(H200 / name for name in ("ladder-i-torch-1b", "decode-i-torch-1b", "decode-i-jax-1b"))
@@ -101,13 +101,7 @@ def decoding() -> list[str]:
     """What torch's users should take to generate tokens, and who is fastest at each batch."""
     told = verdict(material(*DECODING), "plain")
     advice = next(one for one in told.advice if one.framework == "torch")
-    again, found = next(
-        (one, fastest)
-        for one in material(*DECODING_AGAIN).verdicts
-        if (one.setting.points[0]["workload"], one.setting.points[0]["pass"]) == ("llama-1b", "decode")
-        for shape, fastest in one.fastest.items()
-        if shape.batch == 1
-    )
+    again, found = decoding_again()
     ranked = " ".join(one.sentence for one in told.fastest.values())
     return [
         f"- **Decoding with a Llama of 1.2B, a token of each sequence a call: {span(advice.chosen)}.** A context of "
@@ -116,6 +110,17 @@ def decoding() -> list[str]:
         f"{place(again.setting.points, *DECODING_AGAIN)}: {found.sentence[0].lower()}{found.sentence[1:]}",
         f"  - {_summed()}",
     ]
+
+
+def decoding_again() -> tuple[Verdict, Fastest]:
+    """The second pair of runs at batch 1: its verdict, and who is fastest."""
+    return next(
+        (one, fastest)
+        for one in material(*DECODING_AGAIN).verdicts
+        if (one.setting.points[0]["workload"], one.setting.points[0]["pass"]) == ("llama-1b", "decode")
+        for shape, fastest in one.fastest.items()
+        if shape.batch == 1
+    )
 
 
 def _summed() -> str:

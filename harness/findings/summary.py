@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments.geometric_mean import geometric_mean
-from harness.findings import bert, cpu, models
+from harness.findings import bert, cpu, losses, models
 from harness.findings.bert import span
-from harness.findings.evidence import EXPERIMENTS, H200, letters, material, ms, one, points, verdict
+from harness.findings.evidence import H200, letters, material, ms, one, points, verdict
 from measurement.statistics import Interval
 from reports import facts
 from reports.content import ratio, text_of
@@ -15,12 +15,8 @@ from reports.points import Point
 from reports.verdict import Verdict, wording
 
 MODES = "inductor", "inductor-reduce-overhead"
-CALLS = "`torch.compile(model)`", '`torch.compile(model, mode="reduce-overhead")`'
-KERAS = EXPERIMENTS / "keras-io-q-h200"
-KERAS_SWEEPS = {"gpu-predict": "prediction", "gpu-fit": "training"}
-TORCHVISION = H200 / "vision-q-torchvision"
-H200_PAGE, RESNET = "results/h200/README.md", "docs/experiments.md#vision-docs"
-VIT = "torchvisions-vit-b16-whose-compiled-form-loses"
+CALLS = "`torch.compile(model)`: inductor", '`mode="reduce-overhead"`: inductor-reduce-overhead'
+HOSTS = "results/h200/README.md#the-machines"
 SIZES = {
     "BERT-base, 1 or 8 texts of 128 tokens": ((1, 128), (8, 128)),
     "BERT-base, 4 texts of 512 tokens": ((4, 512),),
@@ -31,7 +27,7 @@ SIZES = {
 def table() -> list[str]:
     """A row for each kind of work: eager mode's time, and what compiling brings, as the ends of all its intervals."""
     return [
-        f"| in torch, in bf16 | eager mode takes | {' | '.join(CALLS)} | [H200](results/h200/README.md#the-machines) |",
+        f"| torch, bf16 | eager mode takes (medians) | {' | '.join(CALLS)} | [host]({HOSTS}) |",
         "| --- | --- | --- | --- | --- |",
         *(_bert(title, shapes) for title, shapes in SIZES.items()),
         _row("A token of 1, 8 or 64 texts from a Llama of 1.2B", points(*models.DECODING[:2])),
@@ -71,18 +67,19 @@ def sentences() -> list[str]:
 
 
 def _frameworks() -> str:
-    short, long = (verdict(material(*folders), "library") for folders in (bert.SHORT, bert.LONG))
-    llama = verdict(material(*models.DECODING), "plain")
+    short, alike = verdict(material(*bert.SHORT), "library"), verdict(material(*bert.LONG), "plain", bert.FUSED)
+    llama, again = verdict(material(*models.DECODING), "plain"), models.decoding_again()[1]
     return (
         "- **Between frameworks compare milliseconds, not speedups**: nobody deploys JAX or TensorFlow operator by "
-        f"operator. BERT-base as each library has it: {_fastest(short, 8)[:-1]}; {_fastest(long, 64)} A token of the "
-        f"Llama: {_fastest(llama, 1)}"
+        f"operator.\n  - BERT-base as each library has it, {_fastest(short, 8)}\n  - The suite's own BERT-base, "
+        f"attention fused in both, {_fastest(alike, 64)}\n  - A token of the Llama, {_fastest(llama, 1)} A second pair "
+        f"of runs: {again.sentence[0].lower()}{again.sentence[1:]}"
     )
 
 
 def _fastest(told: Verdict, batch: int) -> str:
     said = next(fastest.sentence for shape, fastest in told.fastest.items() if shape.batch == batch)
-    return f"on {letters(told.setting.points)} {said[0].lower()}{said[1:]}"
+    return f"on {letters(told.setting.points)}: {said[0].lower()}{said[1:]}"
 
 
 def _tensorflow() -> str:
@@ -95,62 +92,50 @@ def _tensorflow() -> str:
 
 
 def _losses() -> str:
-    lstm = one(models.SMALL_TRAINING, workload="lstm", mode=MODES[0])
-    vit, resnet = one(TORCHVISION, mode=MODES[0]), models.pair(models.STRICT, "nchw", batch_size=16)[1]
-    gains = [wording.spread([point.speedup]) for point in (lstm, vit, resnet)]
-    return (
-        f"- **Compiling can lose.** By default an LSTM's training comes to {gains[0]} of eager mode's speed "
-        f"([it takes cuDNN's operator apart]({H200_PAGE}#what-makes-inductor-lose)); torchvision's ViT-B/16, in "
-        f"batches of 64, to {gains[1]} ([eager mode alone has a fused attention]({H200_PAGE}#{VIT})); ResNet-50 in "
-        f"strict float32, in batches of 16, to {gains[2]} ([the layout that the compiler chooses]({RESNET}))."
-    )
+    told = "; ".join(loss.short() for loss in losses.losses())
+    return f"- **Compiling by default can lose.** It comes to these shares of eager mode's speed: {told}."
 
 
 def _precision() -> str:
-    parts = [f"in {doing} {_tf32(KERAS / sweep)}" for sweep, doing in KERAS_SWEEPS.items()]
+    told = "; ".join(precision.told() for precision in losses.precisions())
     return (
-        "- **TF32 is not compiling.** A published gain that switches both on at once may be TF32's: with BERT-base, in "
-        f"the shapes of keras.io's table, TF32 alone brings {'; '.join(parts)} "
-        "([the table](docs/experiments.md#keras-io))."
+        "- **TF32's gain is not the compiler's.** A published gain that switches both on at once may be TF32's. With "
+        f"BERT-base, on Q, {told} ([the table](docs/experiments.md#keras-io))."
     )
-
-
-def _tf32(folder: Path) -> str:
-    """What TF32 brings eager mode, two runs of one machine with their intervals' ends at their worst, and what then."""
-    exact, rounded = (one(folder, framework="torch", mode="eager", dtype=dtype) for dtype in ("fp32", "tf32"))
-    compiled = one(folder, framework="torch", dtype="tf32", mode=MODES[1])
-    before, after = exact.latency, rounded.latency
-    times = exact["latency_ms_median"] / rounded["latency_ms_median"]
-    alone = Interval(times, before.low / after.high, before.high / after.low)
-    return f"{wording.spread([alone])}, compiling on top of it {wording.spread([compiled.speedup])}"
 
 
 def _first_call() -> str:
-    small = [point for point in points(models.AVERAGE, compile_cache="cold") if point["mode"] in MODES]
+    small, trained = (
+        [point for point in points(folder, compile_cache="cold") if point["mode"] in MODES and _not_lstm(point)]
+        for folder in (models.AVERAGE, models.SMALL_TRAINING)
+    )
+    lstm = [point for point in points(models.AVERAGE, workload="lstm") if point["mode"] in MODES]
     unrolled = [point for folder in models.UNROLLED for point in points(folder)]
-    others = [_first_s(point) for point in small if point["workload"] != "lstm"]
-    lstm, trained = (max(map(_first_s, each)) for each in (_of(small, "lstm"), unrolled))
     return (
-        f"- **The first call compiles**: {text_of(min(others))} to {text_of(max(others))} s in inference of these "
-        f"models, {text_of(lstm)} s of the LSTM, and {text_of(trained)} s of its training. The report says after how "
-        "many calls that has paid for itself."
+        f"- **The first call compiles**, which takes {_seconds(small)} in inference of seven models at batch 8, "
+        f"{_seconds(lstm)} of an LSTM; {_seconds(trained)} in training, {_seconds(unrolled)} of the LSTM, on two cores."
+        " The report says after how many calls that has paid for itself."
     )
 
 
-def _of(measured: list[Point], workload: str) -> list[Point]:
-    return [point for point in measured if point["workload"] == workload]
+def _not_lstm(point: Point) -> bool:
+    return point["workload"] != "lstm"
 
 
-def _first_s(point: Point) -> float:
-    return facts.first_s(point)
+def _seconds(measured: list[Point]) -> str:
+    ends = [text_of(end(map(facts.first_s, measured))) for end in (min, max)]
+    return f"{ends[0]} to {ends[1]} s"
 
 
 def _processors() -> str:
-    told = next(v for v in material(cpu.TWO_CORES).verdicts if v.setting.points[0]["workload"] == "bert-base")
-    torch = next(advice for advice in told.advice if advice.framework == "torch")
+    bert_base, mlp = (_torch_on_two_cores(workload) for workload in ("bert-base", "mlp"))
     frozen = one(cpu.OWN / "timm-resnet50", mode=cpu.CONSTANT)
     return (
-        f"- **On CPU cores compiling brings less**: in torch at batch 1 BERT-base gains "
-        f"{wording.spread(torch.speedups)} on two cores, and timm's ResNet-50 {wording.spread([frozen.speedup])} on "
-        'four, with constant weights (`options={"freezing": True}`).'
+        f"- **On CPU cores compiling brings less, or loses**: in torch at batch 1 BERT-base comes to "
+        f"{wording.spread(bert_base)} on two cores, an MLP to {wording.spread(mlp)}; with constant weights "
+        f'(`options={{"freezing": True}}`) timm\'s ResNet-50 comes to {wording.spread([frozen.speedup])} on four.'
     )
+
+
+def _torch_on_two_cores(workload: str) -> list[Interval]:
+    return [point.speedup for point in points(cpu.TWO_CORES, framework="torch", workload=workload, mode=MODES[0])]
