@@ -118,7 +118,7 @@ def test_flags_keep_the_list_s_order():
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, minimum_rounds=2, half_width=1.0, target_half_width=0.1,
         queue_share=0.1, recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
-        noise=loud, explained_share=2.0, compared=False,
+        noise=loud, explained_share=2.0, compared=False, against_zero=True,
     )  # fmt: skip
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name != "threads_unused"]
 
