@@ -11,7 +11,7 @@ from measurement.statistics import Interval
 from reports.points import Point
 from reports.verdict import wording
 
-DEFAULT, REPLAYED = "inductor", "inductor-reduce-overhead"
+DEFAULT, REPLAYED = models.AVERAGED
 TORCHVISION, KERAS = H200 / "vision-q-torchvision", EXPERIMENTS / "keras-io-q-h200"
 SWEEPS = {"gpu-predict": "prediction", "gpu-fit": "training"}
 

@@ -14,7 +14,7 @@ from reports.content import ratio, text_of
 from reports.points import Point
 from reports.verdict import Verdict, wording
 
-MODES = "inductor", "inductor-reduce-overhead"
+MODES = tuple(models.AVERAGED)
 CALLS = "`torch.compile(model)`: inductor", '`mode="reduce-overhead"`: inductor-reduce-overhead'
 HOSTS = "results/h200/README.md#the-machines"
 SIZES = {
