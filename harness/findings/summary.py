@@ -97,10 +97,12 @@ def _losses() -> str:
 
 
 def _precision() -> str:
-    told = "; ".join(precision.told() for precision in losses.precisions())
+    passes = losses.precisions()
+    told = "; ".join(precision.told() for precision in passes)
+    hosts = letters(point for precision in passes for point in precision.points)
     return (
         "- **TF32's gain is not the compiler's.** A published gain that switches both on at once may be TF32's. With "
-        f"BERT-base, on Q, {told} ([the table](docs/experiments.md#keras-io))."
+        f"BERT-base, on {hosts}, {told} ([the table](docs/experiments.md#keras-io))."
     )
 
 
