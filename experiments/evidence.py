@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from measurement.exclusion import excluded
 from measurement.schema import MEASURED, is_baseline, is_noisy
 from measurement.statistics import Interval
 
@@ -23,6 +24,11 @@ class Record:
     @property
     def measured(self) -> bool:
         return self["status"] in MEASURED
+
+    @property
+    def excluded(self) -> str | None:
+        """Return why its figures enter no mean and no claim; None where they do."""
+        return excluded(self._columns)
 
     @property
     def is_baseline(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from measurement.exclusion import excluded
 from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import Interval
 from reports.content import times
@@ -61,6 +62,11 @@ class Point:
     def speedup(self) -> Interval | None:
         """Eager's time over this mode's; None without an interval."""
         return self._interval("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+
+    @cached_property
+    def excluded(self) -> str | None:
+        """Return why it enters no mean, ranking or verdict; None where it does."""
+        return excluded(self.record)
 
     def _interval(self, *names: str) -> Interval | None:
         value, low, high = map(self.record.get, names)

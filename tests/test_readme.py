@@ -113,6 +113,17 @@ def test_a_mean_is_told_without_the_models_that_lose():
     assert models._without_losers(gains | {"a": Interval(0.9, 0.8, 1.1)}) == ""
 
 
+def test_no_figure_is_of_an_excluded_cell():
+    """The LSTM's graphs are flagged `program_differs`, torchvision's outputs are zero, F's ResNet-50 is a mismatch."""
+    trained = {point["workload"] for point in evidence.points(models.SMALL_TRAINING, mode="inductor")}
+    assert len(trained) == 7 and "lstm" not in trained
+    assert evidence.excluded(models.SMALL_TRAINING) == {"lstm": "program_differs"}
+    assert "Training of 7 models at batch 8, geometric mean | | 1.39 to 1.57× | 3.71 to 4.12× |" in TEXT
+    assert "Excluded: lstm (`program_differs`)" in PAGE
+    assert evidence.points(evidence.H200 / "vision-q-torchvision") == []
+    assert {p["mode"] for p in evidence.points(evidence.H200 / "training-f-torch-resnet")} == {"eager", "cuda-graph"}
+
+
 def test_hosts_have_the_letters_of_the_page_that_describes_them():
     letters = evidence.hosts()
     assert letters["f332390e4633"] == "H" and len(set(letters.values())) == len(letters) >= 13

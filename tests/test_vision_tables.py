@@ -111,6 +111,19 @@ def test_an_average_names_the_workloads_that_it_lacks_and_why():
     assert table.rows[5][:2] == ("model 5", "oom") and table.rows[-1][:2] == ("geometric mean", "")
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"program": "differs"}, "program_differs"), ({"flags": "queue;zero_outputs"}, "zero_outputs")],
+)
+def test_a_mean_has_no_excluded_cell(changes, why):
+    records = over_workloads([2.27] * 8)
+    records[-1] |= changes
+    experiment = experiments.get("geometric-mean")
+    (table,) = experiment.tables(Evidence(Records(records)), experiment.published())
+    assert verdict("geometric-mean", "On average compiling makes inference", records) == UNTOLD
+    assert (table.rows[-2][1], table.rows[-1][1]) == (why, "")
+
+
 @pytest.mark.parametrize("pass_name", ["inference", "training"])
 def test_the_sweeps_have_enough_workloads_for_an_average(pass_name):
     from experiments.geometric_mean import FEWEST, planned

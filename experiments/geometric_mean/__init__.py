@@ -30,8 +30,8 @@ def geometric_mean(parts: Iterable[Interval]) -> Interval:
 
 
 def parts_of(records: Iterable[Record]) -> dict[str, Interval]:
-    """The speedup of each workload that has one."""
-    return {record["workload"]: record.speedup for record in records if record.measured and record.speedup}
+    """The speedup of each workload that has one and is not excluded."""
+    return {record["workload"]: record.speedup for record in records if not record.excluded and record.speedup}
 
 
 def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
@@ -44,7 +44,9 @@ def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
 
 
 def _why(record: Record) -> str:
-    return "no interval" if record.measured else record["reason"] or record["status"]
+    if not record.measured:
+        return record["reason"] or record["status"]
+    return record.excluded or "no interval"
 
 
 def planned(pass_name: str) -> tuple[str, ...]:

@@ -140,6 +140,6 @@ def differs() -> str:
         f"- **{wording.spread([slow.speedup])}, and no finding.** With torch {slow['framework_version']} and "
         f"transformers {json.loads(slow['versions'])['transformers']} BERT-base takes "
         f"{text_of(slow['latency_ms_median'])} ms compiled at {Shape.of(slow.record).text} ({place([slow], folder)}): "
-        "it then makes an attention mask that eager mode does not. Such cells are marked `program_differs` and left "
-        "out of every answer ([the story](experiments.md#a-mask-that-only-a-graph-sees))."
+        "it then makes an attention mask that eager mode does not. Such cells are marked `program_differs` and "
+        "excluded from means, rankings and advice ([the story](experiments.md#a-mask-that-only-a-graph-sees))."
     )

@@ -32,9 +32,14 @@ def _command(folder: Path) -> str:
 
 
 def points(*folders: Path, **columns: object) -> list[Point]:
-    """The measured points of these runs whose columns have these values."""
-    every = material(*folders).points.measured
+    """The points of these runs that are not excluded and whose columns have these values."""
+    every = [point for point in material(*folders).points.all if not point.excluded]
     return [point for point in every if all(point[name] == value for name, value in columns.items())]
+
+
+def excluded(*folders: Path) -> dict[str, str]:
+    """Return why workloads of these runs have excluded cells, by workload."""
+    return {point["workload"]: point.excluded for point in material(*folders).points.all if point.excluded}
 
 
 def one(*folders: Path, **columns: object) -> Point:

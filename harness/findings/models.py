@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.geometric_mean import geometric_mean
 from harness.findings.bert import UNCHECKED, span
-from harness.findings.evidence import EXPERIMENTS, H200, material, ms, one, place, points, unsure, verdict
+from harness.findings.evidence import EXPERIMENTS, H200, excluded, material, ms, one, place, points, unsure, verdict
 from measurement.statistics import Interval
 from reports import facts
 from reports.content import ratio, text_of
@@ -63,8 +63,13 @@ def _average(folder: Path, title: str, published: str) -> str:
     return (
         f"- **{title.format(count=len(gains['inductor']))}: {' and '.join(means)}.** Geometric means, "
         f"{_sizes(measured)} ({place(measured, folder)}; [the parts]({PARTS})). Single models: {'; '.join(ranges)}. "
-        f"PyTorch's authors {published}. Careful: {unsure(measured)}."
+        f"{_excluded(folder)}PyTorch's authors {published}. Careful: {unsure(measured)}."
     )
+
+
+def _excluded(folder: Path) -> str:
+    """The models that the mean does not have, and why."""
+    return "".join(f"Excluded: {workload} (`{reason}`). " for workload, reason in excluded(folder).items())
 
 
 def _gains(measured: list[Point], mode: str) -> dict[str, Interval]:

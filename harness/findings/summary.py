@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from experiments.geometric_mean import geometric_mean
 from harness.findings import bert, cpu, losses, models
 from harness.findings.bert import span
 from harness.findings.evidence import H200, letters, material, ms, one, points, verdict
+from harness.picture import versions
 from measurement.statistics import Interval
 from reports import facts
 from reports.content import ratio, text_of
@@ -32,7 +34,7 @@ def table() -> list[str]:
         *(_bert(title, shapes) for title, shapes in SIZES.items()),
         _row("A token of 1, 8 or 64 texts from a Llama of 1.2B", points(*models.DECODING[:2])),
         _row("ResNet-50, 64 images, channels last", _channels_last()),
-        _row("An LSTM, 8 texts of 128 tokens", points(models.AVERAGE, workload="lstm")),
+        _row("An LSTM (`torch.lstm`), 8 texts of 128 tokens", points(models.AVERAGE, workload="lstm")),
         _row("Training a GPT-2 of 124M, 32 texts of 1024 tokens", points(H200 / "gpt2-training")),
         _mean("Inference of {count} models at batch 8, geometric mean", models.AVERAGE),
         _mean("Training of {count} models at batch 8, geometric mean", models.SMALL_TRAINING),
@@ -62,8 +64,26 @@ def _mean(title: str, folder: Path) -> str:
 
 
 def sentences() -> list[str]:
-    """What the table does not say: frameworks, losses, precision, the first call, processors."""
-    return [_frameworks(), _tensorflow(), _losses(), _precision(), _first_call(), _processors()]
+    """What the table does not say: versions, frameworks, losses, precision, the first call, processors."""
+    return [_versions(), _frameworks(), _tensorflow(), _losses(), _precision(), _first_call(), _processors()]
+
+
+def _versions() -> str:
+    """Which versions the figures are of, and where they differ."""
+    tables = [*bert.figures(), *points(models.RESNET, H200 / "gpt2-training", *models.DECODING[:2])]
+    tables += points(models.AVERAGE, models.SMALL_TRAINING)
+    others = points(*bert.SHORT[1:], models.DECODING[2])
+    libraries = {
+        point["framework"]: f"{json.loads(point['versions'])['transformers']} with {point['framework']}"
+        for point in (*bert.figures(), *others)
+        if point["implementation"] == "library"
+    }
+    rounded = [point for precision in losses.precisions() for point in precision.points]
+    return (
+        f"- **Versions**: {versions([*tables, *others])}; for TF32 {versions(rounded)}; on two CPU cores "
+        f"{versions(points(cpu.TWO_CORES))}. transformers {', '.join(libraries.values())}. An `nn.LSTM` stays eager "
+        "under `torch.compile` by default; the row is of `torch.lstm`."
+    )
 
 
 def _frameworks() -> str:
@@ -71,7 +91,8 @@ def _frameworks() -> str:
     llama, again = verdict(material(*models.DECODING), "plain"), models.decoding_again()[1]
     return (
         "- **Between frameworks compare milliseconds, not speedups**: nobody deploys JAX or TensorFlow operator by "
-        f"operator.\n  - BERT-base as each library has it, {_fastest(short, 8)}\n  - The suite's own BERT-base, "
+        "operator. Intervals hold no difference between GPUs, hosts and runs.\n"
+        f"  - BERT-base as each library has it, {_fastest(short, 8)}\n  - The suite's own BERT-base, "
         f"attention fused in both, {_fastest(alike, 64)}\n  - A token of the Llama, {_fastest(llama, 1)} A second pair "
         f"of runs: {again.sentence[0].lower()}{again.sentence[1:]}"
     )
@@ -101,7 +122,7 @@ def _precision() -> str:
     told = "; ".join(precision.told() for precision in passes)
     hosts = letters(point for precision in passes for point in precision.points)
     return (
-        "- **TF32's gain is not the compiler's.** A published gain that switches both on at once may be TF32's. With "
+        "- **TF32's gain is not the compiler's.** With "
         f"BERT-base, on {hosts}, {told} ([the table](docs/experiments.md#keras-io))."
     )
 
