@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import sys
 from pathlib import Path
 
-from harness import cluster, environments, ladders, modes, peak_benchmarks, recordfile, runs, submission, sweep
+from harness import begun, cluster, environments, ladders, modes, peak_benchmarks, recordfile, runs, submission, sweep
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
@@ -84,7 +85,8 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     if any(record["status"] in LOGGED for record in records):
         console.print(f"Logs: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
     if not campaign.request.again:
-        console.print(f"Next: {next_steps(run)}", highlight=False, markup=False, soft_wrap=True)
+        steps = next_steps(run, measured_cells(records))
+        console.print(f"Next: {steps}", highlight=False, markup=False, soft_wrap=True)
     return exit_code([record["status"] for record in records])
 
 
@@ -131,10 +133,27 @@ def name_of(run: runs.Run) -> str:
     return sweep.shell_word(run.id if run.folder.parent == runs.RUNS else str(run.folder))
 
 
-def next_steps(run: runs.Run) -> str:
-    """What one does after a run, to be pasted."""
+def measured_cells(records: list[dict]) -> frozenset[str]:
+    """Return the names of the cells that have figures."""
+    return frozenset(record["cell"] for record in records if record["status"] in MEASURED)
+
+
+def next_steps(run: runs.Run, measured: frozenset[str]) -> str:
+    """Return the commands to type after a run; a comparison where an earlier run measured one of the same cells."""
     mine = "" if run.folder.parent == runs.RUNS else f" RUN={name_of(run)}"
-    return f"make report{mine} · make compare A={name_of(run)} B=newest"
+    report, before = f"make report{mine}", earlier(run, measured)
+    return f"{report} · make compare A={name_of(before)} B={name_of(run)}" if before else report
+
+
+def earlier(run: runs.Run, measured: frozenset[str]) -> runs.Run | None:
+    """Return the newest run in results/runs begun before this one that measured one of these cells, or None."""
+    folders = begun.in_order(path.parent for path in runs.RUNS.glob(f"*/{begun.PLAN}"))
+    before = itertools.takewhile(lambda folder: folder != run.folder, folders) if measured else ()
+    for other in map(runs.Run, reversed(list(before))):
+        with contextlib.suppress(UsageError):
+            if not measured.isdisjoint(measured_cells(other.records())):
+                return other
+    return None
 
 
 def set_up(arguments: argparse.Namespace) -> int:

@@ -32,6 +32,8 @@ def compare(arguments: argparse.Namespace) -> int:
     if not arguments.a or not arguments.b:
         raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
     limit = share(arguments.max_slowdown)
+    if report.located(arguments.a) == report.located(arguments.b):
+        raise UsageError(f"A={arguments.a} and B={arguments.b} are the same run; name two runs.")
     console = terminal.console()
     a, b = (report.read([run], pairs.COLUMNS_READ) for run in (arguments.a, arguments.b))
     ours, theirs = (select.filtered(source.columns, arguments.filter) for source in (a, b))

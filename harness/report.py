@@ -147,8 +147,7 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
 
     `only` are the columns to keep of the records.
     """
-    parts = ([word] if Path(word).exists() else word.split(",") for word in words)  # a name may hold a comma
-    names, source = [name for part in parts for name in part if name] or ["newest"], None
+    names, source = split(words) or ["newest"], None
     for name in dict.fromkeys(names):
         for place in (below := places(name)):
             source = source or Source(place if place.is_dir() else place.parent)
@@ -157,6 +156,18 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
     if not any(map(len, source.loaded)) and not source.profiles:
         raise UsageError(f"{', '.join(source.names)}: there are no records yet; go on with the run by RESUME.")
     return source
+
+
+def split(words: list[str]) -> list[str]:
+    """Return the names in words that may list several with commas; the name of an existing file may hold one."""
+    parts = ([word] if Path(word).exists() else word.split(",") for word in words)
+    return [name for part in parts for name in part if name]
+
+
+def located(word: str) -> set[Path]:
+    """Return what a word names, a run's folder in place of its own records or table. Raises UsageError."""
+    found = {place for name in split([word]) for place in places(name)}
+    return {place.parent if place.name in (RECORDS, TABLE) else place for place in found}
 
 
 def places(name: str) -> list[Path]:

@@ -43,7 +43,7 @@ class Material:
 
     @cached_property
     def setting_of(self) -> dict[int, str]:
-        """The key of every measured point's setting, by the point's identity."""
+        """Return the key of a measured point's setting by the point's identity; rungs have none."""
         return {id(point): str(n) for n, one in enumerate(self.verdicts) for point in one.setting.points}
 
     @cached_property

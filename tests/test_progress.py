@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pytest
+from doubles.reported import failed, record, write_run
 from rich.console import Console
 
 from harness import bench, runs
@@ -246,10 +248,21 @@ def test_names_say_what_differs_and_share_the_rest(cell):
 def test_the_end_of_a_run_says_what_to_do_next_in_words_that_can_be_pasted(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "RUNS", tmp_path)
     here, away = tmp_path / "2026-11-22", tmp_path / "my runs" / "a"
-    for folder in (here, away):
-        folder.mkdir(parents=True)
-    assert bench.next_steps(runs.Run(here)) == "make report · make compare A=2026-11-22 B=newest"
-    assert bench.next_steps(runs.Run(away)) == f"make report RUN='{away}' · make compare A='{away}' B=newest"
+    earlier, other = tmp_path / "2026-11-20", tmp_path / "2026-11-21"
+    for number, (folder, cell) in enumerate([(earlier, "x"), (other, "y"), (here, "x"), (away, "x")], 1):
+        write_run(folder, [record("alpha", "eager", cell=cell)])
+        (folder / "plan.json").write_text(json.dumps({"given": {}, "number": number}))
+    measured = frozenset("x")
+    assert bench.next_steps(runs.Run(here), measured) == "make report · make compare A=2026-11-20 B=2026-11-22"
+    assert bench.next_steps(runs.Run(away), measured) == (
+        f"make report RUN='{away}' · make compare A=2026-11-22 B='{away}'"
+    )
+    # Without an earlier run of the same cells, or without figures, there is nothing to compare.
+    assert bench.next_steps(runs.Run(earlier), measured) == "make report"
+    assert bench.next_steps(runs.Run(here), frozenset("z")) == "make report"
+    assert bench.next_steps(runs.Run(here), bench.measured_cells([failed("alpha", "eager", "crash", "x")])) == (
+        "make report"
+    )
 
 
 def test_a_resumed_run_counts_what_is_left_and_names_what_is_measured_beside_it(cell):

@@ -128,6 +128,15 @@ def test_modes_can_be_hidden_and_come_back(page, report):
     assert (page.evaluate(lines), page.evaluate(height), page.evaluate(f"{ROWS}.length")) == before
 
 
+@pytest.mark.parametrize("width", [1280, 838, 390])
+def test_the_menu_of_modes_shows_whole_names_within_the_window(page, report, width):
+    page.open(report, width=width)
+    page.evaluate("(document.querySelector('details.modes').open = true, 1)")
+    box = "document.querySelector('details.modes > div').getBoundingClientRect()"
+    assert page.evaluate(f"{box}.left") >= 0 and page.evaluate(f"{box}.right") <= width
+    assert page.evaluate("(d => d.scrollWidth <= d.clientWidth)(document.querySelector('details.modes > div'))")
+
+
 def test_a_table_is_copied_as_it_is_shown_and_with_all_digits(page, report):
     page.open(report)
     page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")

@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT
 
 import experiments
+import runner
 from experiments import page
 from harness import recordfile, reproduce
 from measurement.flags import ROUNDING
@@ -40,6 +41,19 @@ def test_a_committed_run_has_columns_of_the_schema_and_all_its_records(path: Pat
     cells = [record["cell"] for record in recordfile.json_lines(path)]
     assert [row[header.index("cell")] for row in rows] == cells
     assert len(set(cells)) == len(cells)
+
+
+def test_every_committed_run_has_its_report(tmp_path):
+    """The table on the terminal, `report.md` and `report.html`."""
+    for path in RUNS:
+        assert runner.main(["report", str(path.parent), "--out", str(tmp_path)]) == 0, path
+    assert (tmp_path / "report.html").exists()
+
+
+def test_the_site_has_a_page_for_every_committed_run(tmp_path):
+    assert runner.main(["site", "--out", str(tmp_path)]) == 0
+    pages = {page.parent.relative_to(tmp_path) for page in tmp_path.glob("*/**/index.html")}
+    assert pages == {path.parent.relative_to(recordfile.RESULTS) for path in RUNS}
 
 
 def test_one_schema_file_describes_every_table():

@@ -5,6 +5,11 @@ from __future__ import annotations
 import pytest
 from doubles.reported import built, elsewhere, record
 
+from reports import sections
+from reports.material import Material
+from reports.points import Points
+from reports.verdict import Words
+
 MODES = ("eager", "graph")
 
 
@@ -33,6 +38,14 @@ def test_a_panel_holds_what_is_alike_but_for_the_axis():
     assert all(len(panel.table.rows) == 6 for panel in apart)
     together = built(rows, across=True)["threads"].panels
     assert sorted(len(panel.table.rows) for panel in together) == [6, 12]
+
+
+def test_a_rung_that_no_verdict_has_is_drawn_with_the_other_modes():
+    rung = {("alpha", "graph"): Words(rung=True)}
+    rows = [record("alpha", mode, latency=10.0) | {"batch_size": count} for count in (1, 2, 4) for mode in MODES]
+    (panel,) = next(s for s in sections.build(Material(Points(rows), known=rung)) if s.key == "batch").panels
+    assert {name for (name,) in figures(panel.table, 0)} == {"alpha eager", "alpha graph"}
+    assert panel.setting == "0"  # that of eager mode
 
 
 def test_ratios_are_to_the_first_point_of_the_mode():

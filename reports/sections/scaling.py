@@ -94,7 +94,7 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.of((*columns, axis.rate_title), rows)
     chart = Chart(drawing.curves(drawn), f"Latency by {axis.name}; the table holds the same figures")
-    keys = {material.setting_of[id(point)] for point in group}
+    keys = {material.setting_of[id(point)] for point in group if id(point) in material.setting_of}
     legend = drawing.legend({curve.mode: curve.name for curve in drawn})
     axes = f"ms per call, over {axis.name}; both axes logarithmic"
     return Panel(title, table, (chart,), setting=keys.pop() if len(keys) == 1 else "", legend=legend, axes=axes)
