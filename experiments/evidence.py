@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from measurement.exclusion import excluded
-from measurement.schema import MEASURED, is_baseline, is_noisy
+from measurement.schema import is_baseline, is_noisy
 from measurement.statistics import Interval
 
 
@@ -22,12 +22,8 @@ class Record:
         return self._parameters[name] if name in self._parameters else self._columns.get(name)
 
     @property
-    def measured(self) -> bool:
-        return self["status"] in MEASURED
-
-    @property
     def excluded(self) -> str | None:
-        """Return why its figures enter no mean and no claim; None where they do."""
+        """Return why it has no figures for a table, a mean or a claim; None where it has."""
         return excluded(self._columns)
 
     @property
@@ -59,12 +55,12 @@ class Record:
 
     @property
     def latency_ms(self) -> Interval | None:
-        """Median latency with its 95 % interval; None where there is no interval."""
+        """Median latency with its 95 % interval; None where there is no interval, and of an excluded record."""
         return self._interval("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
 
     @property
     def speedup(self) -> Interval | None:
-        """Eager time over this mode's with its 95 % interval; None where there is none."""
+        """Eager time over this mode's with its 95 % interval; None where there is none, and of an excluded record."""
         return self._interval("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
 
     @property
@@ -74,7 +70,7 @@ class Record:
 
     def _interval(self, value: str, low: str, high: str) -> Interval | None:
         columns = [self[name] for name in (value, low, high)]
-        return None if None in columns else Interval(*columns)
+        return None if self.excluded or None in columns else Interval(*columns)
 
 
 def apart(*records: Record) -> bool:
@@ -116,9 +112,9 @@ class Records:
         return [self.where(machine_id=name) for name in dict.fromkeys(record["machine_id"] for record in self)]
 
     @property
-    def measured(self) -> Records:
-        """Those with figures that may be compared."""
-        return Records(record for record in self if record.measured)
+    def included(self) -> Records:
+        """Those that are not excluded."""
+        return Records(record for record in self if not record.excluded)
 
     @property
     def eager(self) -> Records:
@@ -131,7 +127,7 @@ class Records:
 
     def one(self, **criteria) -> Record | None:
         """The only measured one with these values; None where there is none or more than one."""
-        matching = list(self.where(**criteria).measured)
+        matching = list(self.where(**criteria).included)
         return matching[0] if len(matching) == 1 else None
 
     def values(self, name: str) -> list:

@@ -38,7 +38,7 @@ def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], A
     """A check that a graph mode is from `low` to `high` times as fast as eager wherever `criteria` was measured."""
 
     def check(evidence: Evidence) -> Answer:
-        matching = list(evidence.records.graph.where(**criteria).measured)
+        matching = list(evidence.records.graph.where(**criteria).included)
         if not matching:
             return untold(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
         return all_of(between(f"{named(record)}:", record.speedup, low, high, "×") for record in matching)
@@ -64,8 +64,8 @@ def make_tables(evidence: Evidence, published: list[dict], axes: Sequence[str]) 
 
 
 def ratio(record: Record) -> str:
-    """How many times as fast as eager, with its interval, or the status."""
-    if not record.measured or record.speedup is None:
-        return "" if record.measured else str(record["status"])
+    """How many times as fast as eager, with its interval, or why it is excluded."""
+    if record.excluded or record.speedup is None:
+        return record.excluded or ""
     value, low, high = record.speedup
     return f"{value:.2f}" if low == high else f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -53,7 +53,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pi
 
 def reach(evidence: Evidence) -> str:
     """Whether the answers speak for other processes too; nothing where nothing has an interval."""
-    fewest = min((record["launches"] or 1 for record in evidence.records.measured if record.latency_ms), default=None)
+    fewest = min((record["launches"] or 1 for record in evidence.records.included if record.latency_ms), default=None)
     if fewest is None:
         return ""
     if fewest >= ENOUGH_LAUNCHES:

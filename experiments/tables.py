@@ -25,24 +25,24 @@ def percent(interval: Interval | None) -> str:
 
 
 def latency(record: Record) -> str:
-    """The median latency in milliseconds, `~` where the interval is wider than the profile promises; or the status."""
-    if not record.measured:
-        return str(record["status"])
+    """The median latency in milliseconds, `~` where the interval is wider than promised; or why it is excluded."""
+    if record.excluded:
+        return record.excluded
     return figure(record["latency_ms_median"]) + ("~" if record.noisy else "")
 
 
 def column(name: str) -> Callable[[Record], str]:
-    """What shows a column of measured records, to three digits; of others the status."""
+    """What shows a column of records, to three digits; of excluded ones the reason."""
 
     def show(record: Record) -> str:
-        return figure(record[name]) if record.measured else str(record["status"])
+        return record.excluded or figure(record[name])
 
     return show
 
 
 def gain(record: Record) -> str:
-    """The gain over eager in percent with its interval, or the status."""
-    return percent(record.gain_pct) if record.measured else str(record["status"])
+    """The gain over eager in percent with its interval, or why it is excluded."""
+    return record.excluded or percent(record.gain_pct)
 
 
 def by_shape(

@@ -16,7 +16,7 @@ from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
 from measurement.cells import Cell
-from measurement.parity import Difference, are_numbers, difference, is_zero, nearest_to_its_limit
+from measurement.parity import Difference, are_numbers, difference, emptiness, nearest_to_its_limit
 from workloads.spec import Workload
 
 STANDING_IN = "references.json"
@@ -79,13 +79,15 @@ class References:
         elif not all(map(are_numbers, outputs)):
             name, reference = "any other framework", {}
         else:
+            outcome.empty = emptiness(outputs[0])
             return None
+        outcome.empty = emptiness(reference)
         dtype, parameters = outcome.cell.dtype, dict(outcome.cell.parameters)
         pairs = [workload.comparable(parameters, values, reference, dtype) for values in outputs]
         worst, tolerance = nearest_to_its_limit(pairs, lambda output: workload.tolerance_of(output, dtype))
         steps = [workload.first_differing(parameters, values, reference) for values in outputs]
         first = min((step for step in steps if step), default=None)
-        return Parity(worst, tolerance, name, first, is_zero(reference))
+        return Parity(worst, tolerance, name, first)
 
     def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
         """The name and outputs of another cell that stands in; None without one, or if its file is gone."""
@@ -109,8 +111,9 @@ def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) ->
     references = [dict(np.load(model.reference)) if model else {} for model in models]
     worst = functools.reduce(Difference.worst, map(difference, outputs, references))
     name = next((model.reference_name for model in models if model), "its own eager mode")
-    zero = all(map(is_zero, references))
-    return Parity(worst, workload.tolerance[outcome.cell.dtype], name, against_zero=zero)
+    kinds = set(map(emptiness, references))
+    outcome.empty = kinds.pop() if len(kinds) == 1 else None
+    return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
 
 
 def check_unseen(outcome: Outcome, oracle) -> None:

@@ -16,7 +16,6 @@ from harness.pairs import Figures, State
 from harness.significance import Estimates
 from harness.sweep import UsageError
 from measurement import durable
-from measurement.schema import MEASURED
 from measurement.statistics import Interval
 from reports import select, terminal, trend, trend_page
 from reports.trend import Line, Mark, Moment
@@ -121,7 +120,7 @@ def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[Sta
     entries = []
     for one in loaded:
         state, figures = one.cells.get(machine, {}).get(cell, (None, None))
-        good = state is not None and state.status in MEASURED and None not in figures[:3]
+        good = state is not None and not state.excluded and None not in figures[:3]
         entries.append((state, figures) if good else (None, None))
     return entries
 

@@ -9,7 +9,7 @@ from statistics import median
 from harness import breaks
 from harness.intervals import change_between_halves
 from harness.outcomes import Outcome, Parity, counted
-from measurement import flags, host
+from measurement import exclusion, flags, host
 from measurement.gpu import GpuState
 from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
@@ -104,8 +104,8 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             queue_share=_queue_share(report),
             noise=report.noise,
             compared=outcome.parity is not None,
-            against_zero=outcome.parity is not None and outcome.parity.against_zero,
-            program_differs=report.program == "differs",
+            empty=outcome.empty,
+            program_differs=exclusion.differs(report.program),
         )
         raised |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in raised]

@@ -15,7 +15,7 @@ import frameworks
 from harness.intervals import over_launches
 from harness.paired import launches_of
 from harness.runs import Run
-from measurement.schema import MEASURED
+from measurement.exclusion import WORDS, excluded
 from measurement.statistics import Interval
 from reports.ladder import Crossed, Ladder, Rung, Step
 from reports.verdict.places import Shape
@@ -101,8 +101,9 @@ def ladder(records: Mapping[str, dict], description: frameworks.Framework, serie
     place = first["device"].split(":")[0], first["pass"]
     for rung in (rung for rung in description.ladder(*place) if rung.mode in records):
         record = records[rung.mode]
-        if record["status"] not in MEASURED or record.get("latency_ms_median") is None:
-            missing.append((rung.mode, record.get("reason") or record["status"]))
+        why = excluded(record)
+        if why or record.get("latency_ms_median") is None:
+            missing.append((rung.mode, WORDS.get(why) or record.get("reason") or record["status"]))
             adds += [rung.adds] if rung.kept and rungs else []
             continue
         rungs.append(_rung(record, "; ".join([*adds, rung.adds])))
@@ -148,7 +149,7 @@ def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
 def _rung(record: dict, adds: str) -> Rung:
     ends = record.get("latency_ms_ci_low"), record.get("latency_ms_ci_high")
     latency = Interval(record["latency_ms_median"], *ends) if None not in ends else None
-    return Rung(record["mode"], adds, record["latency_ms_median"], latency, record.get("program") == "differs")
+    return Rung(record["mode"], adds, record["latency_ms_median"], latency)
 
 
 def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:
@@ -178,9 +179,7 @@ def crossed(
 ) -> Crossed | None:
     """What two things bring in either order, on a device in a pass; None where a mode lacks figures."""
     crossing = description.crossing(*place)
-    if crossing is None or any(
-        mode not in records or records[mode]["status"] not in MEASURED for mode in crossing.modes
-    ):
+    if crossing is None or any(mode not in records or excluded(records[mode]) for mode in crossing.modes):
         return None
     neither, first, second, both = crossing.modes
     ratios = [

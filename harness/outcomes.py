@@ -38,15 +38,13 @@ class Failure:
 class Parity:
     """How far a cell's outputs are from the reference's, what is allowed (relative), and whose the reference is.
 
-    `first_differing` is the first step at which another token was generated, None if none was. With `against_zero`
-    the reference is zero throughout.
+    `first_differing` is the first step at which another token was generated, None if none was.
     """
 
     difference: Difference
     tolerance: float
     reference: str
     first_differing: int | None = None
-    against_zero: bool = False
 
     @property
     def holds(self) -> bool:
@@ -95,6 +93,7 @@ class Outcome:
     hello: Hello | None = None  # the first launch's versions and effective settings
     failure: Failure | None = None
     parity: Parity | None = None
+    empty: str | None = None  # the flag of outputs that are zero or constant throughout
     failed_step: str = ""  # of a job on a cluster
 
     @property

@@ -10,12 +10,11 @@ from functools import cache
 from typing import NamedTuple
 
 from harness.heading import OF_A_RUN
-from measurement import flags
+from measurement import exclusion, flags
 from measurement.schema import MEASURED, is_baseline
 from measurement.statistics import ENOUGH_LAUNCHES, WITHIN_PROCESS, Interval
 from reports.compare import NOT_COMPARABLE, Compared
 
-_FAILED = ("mismatch", "unsupported", "oom", "timeout", "crash", "error")
 # What must be alike for two times to be those of the same thing.
 _ALIKE = {"weights": "weights", "tf32": "TF32 setting", "policies": "policies"}
 _FIGURES = (
@@ -35,6 +34,7 @@ _TEXTS = (
     "device",
     "baseline",
     "threads",
+    "program",
 )
 _MADE = "policies"  # of the settings
 # The columns of a record that a comparison looks at.
@@ -59,6 +59,12 @@ class State(NamedTuple):
     device: str | None
     baseline: bool | None  # whether its mode is the one that graphs are compared with
     threads: int | None
+    program: str | None
+
+    @property
+    def excluded(self) -> str | None:
+        """Return why its figures are not compared; None where they are."""
+        return exclusion.reason(self.status, self.program, self.flags)
 
     @property
     def few_launches(self) -> bool:
@@ -184,11 +190,12 @@ def joined(a: Mapping[str, list], b: Mapping[str, list]) -> Joined:
         (state_a, a_ms), (state_b, b_ms) = ours.cells.get(name, nowhere), theirs.cells.get(name, nowhere)
         if (
             why := _unpaired(ours.count[name], theirs.count[name])
-            or _unlike(state_a[:5], state_b[:5])
+            or _excluded(state_a, state_b)
+            or _unlike(state_a[2:5], state_b[2:5])
             or _unbounded(a_ms, b_ms)
         ):
-            times_ms = a_ms[0] if state_a[0] in MEASURED else None, b_ms[0] if state_b[0] in MEASURED else None
-            broke = state_a[0] in MEASURED and state_b[0] in _FAILED
+            times_ms = a_ms[0] if state_a.status in MEASURED else None, b_ms[0] if state_b.status in MEASURED else None
+            broke = not state_a.excluded and state_b.status is not None and state_b.excluded is not None
             others.append(Compared(name, times_ms, None, NOT_COMPARABLE, why, broke))
         else:
             pairs.append(Pair(name, (state_a, state_b), (a_ms, b_ms)))
@@ -212,12 +219,19 @@ def _unpaired(ours: int, theirs: int) -> str:
 
 
 @cache  # a few states, over and over
+def _excluded(a: State, b: State) -> str:
+    """Why times of records in these states cannot be compared where one of them is excluded."""
+    for side, state in (("A", a), ("B", b)):
+        if state.excluded:
+            why = exclusion.WORDS.get(state.excluded) or state.reason or "no reason given"
+            return f"{side}: {state.excluded}: {why.rstrip('.')}"
+    return ""
+
+
+@cache  # a few states, over and over
 def _unlike(a: tuple, b: tuple) -> str:
-    """Why times of records in these states cannot be compared: one failed, or they are not of the same thing."""
-    for side, (status, reason, *_) in (("A", a), ("B", b)):
-        if status not in MEASURED:
-            return f"{side}: {status}: {(reason or 'no reason given').rstrip('.')}"
-    for (column, name), *both in zip(_ALIKE.items(), a[2:], b[2:], strict=True):
+    """Why times of records under these conditions cannot be compared: they are not of the same thing."""
+    for (column, name), *both in zip(_ALIKE.items(), a, b, strict=True):
         if None not in both and both[0] != both[1]:
             return f"the {name} differ{'s' if column == 'tf32' else ''}: {both[0]} and {both[1]}"
     return ""

@@ -12,7 +12,6 @@ from reports.content import text_of
 from reports.material import Material
 from reports.points import Point
 from reports.verdict.places import Shape
-from reports.verdict.rules import comparable
 
 WIDTH, TITLE, FOOT = 840, 30, 40
 SHAPE = Shape.of({"batch_size": 8, "seq_len": 128})
@@ -52,7 +51,7 @@ def drawn(content: Material) -> list[Point]:
 def _dot(content: Material, point: Point) -> drawing.Dot:
     value = point["latency_ms_median"]
     noisy = "~" if is_noisy(point.record, "latency") else ""
-    note = "" if comparable(point) else "another program than eager"
+    note = f"excluded: {point.excluded}" if point.excluded else ""
     ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
     name = f"{point['framework']} {point['mode']}"
     return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)

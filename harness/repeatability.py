@@ -21,7 +21,7 @@ from harness import bench, runs, sweep
 from harness.campaign import Campaign, Request
 from harness.refusals import INTERRUPTED, UsageError
 from measurement import durable, machine
-from measurement.schema import MEASURED
+from measurement.exclusion import excluded
 from measurement.statistics import Interval
 from reports import terminal
 
@@ -53,8 +53,8 @@ class Agreement:
 
 
 def intervals_of(record: dict) -> dict[str, Interval]:
-    """The record's figures that have an interval, by name; none of a cell that was not measured."""
-    if record["status"] not in MEASURED:
+    """The record's figures that have an interval, by name; none of an excluded cell."""
+    if excluded(record):
         return {}
     values = {"latency": record.get("latency_ms_median"), "ratio": record.get("speedup_vs_eager")}
     ends = {name: [record.get(text.format(end)) for end in ("ci_low", "ci_high")] for name, text in FIGURES.items()}

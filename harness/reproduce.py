@@ -208,10 +208,12 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
 
 def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> Interval | None:
     """How long one record's cell takes in times of another's, from the rounds in which one process timed them in turn;
-    None of two sweeps, and of two shapes. `samples` are those of each record's sweep.
+    None of two sweeps, of two shapes and of excluded records. `samples` are those of each record's sweep.
     """
     cells = this["cell"], other["cell"]
-    if samples[this] is not samples[other] or cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:
+    if this.excluded or other.excluded or samples[this] is not samples[other]:
+        return None
+    if cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:
         return None
     return Series.of(samples[this], dict(zip(cells, cells, strict=True))).ratio({cells[0]: 1.0, cells[1]: -1.0})
 

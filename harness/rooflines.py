@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from measurement import flags, regime
+from measurement.exclusion import excluded
 from measurement.peaks import Peaks, may_be_cached
-from measurement.schema import MEASURED
 
 # Columns of a peak: of the machine, of the framework, and how many of its units make one.
 RATES = {
@@ -94,7 +94,7 @@ def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
     for column, (of_framework, _) in RATES.items():
         yield column, record.get(of_framework), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
     yield "peak_gb_per_s", record.get(_MATVEC), f"{record['framework']} eager, matvec"
-    if record["status"] in MEASURED and record["workload"] in _PROBES and record.get("latency_ms_min"):
+    if not excluded(record) and record["workload"] in _PROBES and record.get("latency_ms_min"):
         seconds = record["latency_ms_min"] / 1e3
         for column, amount in _PROBES[record["workload"]].items():
             if column == "peak_gb_per_s" and _is_cached(record):

@@ -1,24 +1,44 @@
-"""Which cells are excluded: the one rule of every mean, ranking, verdict, comparison and headline figure."""
+"""Which cells are excluded: the one rule of every mean, ranking, verdict, comparison, claim and headline figure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from measurement.schema import MEASURED
 
-PROGRAM_DIFFERS = "program_differs"
-# Flags of outputs that say nothing of what stands before them.
-_EMPTY = ("zero_outputs", "constant_outputs")
+PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_outputs"
+# What a reason says of modes: `inductor ran another program than eager mode`.
+WORDS = {
+    PROGRAM_DIFFERS: "another program than eager mode's",
+    ZERO: "outputs that are zero throughout",
+    CONSTANT: "outputs that are constant throughout",
+}
 
 
 def excluded(record: Mapping) -> str | None:
-    """Return why a record is excluded: its status, `program_differs`, `zero_outputs`; None where its figures count.
+    """Return why a record is excluded: its status, or one of `WORDS`; None where its figures count.
 
-    An unknown program excludes nothing: see `unknown_program`.
+    An unknown program excludes nothing: `unknown_program` says it.
     """
-    if record.get("status") not in MEASURED:
-        return record.get("status") or "no status"
-    if record.get("program") == "differs":
+    return reason(record.get("status"), record.get("program"), record.get("flags"))
+
+
+@cache  # a few, over and over
+def reason(status: str | None, program: str | None, flags: str | None) -> str | None:
+    """Return the same from the three columns that decide."""
+    if status not in MEASURED:
+        return status or "no status"
+    if differs(program):
         return PROGRAM_DIFFERS
-    flags = (record.get("flags") or "").split(";")
-    return next((flag for flag in _EMPTY if flag in flags), None)
+    return next((flag for flag in (ZERO, CONSTANT) if flag in (flags or "").split(";")), None)
+
+
+def differs(program: str | None) -> bool:
+    """Return whether a graph's program (column `program`) is another than eager mode's."""
+    return program == "differs"
+
+
+def unknown_program(record: Mapping) -> bool:
+    """Return whether it is not known that a graph runs eager mode's program."""
+    return record.get("program") == "unknown"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from measurement.exclusion import CONSTANT, PROGRAM_DIFFERS, ZERO
 from measurement.host import MOST_SET_ASIDE, SLOW
 from measurement.noise import Noise
 
@@ -44,7 +45,7 @@ class Observation:
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
     compared: bool = True  # with outputs that are not its own
-    against_zero: bool = False  # these outputs are zero throughout
+    empty: str | None = None  # the flag of outputs that are zero or constant throughout
 
 
 LATENCY, RATIO = "latency", "ratio"
@@ -133,9 +134,10 @@ FLAGS = (
         BOTH,
     ),
     Flag(
-        "program_differs",
+        PROGRAM_DIFFERS,
         "the operators that the graph holds are not those that eager mode executes",
-        "The ratio compares two programs: `program_difference` names the first difference that decides.",
+        "The ratio compares two programs: `program_difference` names the first difference that decides. The cell is "
+        "excluded.",
         "Look whether the model branches on being traced; another version of its library may not.",
         lambda o: o.program_differs,
     ),
@@ -224,11 +226,20 @@ FLAGS = (
         lambda o: not o.compared,
     ),
     Flag(
-        "zero_outputs",
-        "every value that the outputs were compared with is zero",
-        "The outputs are zero as well, whatever stands before the last layer: nothing shows that they are right.",
+        ZERO,
+        "every value that the outputs were compared with is zero; of a cell compared with nothing, every output",
+        "The outputs are zero, whatever stands before the last layer: nothing shows that they are right. The cell is "
+        "excluded.",
         "Give the last layer weights that are not zero.",
-        lambda o: o.against_zero,
+        lambda o: o.empty == ZERO,
+    ),
+    Flag(
+        CONSTANT,
+        "likewise every array holds one value, again and again",
+        "The outputs do not depend on what stands before the last layer: nothing shows that they are right. The cell "
+        "is excluded.",
+        "Give the last layer more than one class, or weights that differ.",
+        lambda o: o.empty == CONSTANT,
     ),
 )
 

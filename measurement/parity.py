@@ -10,6 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from measurement.exclusion import CONSTANT, ZERO
+
 # Of the tolerance, which is of the error's root mean square: how far a single value may be off, and what may repeat.
 LARGEST, REPEATED = 20.0, 0.25
 # What two calls' errors have in common counts from so many standard errors on.
@@ -116,9 +118,17 @@ def _common(one: np.ndarray, other: np.ndarray) -> float:
     return math.sqrt(max(0.0, float(products.mean()) - STANDARD_ERRORS * standard_error))
 
 
-def is_zero(reference: Mapping[str, np.ndarray]) -> bool:
-    """Whether every value of a reference is zero, as behind a classifier whose weights begin so."""
-    return bool(reference) and not any(np.any(values) for values in reference.values())
+def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
+    """Return the flag of outputs that say nothing of what stands before them, whose every array is zero or constant.
+
+    A classifier whose weights begin with zeros gives zeros, a softmax over one class gives ones. An array of one value
+    alone is no constant.
+    """
+    arrays = [values for values in outputs.values() if values.size]
+    if arrays and not any(map(np.any, arrays)):
+        return ZERO
+    several = any(values.size > 1 for values in arrays)
+    return CONSTANT if several and all((values == values.flat[0]).all() for values in arrays) else None
 
 
 def are_numbers(outputs: Mapping[str, np.ndarray]) -> bool:

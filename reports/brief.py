@@ -12,7 +12,6 @@ from reports.material import Material
 from reports.points import Point
 from reports.verdict import Verdict
 from reports.verdict.places import Known, deployed
-from reports.verdict.rules import comparable
 
 MOST_LINES, MOST_SENTENCES, MOST_SHAPES, MOST_MODES = 25, 6, 6, 7
 
@@ -60,15 +59,17 @@ def table(verdict: Verdict, material: Material) -> Iterable[str]:
 
 
 def figure(point: Point, known: Known) -> str:
-    """`0.703 · 5.73×`; `~` where the profile promises more certainty, `≠` where the program differs from eager's.
+    """`0.703 · 5.73×`; `~` where the profile promises more certainty, `0.703 (excluded)` where it is.
 
     No multiple of an eager mode that nobody deploys.
     """
     time = text_of(point["latency_ms_median"]) + ("~" if is_noisy(point.record, "latency") else "")
+    if point.excluded:
+        return f"{time} (excluded)"
     if point.eager or not deployed(point["framework"], known) or point["speedup_vs_eager"] is None:
         return time
     noisy = "~" if is_noisy(point.record, "ratio") else ""
-    return f"{time} · {ratio(point['speedup_vs_eager'])}×{noisy}{'' if comparable(point) else ' ≠'}"
+    return f"{time} · {ratio(point['speedup_vs_eager'])}×{noisy}"
 
 
 def _cautions(material: Material) -> Iterable[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from measurement.exclusion import differs
 from measurement.schema import is_baseline
 from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
 
@@ -94,7 +95,7 @@ def why(group: Sequence[dict], entries: Sequence[dict]) -> list[str]:
 def _why(eager: dict, graph: dict, entries: Sequence[dict]) -> list[str]:
     mode, loss = graph["mode"], speedup(eager, graph)
     shows = [f"{mode} loses to eager: {shown(loss)}."]
-    known = graph.get("program") == "differs"  # which is said of every such graph, whether it loses or not
+    known = differs(graph.get("program"))  # which is said of every such graph, whether it loses or not
     for name, changes in controls(graph).items():
         pair = {entry["mode"]: entry for entry in entries if identity(entry) == identity(graph | changes)}
         if mode in pair:

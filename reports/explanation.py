@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from measurement import kernels
+from measurement.exclusion import differs
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.schema import is_baseline
 from reports import causes
@@ -182,7 +183,7 @@ def sentences(group: list[dict], entries: list[dict]) -> list[str]:
 
 def programs(group: list[dict]) -> list[str]:
     """The graphs of a shape that run other operators than its eager mode, with the difference that decides."""
-    others = [entry for entry in group if entry.get("program") == "differs"]
+    others = [entry for entry in group if differs(entry.get("program"))]
     return [f"{one['mode']} runs another program than eager: {one['program_difference']}." for one in others]
 
 

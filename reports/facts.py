@@ -114,13 +114,14 @@ class Pair:
 
 
 def pairs(points: Sequence[Point]) -> list[Pair]:
-    """Every measured graph point with its measured eager one."""
+    """Every graph point with its eager one, where neither is excluded."""
 
     def place(point: Point) -> tuple:
         return point.setting, point.shape, point.record["framework"], point.record.get("machine_id")
 
-    eager = {place(point): point for point in points if point.eager}
-    return [Pair(eager[place(point)], point) for point in points if not point.eager and place(point) in eager]
+    counting = [point for point in points if not point.excluded]
+    eager = {place(point): point for point in counting if point.eager}
+    return [Pair(eager[place(point)], point) for point in counting if not point.eager and place(point) in eager]
 
 
 @dataclass(eq=False)

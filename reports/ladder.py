@@ -30,7 +30,6 @@ class Rung:
     adds: str
     median_ms: float
     latency: Interval | None
-    differs: bool = False  # whether it ran another program than eager mode
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Ladder:
     """The rungs of one framework at one shape; `since` has each rung's ratio to the first, measured as such.
 
     `largest` is the step that brings most, and `rivals` are those that the intervals cannot tell from it. `missing`
-    are rungs without figures, with the reason.
+    are rungs without figures and excluded ones, with the reason.
     """
 
     framework: str
@@ -117,9 +116,6 @@ class Ladder:
                 f"The steps multiply to {ratio(self.product)}×, {told} that interval, {off:.1%} from the whole "
                 "as it was measured."
             )
-        for rung in self.rungs:
-            if rung.differs:
-                yield f"{rung.mode} runs another program than eager mode, so its steps say nothing of the graph alone."
 
     def _most(self) -> str:
         largest = self.largest
@@ -182,7 +178,7 @@ def table(ladder: Ladder) -> Table:
     for rung, step, since, product in zip(ladder.rungs, steps, ladder.since, ladder.products, strict=True):
         brings, since = step and step.ratio, since if step else None
         cells = (
-            rung.mode + (" ≠" if rung.differs else ""),
+            rung.mode,
             rung.adds,
             number(rung.median_ms),
             span(rung.latency.low, rung.latency.high) if rung.latency else "",

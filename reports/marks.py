@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from measurement.exclusion import CONSTANT, PROGRAM_DIFFERS, ZERO, excluded
 from measurement.schema import MEASURED, figure_status, is_baseline
 from reports.content import ratio, text_of
 
@@ -11,7 +12,8 @@ UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
 STYLES = {FASTER: "green", SLOWER: "red", UNCERTAIN: "yellow"}
 # Flags that speak of the cell itself and not of the machine, which are told where they are raised.
-OF_THE_CELL = ("recompiled", "program_differs", "threads_exceeded", "roofline_exceeded", "not_compared", "zero_outputs")
+OF_THE_CELL = ("recompiled", PROGRAM_DIFFERS, "threads_exceeded", "roofline_exceeded", "not_compared")
+OF_THE_CELL += (ZERO, CONSTANT)
 
 
 def is_uncertain(record: dict, figure: str) -> bool:
@@ -22,7 +24,7 @@ def is_uncertain(record: dict, figure: str) -> bool:
 def direction(record: dict) -> str:
     """Faster or slower than eager as far as the interval tells; empty where it tells neither."""
     low, high = record.get("speedup_ci_low"), record.get("speedup_ci_high")
-    if low is None or high is None:
+    if low is None or high is None or excluded(record):
         return ""
     return FASTER if low > 1 else SLOWER if high < 1 else ""
 

@@ -33,7 +33,7 @@ class Material:
 
     @cached_property
     def pairs(self) -> list[facts.Pair]:
-        """Every measured graph point with its measured eager one."""
+        """Every graph point with its eager one, where neither is excluded."""
         return facts.pairs(self.points.measured)
 
     @cached_property

@@ -12,7 +12,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from measurement.schema import MEASURED, is_baseline
+from measurement.exclusion import excluded
+from measurement.schema import is_baseline
 from measurement.text import plain
 from reports import facts, marks
 from reports.content import times
@@ -91,7 +92,7 @@ def fastest(records: Sequence[dict]) -> list[dict]:
 
     None where there is nothing to choose from, or where machines differ.
     """
-    measured = [r for r in records if r["status"] in MEASURED and r.get("latency_ms_median") is not None]
+    measured = [r for r in records if not excluded(r) and r.get("latency_ms_median") is not None]
     if len(measured) < 2 or len({record.get("machine_id") for record in measured}) > 1:
         return []
     first = min(measured, key=lambda record: record["latency_ms_median"])

@@ -10,7 +10,7 @@ import pytest
 import workloads
 import workloads.bert as bert
 import workloads.reference as reference
-from measurement.parity import INCOMPARABLE, are_numbers, difference, is_zero
+from measurement.parity import INCOMPARABLE, are_numbers, difference, emptiness
 from workloads.rounding import stored
 
 REFERENCE = {"a": np.array([1.0, 2.0], np.float32), "b": np.array([[3.0]], np.float32)}
@@ -64,11 +64,12 @@ def test_what_is_no_number_is_no_reference():
         assert difference(broken, broken) == INCOMPARABLE
 
 
-def test_a_reference_of_zeros_alone_is_told():
-    zeros = np.zeros((2, 3), np.float32)
-    assert is_zero({"0.a": zeros, "1.a": -zeros})
-    assert not is_zero({"0.a": zeros, "0.b": np.r_[0.0, 1e-30]})
-    assert not is_zero({})
+def test_outputs_that_are_zero_or_constant_throughout_are_empty():
+    zeros, ones, one = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32), np.ones(1, np.float32)
+    assert emptiness({"0.a": zeros, "1.a": -zeros}) == "zero_outputs"
+    assert emptiness({"0.a": ones, "1.a": 2 * ones, "1.loss": one}) == "constant_outputs"
+    for said in ({}, {"0.a": zeros, "0.b": np.r_[0.0, 1e-30]}, {"0.loss": one}, {"0.a": np.r_[0.5, 0.25], "0.b": ones}):
+        assert emptiness(said) is None
 
 
 def test_differences_are_taken_in_double_precision():

@@ -131,7 +131,8 @@ def test_a_graph_that_was_not_timed_beside_eager_is_no_tick():
     [
         ({"status": "noisy"}, "1 of 4 figures are noisy or disturbed"),
         ({"launches": 1}, "one process each, one machine"),
-        ({"program": "differs"}, "1 ran another program than eager mode and is not ranked"),
+        ({"program": "differs"}, "1 is excluded"),
+        ({"program": "unknown"}, "the program of 1 graph is not known"),
     ],
 )
 def test_what_speaks_against_figures_of_a_shape_is_said_at_a_glance(changed, line):
@@ -178,4 +179,4 @@ def test_a_summary_s_sentence_keeps_its_cautions():
     assert told.endswith("quick may be as good. Careful: noisy.") and "To be read with care" not in text
     differing = record("alpha", "graph", program="differs")
     text = brief.summary("One", Material(Points([record("alpha", "eager"), differing])))
-    assert "has figures. Left out: graph, which ran another program than eager mode.\n" in text
+    assert "has figures beside eager mode. Excluded: graph (another program than eager mode's).\n" in text

@@ -118,15 +118,27 @@ def test_where_no_mode_is_named_none_is_as_good():
     assert [sentence for sentence in told(*rows) if "as good" in sentence] == []
 
 
-def test_a_program_that_differs_is_left_out_and_named():
+def test_a_program_that_differs_is_excluded_and_named():
     rows = [cell(10.0), cell(2.0, 5.0, mode="quick", program="differs"), cell(5.0, 2.0, mode="plain")]
     (sentence,) = told(*rows)
     assert "use alpha.compile(model): 2.00×" in sentence
-    assert "Left out: quick, which ran another program than eager mode." in sentence
+    assert "Excluded: quick (another program than eager mode's)." in sentence
     (only,) = told(*rows[:2])
-    assert "cannot tell: no mode that ran the program of eager mode has figures" in only
+    assert "cannot tell: no mode that is not excluded has figures beside eager mode" in only
     (whole,) = verdict.of(Points(rows), KNOWN)
     assert [rank.point["mode"] for rank in whole.fastest[whole.setting.shapes[0]].ranks] == ["plain", "eager"]
+
+
+def test_nothing_is_said_over_an_eager_mode_that_is_excluded():
+    (sentence,) = told(cell(10.0, flags="zero_outputs"), cell(5.0, 2.0, mode="plain"))
+    assert "cannot tell: no mode that is not excluded has figures beside eager mode" in sentence
+    assert "Excluded: eager (outputs that are zero throughout)." in sentence
+
+
+def test_a_program_that_is_not_known_counts_and_is_said():
+    (sentence,) = told(cell(10.0), cell(5.0, 2.0, mode="plain", program="unknown"))
+    assert "use alpha.compile(model): 2.00×" in sentence
+    assert "Whether plain runs eager mode's program is not known." in sentence
 
 
 def test_noise_disturbance_and_single_processes_are_said():

@@ -25,7 +25,7 @@ def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[
     where they were timed in turn, else of the two latencies. A shape of which each was measured on other machines has
     why there is none.
     """
-    records = evidence.records.where(**criteria).measured
+    records = evidence.records.where(**criteria).included
     pairs = [(a, b) for a in records.where(**this) for b in records.where(**other) if not differ(a, b)]
     found = [(named(a), evidence.paired(a, b) or ratio_of(a, b)) for a, b in pairs]
     told = {name for name, ratio in found if isinstance(ratio, Interval)}

@@ -18,7 +18,7 @@ PUBLISHED_FLAT = 64
 
 def chain(evidence: Evidence, graph: bool) -> Records:
     """The chain's records in eager mode, or in the side's graph mode."""
-    records = evidence.records.where(workload="pointwise-chain").measured
+    records = evidence.records.where(workload="pointwise-chain").included
     return records.graph if graph else records.eager
 
 
@@ -70,14 +70,14 @@ def unfused_pays_each(evidence: Evidence) -> Answer:
 
 def _cosines(evidence: Evidence, graph: bool) -> Estimate:
     """Two cosines over one."""
-    records = evidence.records.where(workload="fused-cos").measured
+    records = evidence.records.where(workload="fused-cos").included
     records = records.graph if graph else records.eager
     return ratio_of(at_repeat(records, 2), at_repeat(records, 1))
 
 
 def two_cosines_cost_one(evidence: Evidence) -> Answer:
     """That a graph computes two cosines in about the time of one."""
-    if not len(evidence.records.where(workload="fused-cos").measured.graph):
+    if not len(evidence.records.where(workload="fused-cos").included.graph):
         return untold("this mode's cosines were not measured")
     return below("two cosines take", _cosines(evidence, graph=True), FLAT, " times one's time")
 
@@ -115,7 +115,7 @@ def rates(record: Record) -> dict[str, float]:
 def make_charts(evidence: Evidence) -> dict:
     """Time, arithmetic and bandwidth of the chain, log-log."""
     rows = []
-    for record in evidence.records.where(workload="pointwise-chain").measured:
+    for record in evidence.records.where(workload="pointwise-chain").included:
         latency = record.latency_ms
         ends = {"low": latency.low, "high": latency.high} if latency else {}
         figures = {"repeat": record["repeat"], "ms": record["latency_ms_median"], **rates(record), **ends}

@@ -41,7 +41,7 @@ def growth(records: Records, batch: int) -> Estimate:
 
 
 def _mlp(evidence: Evidence, graph: bool) -> Records:
-    records = evidence.records.where(workload="mlp").measured
+    records = evidence.records.where(workload="mlp").included
     return records.graph if graph else records.eager
 
 
@@ -95,7 +95,7 @@ def python_rate(evidence: Evidence) -> str:
 def make_charts(evidence: Evidence) -> dict:
     """Time against the batch, log-log: flat where overhead takes it."""
     rows = []
-    for record in evidence.records.where(workload="mlp").measured:
+    for record in evidence.records.where(workload="mlp").included:
         latency = record.latency_ms
         ends = {"low": latency.low, "high": latency.high} if latency else {}
         figures = {"batch": record["batch_size"], "ms": record["latency_ms_median"], **ends}

@@ -44,9 +44,7 @@ def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
 
 
 def _why(record: Record) -> str:
-    if not record.measured:
-        return record["reason"] or record["status"]
-    return record.excluded or "no interval"
+    return (record["reason"] if record.excluded == record["status"] else None) or record.excluded or "no interval"
 
 
 def planned(pass_name: str) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def reaches(percent: float) -> Callable[[Evidence], Answer]:
         graphs = evidence.records.graph.where(
             workload="llama-7b", dtype="bf16", quant="none", batch_size=1, product=USUAL
         )
-        records = list(graphs.measured)
+        records = list(graphs.included)
         if not records:
             return untold("not run here")
         return all_of(
@@ -60,7 +60,7 @@ def reaches(percent: float) -> Callable[[Evidence], Answer]:
 
 def int8_is_faster(evidence: Evidence) -> Answer:
     """That weights in int8 give about one and a half times as many tokens a second."""
-    graphs = evidence.records.graph.where(workload="llama-7b", dtype="bf16", product=USUAL).measured
+    graphs = evidence.records.graph.where(workload="llama-7b", dtype="bf16", product=USUAL).included
     answers = []
     for run, mode in product(graphs.values("run_id"), graphs.values("mode")):
         small, large = (graphs.one(run_id=run, mode=mode, quant=quant) for quant in ("int8", "none"))

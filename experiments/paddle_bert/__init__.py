@@ -51,7 +51,7 @@ def series(records: Records, along: str) -> Iterator[tuple[str, list[Record]]]:
     for key in sorted({tuple(record[axis] for axis in fixed) for record in records.graph}):
         shape = dict(zip(fixed, key, strict=True))
         title = ", ".join(f"{name.split('_')[0]} {value}" for name, value in shape.items())
-        for points in series_along(records.graph.where(**shape).measured, along):
+        for points in series_along(records.graph.where(**shape).included, along):
             yield title, points
 
 
@@ -67,14 +67,14 @@ def trend(judge: Callable, along: str, device: str, **criteria) -> Callable[[Evi
 
 def always_faster(evidence: Evidence) -> Answer:
     """That the graph is faster at every shape."""
-    return all_of(above(_label(record), record.gain_pct, 0, " %") for record in evidence.records.graph.measured)
+    return all_of(above(_label(record), record.gain_pct, 0, " %") for record in evidence.records.graph.included)
 
 
 def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
     """A check of the cores kept busy by one side where two threads were asked for."""
 
     def check(evidence: Evidence) -> Answer:
-        measured = evidence.records.on("cpu").where(threads=2).measured
+        measured = evidence.records.on("cpu").where(threads=2).included
         chosen = measured.eager if eager else measured.graph
         points = [
             Cores(_label(record), record["cpu_per_wall"], record["other_load_cores"] or 0.0)
@@ -144,7 +144,7 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
 
 
 def _cores(record: Record) -> str:
-    return tables.figure(record["cpu_per_wall"]) if record.measured else record["status"]
+    return record.excluded or tables.figure(record["cpu_per_wall"])
 
 
 def make_charts(evidence: Evidence, published: list[dict]) -> dict:
@@ -153,7 +153,7 @@ def make_charts(evidence: Evidence, published: list[dict]) -> dict:
     devices = {record.device_kind for record in evidence.records}
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     for heading, records in groups.items():
-        for record in records.graph.measured:
+        for record in records.graph.included:
             gain = record.gain_pct
             if gain is None or record.device_kind not in devices:
                 continue

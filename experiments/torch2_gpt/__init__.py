@@ -77,7 +77,7 @@ def more_on_the_small_one(evidence: Evidence) -> Answer:
 
 def cuda_graphs_bring_nothing(evidence: Evidence) -> Answer:
     """That replaying eager's kernels from a CUDA graph changes the time by less than 5 %."""
-    replayed = evidence.records.where(mode="cudagraphs").measured
+    replayed = evidence.records.where(mode="cudagraphs").included
     return all_of(between(f"{r['workload']} saves", r.gain_pct, -POINTS, POINTS, " % of the time") for r in replayed)
 
 
@@ -85,7 +85,7 @@ def steady_when_large(evidence: Evidence) -> Answer:
     """That iterations vary little on the medium model and much on the small one."""
     known = {}
     for model in (MEDIUM, SMALL):
-        spreads = [spread_pct(record) for record in evidence.records.where(workload=model).measured]
+        spreads = [spread_pct(record) for record in evidence.records.where(workload=model).included]
         known[model] = [spread for spread in spreads if spread is not None]
     if not all(known.values()):
         return untold("both models' spread was not measured")
@@ -152,20 +152,20 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
 
 
 def _iteration(record: Record) -> str:
-    if not record.measured:
-        return record["status"]
+    if record.excluded:
+        return record.excluded
     deviation = record["latency_ms_std"]
     spread = "" if deviation is None else f" ± {tables.figure(deviation)}"
     return tables.figure(record["latency_ms_mean"]) + spread
 
 
 def _speed(record: Record) -> str:
-    faster = record.speedup.map(lambda ratio: 100 * (ratio - 1)) if record.measured and record.speedup else None
-    return tables.percent(faster) if record.measured else record["status"]
+    faster = record.speedup.map(lambda ratio: 100 * (ratio - 1)) if record.speedup else None
+    return record.excluded or tables.percent(faster)
 
 
 def _mfu(record: Record) -> str:
-    return tables.figure(mfu_pct(record)) if record.measured else record["status"]
+    return record.excluded or tables.figure(mfu_pct(record))
 
 
 def make_charts(evidence: Evidence, published: list[dict]) -> dict:
@@ -174,7 +174,7 @@ def make_charts(evidence: Evidence, published: list[dict]) -> dict:
     rows = [
         {"series": f"{name} {record['mode']}", "panel": record["workload"], "value": mfu_pct(record)}
         for name, records in groups.items()
-        for record in records.measured
+        for record in records.included
     ]
     return {"mfu": charts.bars([row for row in rows if row["value"] is not None], "MFU, %", panel="panel")}
 

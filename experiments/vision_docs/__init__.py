@@ -16,7 +16,7 @@ def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
     """A check that no graph is slower than eager, and none saves more of its time."""
 
     def check(evidence: Evidence) -> Answer:
-        records = list(evidence.records.graph.measured)
+        records = list(evidence.records.graph.included)
         if not records:
             return untold("no graph was measured")
         return all_of(between(f"{_named(r)} saves", r.gain_pct, 0, percent, " % of the time") for r in records)
@@ -28,7 +28,7 @@ def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
     """A check that in each dtype a smaller share of the time is saved at the largest batch than at the smallest."""
 
     def check(evidence: Evidence) -> Answer:
-        graphs = evidence.records.graph.where(workload=workload).measured
+        graphs = evidence.records.graph.where(workload=workload).included
         ends = []
         for dtype in dict.fromkeys(record["dtype"] for record in graphs):
             series = series_along(graphs.where(dtype=dtype), "batch_size")

@@ -12,7 +12,7 @@ from reports.content import ratio, text_of
 from reports.points import Point
 from reports.verdict import Fastest, Verdict, wording
 from reports.verdict.places import Shape
-from reports.verdict.rules import Advice, comparable
+from reports.verdict.rules import Advice
 
 # Rankings: all three frameworks on one H200 for each length. Torch's own findings: three processes or more.
 SHORT = tuple(H200 / f"{name}-h-short" for name in ("torch-2.13", "jax", "tensorflow"))
@@ -135,7 +135,7 @@ def tensorflow() -> str:
 def differs() -> str:
     """Why a compiled mode that looks slow says nothing of compiling."""
     folder = H200 / "torch-2.11-long"
-    slow = next(p for p in material(folder).points.measured if p["batch_size"] == 64 and not comparable(p))
+    slow = next(p for p in material(folder).points.measured if p["batch_size"] == 64 and p.excluded)
     return (
         f"- **{wording.spread([slow.speedup])}, and no finding.** With torch {slow['framework_version']} and "
         f"transformers {json.loads(slow['versions'])['transformers']} BERT-base takes "

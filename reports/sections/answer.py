@@ -12,7 +12,7 @@ from reports.points import Point
 from reports.sections import trust
 from reports.verdict import Fastest, Verdict, wording
 from reports.verdict.places import Shape
-from reports.verdict.rules import STAY, UNTOLD, USE, comparable
+from reports.verdict.rules import STAY, UNTOLD, USE
 
 COLUMNS = ("shape", "fastest", "ms", "next framework", "ms ", "times as long", "95 % interval", "real?", "elsewhere")
 AXIS = "ms per call, less is better; the axis is logarithmic, bars are 95 % intervals, ~ is less certain than promised"
@@ -61,9 +61,9 @@ def tags(shape: Shape) -> dict[str, str]:
 def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> Chart:
     fastest = verdict.fastest[shape]
     ranked = [rank.point for rank in fastest.ranks]
-    differing = [point for point in verdict.setting.at[shape] if not comparable(point)]
+    excluded = [point for point in verdict.setting.at[shape] if point.excluded]
     rows = [_dot(material, point) for point in ranked]
-    rows += [_dot(material, point, note="another program than eager") for point in differing]
+    rows += [_dot(material, point, note=f"excluded: {point.excluded}") for point in excluded]
     rows.sort(key=lambda row: row.value)
     rows += [  # last, for the first row is read as the fastest
         _dot(material, absent.point, note=f"not ranked: {absent.machine}", absent=True) for absent in fastest.absent

@@ -92,7 +92,7 @@ def _told(point: Point) -> str:
 def _row(point: Point) -> Row:
     judged = _told(point)
     judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
-    judged += ", another program" if point["program"] == "differs" else ""
+    judged = f"excluded: {point.excluded}" if point.excluded else judged
     latency, ratio = (is_noisy(point.record, figure) for figure in ("latency", "ratio"))
     cells = (
         Shape.of(point.record).text,

@@ -65,7 +65,7 @@ LENGTH = Along(
 
 def section(axis: Along, material: Material) -> Section | None:
     """One panel for everything that is alike apart from this axis, where it has three values or more."""
-    points = [point for point in material.points.measured if point[axis.column] is not None]
+    points = [p for p in material.points.measured if not p.excluded and p[axis.column] is not None]
     if len({point[axis.column] for point in points}) < FEWEST:
         return None
     groups = [group for group in material.points.groups(points, axis.column) if _varies(group, axis.column)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from measurement.exclusion import unknown_program
 from measurement.statistics import ENOUGH_LAUNCHES
 from reports.content import Card, times
 from reports.points import Point, machine_of
@@ -16,15 +18,15 @@ def card(points: Sequence[Point]) -> Card:
     """Whether the figures of one shape may be trusted."""
     unsure = sum(point["status"] != "ok" for point in points)
     fewest = min((point["launches"] or 1 for point in points), default=1)
-    other = sum(point["program"] == "differs" for point in points)
+    excluded = sum(point.excluded is not None for point in points)
     machines = len({machine_of(point.record) for point in points})
     lines = [f"{unsure} of {len(points)} figures are noisy or disturbed" if unsure else "no figure is noisy"]
     processes = "one process" if fewest == 1 else f"{fewest} processes or more"
     lines.append(f"{processes} each, {'one machine' if machines == 1 else f'{machines} machines'}")
-    lines += [f"{other} ran another program than eager mode and {'is' if other == 1 else 'are'} not ranked"] * (
-        other > 0
-    )
-    sure = not unsure and not other and machines == 1 and fewest >= ENOUGH_LAUNCHES
+    lines += [f"{excluded} {'is' if excluded == 1 else 'are'} excluded"] * (excluded > 0)
+    unknown = sum(unknown_program(point.record) for point in points)
+    lines += [f"the program of {times(unknown, 'graph')} is not known"] * (unknown > 0)
+    sure = not unsure and not excluded and not unknown and machines == 1 and fewest >= ENOUGH_LAUNCHES
     return Card("Can I trust it?", "Yes" if sure else "With care", tuple(lines), "good" if sure else "unsure")
 
 
@@ -44,8 +46,10 @@ def checks(setting: Setting) -> list[str]:
         fewest = min(launches)
         processes = "one process each" if fewest == 1 else f"{times(fewest, 'process', 'processes')} or more each"
         lines.append(f"{YES if fewest >= ENOUGH_LAUNCHES else BUT} {processes}")
-    differing = sum(point["program"] == "differs" for point in points)
-    lines += [f"{BUT} {differing} ran another program"] if differing else []
+    excluded = Counter(point.excluded for point in points if point.excluded)
+    lines += [f"{BUT} {count} excluded: {reason}" for reason, count in excluded.items()]
+    unknown = sum(unknown_program(point.record) for point in points)
+    lines += [f"{BUT} {times(unknown, 'program')} not known"] if unknown else []
     noisy = sum(point["status"] == "noisy" for point in points)
     disturbed = sum(point["status"] == "disturbed" for point in points)
     unsure = [f"{count} {name}" for count, name in ((noisy, "noisy"), (disturbed, "disturbed")) if count]

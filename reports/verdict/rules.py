@@ -1,8 +1,7 @@
 """The rules: what one framework's records say of each shape, and which shapes share one piece of advice.
 
-1. A mode counts where its outputs agree with the reference, it ran the program that eager mode runs (`program_differs`
-   is left out, and named), and its speedup has an interval. Noisy and disturbed cells count with their intervals, and
-   are named.
+1. A mode counts where it is not excluded (`measurement.exclusion`; what is, is named) and its speedup has an interval.
+   Noisy and disturbed cells count with their intervals, and are named, and so is a program that is not known.
 2. A mode is *faster* where all of its speedup's interval lies above 1 and its median lies below eager's; where the two
    disagree, the records contradict each other and nothing is said of it.
 3. Of the faster modes the one with the lowest latency is *best*, and every other faster one whose latency is not shown
@@ -38,7 +37,7 @@ class Judged:
     eager: Point | None
     choices: tuple[Point, ...]
     others: tuple[Point, ...]  # graph modes that count and were not chosen
-    differing: tuple[Point, ...]  # graph modes that ran another program than eager
+    excluded: tuple[Point, ...]
     contradicting: tuple[Point, ...]
 
     def mode(self, name: str) -> Point | None:
@@ -80,30 +79,27 @@ class Advice:
         ]
 
 
-def comparable(point: Point) -> bool:
-    """Whether a mode computes what eager mode computes, as far as is known."""
-    return point["program"] != "differs"
-
-
 def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | None:
     """What the points of one framework at one shape say; None where there is nothing to choose from.
 
     `baseline` says whether eager mode is one, which it is where it is deployed.
     """
-    eager = next((point for point in points if point.eager), None)
-    graphs = [point for point in points if not point.eager]
-    differing = tuple(point for point in graphs if not comparable(point))
-    graphs = [point for point in graphs if comparable(point)]
-    if not graphs and not differing:
+    excluded = tuple(point for point in points if point.excluded)
+    counting = [point for point in points if not point.excluded]
+    eager = next((point for point in counting if point.eager), None)
+    graphs = [point for point in counting if not point.eager]
+    if not graphs and not excluded:
         return None
     if not baseline:
         kind, choices, contradicting = (USE, _best(graphs), []) if graphs else (UNTOLD, [], [])
     elif eager is None:
-        return None
+        if not any(point.eager for point in excluded):
+            return None
+        kind, choices, contradicting = UNTOLD, [], []  # a speedup over an excluded eager mode says nothing
     else:
         kind, choices, contradicting = _against(eager, graphs)
     others = tuple(point for point in graphs if point not in choices)
-    return Judged(shape, kind, eager, tuple(choices), others, differing, tuple(contradicting))
+    return Judged(shape, kind, eager, tuple(choices), others, excluded, tuple(contradicting))
 
 
 def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[Point]]:

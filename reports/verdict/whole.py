@@ -13,7 +13,7 @@ from reports.content import ratio, span, text_of
 from reports.points import Point, Points, grouped, machine_of
 from reports.verdict import wording
 from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings
-from reports.verdict.rules import STAY, USE, Advice, advise, comparable, judge
+from reports.verdict.rules import STAY, USE, Advice, advise, judge
 
 WORDS = {USE: "compile", STAY: "stay"}
 UNLIKE = "Libraries' models differ in more than the framework; IMPL=plain runs the same operators in each."
@@ -158,12 +158,12 @@ class Verdict:
         return {shape: ranking for shape in self.setting.shapes if (ranking := self._fastest(shape))}
 
     def _fastest(self, shape: Shape) -> Fastest | None:
-        points = [point for point in self.setting.at[shape] if comparable(point)]
+        points = [point for point in self.setting.at[shape] if not point.excluded]
         if not points:
             return None
         ranks = facts.ranking(points)
         here = {point["framework"] for point in self.setting.at[shape]}
-        away = [p for p in self.setting.at_elsewhere.get(shape, ()) if p["framework"] not in here and comparable(p)]
+        away = [p for p in self.setting.at_elsewhere.get(shape, ()) if p["framework"] not in here and not p.excluded]
         absent = []
         for group in grouped(away, lambda point: point["framework"]).values():
             most = max(point["launches"] or 0 for point in group)  # one process says less than several

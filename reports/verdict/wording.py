@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from measurement.exclusion import WORDS, unknown_program
 from measurement.schema import is_noisy
 from measurement.statistics import Interval
 from reports import facts
@@ -188,7 +189,7 @@ def _untold(advice: Advice) -> str:
         return f"cannot tell: pairs and medians of {', '.join(contradicting)} contradict each other"
     points = [point for judged in advice.judged for point in judged.choices]
     if not points:
-        return "cannot tell: no mode that ran the program of eager mode has figures"
+        return "cannot tell: no mode that is not excluded has figures beside eager mode"
     known = [point for point in points if point.speedup]
     if not known:
         return "cannot tell: no speedup has an interval"
@@ -200,15 +201,22 @@ def _untold(advice: Advice) -> str:
 
 def cautions(advice: Advice) -> str:
     """What the advice leaves out, what may be as good and how far it holds, in sentences; empty if there is nothing."""
-    return " ".join(filter(None, (_left_out(advice), _ties(advice), _certainty(advice))))
+    return " ".join(filter(None, (_excluded(advice), _unknown(advice), _ties(advice), _certainty(advice))))
 
 
-def _left_out(advice: Advice) -> str:
-    modes = dict.fromkeys(point["mode"] for judged in advice.judged for point in judged.differing)
-    if not modes:
-        return ""
-    programs = "another program" if len(modes) == 1 else "other programs"
-    return f"Left out: {', '.join(modes)}, which ran {programs} than eager mode."
+def _excluded(advice: Advice) -> str:
+    """Which modes are excluded, and why: `Excluded: inductor (another program than eager mode's).`"""
+    by_reason: dict[str, dict[str, None]] = {}
+    for point in (point for judged in advice.judged for point in judged.excluded):
+        by_reason.setdefault(point.excluded, {})[point["mode"]] = None
+    parts = [f"{', '.join(modes)} ({WORDS.get(reason, reason)})" for reason, modes in by_reason.items()]
+    return f"Excluded: {'; '.join(parts)}." if parts else ""
+
+
+def _unknown(advice: Advice) -> str:
+    """Which recommended mode was not shown to run eager mode's program."""
+    unknown = any(unknown_program(point.record) for point in advice.chosen)
+    return f"Whether {advice.mode} runs eager mode's program is not known." if unknown else ""
 
 
 def _ties(advice: Advice) -> str:
