@@ -46,6 +46,7 @@ def noise(outcome: Outcome) -> dict:
         "gpu_memory_mhz": over_launches(gpu, "memory_mhz", median),
         "gpu_power_w": over_launches(gpu, "power_w", median),
         "gpu_temperature_c": over_launches(gpu, "temperature_c"),
+        "gpu_uuid": ";".join(sorted({state.uuid for state in gpu if state.uuid})) or None,
         "gpu_throttles": ";".join(sorted(throttles)) or None,
     }
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from measurement import durable, schema
+from measurement import durable, flags, schema
 
 SCHEMA_SUFFIX = ".schema.json"
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -106,10 +106,10 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
             for name in values.keys() & loaded.columns.keys():
                 both = zip(versions, loaded.columns[name], strict=True)
                 loaded.columns[name] = [values[name] if version == earlier else value for version, value in both]
+    flags.mark_exceeded(loaded.columns)
     if older := sum(version < schema.SCHEMA_VERSION for version in versions):
-        loaded.remarks.append(
-            f"{_name(path)}: {older} records are of an earlier schema; columns that came later are empty."
-        )
+        said = "records are of an earlier schema; columns that came later are empty."
+        loaded.remarks.append(f"{_name(path)}: {older} {said}")
     return loaded
 
 

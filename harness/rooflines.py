@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
+from harness import recordfile
 from measurement import flags, regime
 from measurement.exclusion import excluded
-from measurement.peaks import Peaks, may_be_cached
+from measurement.peaks import Peaks, above_datasheet, may_be_cached
 
 # Columns of a peak: of the machine, of the framework, and how many of its units make one.
 RATES = {
@@ -27,6 +29,12 @@ _OF_TWICE = ("latency_ms_median", "latency_ms_ci_high", "flops", "transcendental
 _NEEDED = ("cell", "device", "framework", "mode", "workload", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
+
+
+def read(path: Path) -> Iterator[dict]:
+    """Yield the records of a JSONL file, flagged where they exceed the peak whatever their schema."""
+    for record in recordfile.json_lines(path):
+        yield record | {"flags": flags.with_exceeded(record.get("flags"), record.get("mfu_pct"))}
 
 
 def completed(records: Sequence[dict]) -> list[dict]:
@@ -148,7 +156,8 @@ def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None
         row["explained_share"] = share
         one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
         row["regime"] = regime.classify(seconds, roof, reached and _terms(record, reached), host_s, flat, one_operator)
-    row["flags"] = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
+    raised = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
+    row["flags"] = flags.with_flag(raised, "peak_above_datasheet", above_datasheet(record | row))
     return row
 
 

@@ -44,6 +44,7 @@ class Observation:
     noise: Noise | None = None
     program_differs: bool = False
     explained_share: float | None = None  # of the time, by the roofline
+    above_datasheet: bool = False  # a measured peak
     compared: bool = True  # with outputs that are not its own
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
 
@@ -213,10 +214,18 @@ FLAGS = (
     ),
     Flag(
         "roofline_exceeded",
-        "a term of the roofline at the machine's peaks is longer than the measured time (`explained_share` above 1)",
+        "a term of the roofline at the machine's peaks is longer than the measured time (`explained_share` above 1, "
+        "or `mfu_pct` above 100)",
         "The cost is counted too high for what this mode does, or the peak was measured too low.",
         "Do not use `mfu_pct`, `explained_share` and `regime` of the cell; measure its peaks again on a quiet machine.",
         lambda o: exceeds_roofline(o.explained_share),
+    ),
+    Flag(
+        "peak_above_datasheet",
+        "a peak of the machine (`peak_tflops`, `peak_gb_per_s`) is above the one on the vendor's data sheet",
+        "`mfu_pct`, `bandwidth_pct`, `explained_share` and `regime` rest on a peak that the device cannot reach.",
+        "Do not use these columns of the cell; measure its peaks again.",
+        lambda o: o.above_datasheet,
     ),
     Flag(
         "not_compared",
@@ -244,9 +253,9 @@ FLAGS = (
 )
 
 
-def exceeds_roofline(explained_share: float | None) -> bool:
+def exceeds_roofline(explained_share: float | None, mfu_pct: float | None = None) -> bool:
     """Whether a term of the roofline is longer than the time that was measured, which no machine can do."""
-    return _above(explained_share, 1.0 + ROUNDING)
+    return _above(explained_share, 1.0 + ROUNDING) or _above(mfu_pct, 100.0 * (1.0 + ROUNDING))
 
 
 def with_flag(text: str | None, name: str, is_raised: bool) -> str | None:
@@ -272,3 +281,14 @@ def disturbed(names: Collection[str], figure: str, host_decides: bool = True) ->
     """
     raised_flags = [flag for flag in FLAGS if flag.name in names and (host_decides or not flag.host_bound_only)]
     return any(figure in flag.disturbs for flag in raised_flags)
+
+
+def with_exceeded(text: str | None, mfu_pct: float | None) -> str | None:
+    """Return a record's flags, with `roofline_exceeded` where MFU is above 100 %: early schemas did not raise it."""
+    return with_flag(text, "roofline_exceeded", True) if exceeds_roofline(None, mfu_pct) else text
+
+
+def mark_exceeded(columns: dict[str, list]) -> None:
+    """Do the same in records by column, where they have both columns."""
+    if columns.keys() >= {"flags", "mfu_pct"}:
+        columns["flags"] = list(map(with_exceeded, columns["flags"], columns["mfu_pct"]))

@@ -7,8 +7,9 @@ Sources: NVIDIA's NVML API reference, "Device Queries" and "Clocks Event Reasons
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 POWER_CAP = 0x04  # how a GPU usually runs under long calls that compute; the other reasons are disturbances
@@ -34,6 +35,7 @@ class GpuState:
     power_capped_share: float | None  # of the readings in which the power cap held the clock back
     throttled_share: float | None  # in which heat, the hardware or the power brake did
     throttles: str | None  # for what reasons, separated by ';'
+    uuid: str | None = None  # a short hash of it, the same for the same card
 
     def to_json(self) -> dict:
         return asdict(self)
@@ -65,7 +67,8 @@ class GpuMeter:
 
     def state(self) -> GpuState | None:
         """What the readings say together; None without any."""
-        return summarised(self._readings)
+        state = summarised(self._readings)
+        return state and replace(state, uuid=short(_uuid(self._nvml, self._handle)))
 
 
 def summarised(readings: list[tuple]) -> GpuState | None:
@@ -85,6 +88,16 @@ def summarised(readings: list[tuple]) -> GpuState | None:
         throttled_share=len(held) / len(reasons) if reasons else None,
         throttles=";".join(names) or None,
     )
+
+
+def short(uuid: str | None) -> str | None:
+    """Return a short hash of a GPU's UUID: folders are shared, and the UUID is the card's serial number."""
+    return hashlib.sha256(uuid.encode()).hexdigest()[:12] if uuid else None
+
+
+def _uuid(nvml, handle) -> str | None:
+    text = ctypes.create_string_buffer(96)  # NVML_DEVICE_UUID_V2_BUFFER_SIZE
+    return None if nvml.nvmlDeviceGetUUID(handle, text, len(text)) else text.value.decode("ascii", "replace")
 
 
 def _value(function, *arguments) -> int | None:

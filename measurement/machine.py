@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from measurement import programs
+from measurement.gpu import short
 
 
 def usable_cpus() -> int:
@@ -98,8 +99,8 @@ def facts() -> dict:
         "gpus": [dict(gpu) for gpu in gpus()],
     }
     name = machine_id(described)
-    for gpu in described["gpus"]:  # folders are shared, and these tell one card from all others
-        gpu.pop("uuid", None)
+    for gpu in described["gpus"]:
+        gpu["uuid"] = short(gpu["uuid"])
         gpu.pop("pci.bus_id", None)
     return {"machine_id": name, **described}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 # A call that touches no more than this may find what it touches in the caches, where another bandwidth holds: an H200
@@ -48,20 +49,42 @@ class Datasheet:
     source: str
 
 
-# By a part of the name that the driver reports. fp32 is the rate outside the matrix units.
+_H200 = "https://www.nvidia.com/en-us/data-center/h200/"
+_H100 = "https://www.nvidia.com/en-us/data-center/h100/"
+_H100_PCIE = "https://resources.nvidia.com/en-us-tensor-core/nvidia-tensor-core-gpu-datasheet"
+_A100 = "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"
+
+
+def _tflops(fp32: float, tf32: float, half: float) -> dict[str, float]:
+    return {"fp32": fp32, "tf32": tf32, "bf16": half, "fp16": half}
+
+
+_SXM, _NVL, _AMPERE = _tflops(67, 494.5, 989.5), _tflops(60, 417.5, 835.5), _tflops(19.5, 156, 312)
+# By the whole name that the driver reports, since names contain each other: GH200 is no H200, and a card has other
+# clocks and memory as SXM, PCIe or NVL. fp32 is the rate outside the matrix units; of rates with sparsity half.
 DATASHEETS = {
-    "H200": Datasheet(
-        {"fp32": 67, "tf32": 494.5, "bf16": 989.5, "fp16": 989.5}, 4.8, "NVIDIA H200 datasheet (SXM), sparsity halved"
-    ),
-    "H100": Datasheet(
-        {"fp32": 67, "tf32": 494.5, "bf16": 989.5, "fp16": 989.5}, 3.35, "NVIDIA H100 datasheet (SXM), sparsity halved"
-    ),
-    "A100": Datasheet(
-        {"fp32": 19.5, "tf32": 156, "bf16": 312, "fp16": 312}, 1.555, "NVIDIA A100 datasheet (40 GB), dense"
-    ),
+    "NVIDIA H200": Datasheet(_SXM, 4.8, _H200),
+    "NVIDIA H200 NVL": Datasheet(_NVL, 4.8, _H200),
+    "NVIDIA H100 80GB HBM3": Datasheet(_SXM, 3.35, _H100),
+    "NVIDIA H100 NVL": Datasheet(_NVL, 3.9, _H100),
+    "NVIDIA H100 PCIe": Datasheet(_tflops(51, 378, 756.5), 2.0, _H100_PCIE),
+    "NVIDIA A100-SXM4-40GB": Datasheet(_AMPERE, 1.555, _A100),
+    "NVIDIA A100-PCIE-40GB": Datasheet(_AMPERE, 1.555, _A100),
+    "NVIDIA A100-SXM4-80GB": Datasheet(_AMPERE, 2.039, _A100),
+    "NVIDIA A100 80GB PCIe": Datasheet(_AMPERE, 1.935, _A100),
 }
 
 
 def datasheet(device_name: str | None) -> Datasheet | None:
-    """The datasheet of a device by its name, or None where the table has none (CPUs among them)."""
-    return next((sheet for part, sheet in DATASHEETS.items() if part in (device_name or "")), None)
+    """Return the data sheet of a device by its name, or None where the table has none (CPUs among them)."""
+    return DATASHEETS.get(device_name or "")
+
+
+def above_datasheet(row: Mapping) -> bool:
+    """Return whether a record's measured peak of arithmetic or bandwidth is above its device's data sheet."""
+    sheet = datasheet(row.get("device_name"))
+    if sheet is None:
+        return False
+    limits = sheet.tflops.get(row.get("dtype") or ""), sheet.terabytes_per_s * 1e3
+    measured = row.get("peak_tflops"), row.get("peak_gb_per_s")
+    return any(peak and limit and peak > limit for peak, limit in zip(measured, limits, strict=True))

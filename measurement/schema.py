@@ -7,7 +7,7 @@ reference's scale, intervals over launches and their scope, statuses of ratio an
 calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
 as a share of the measured and of the vendor's, nodes of a cluster, users' own
 models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs;
-7, products of one row among the framework's peaks.
+7, products of one row among the framework's peaks; 8, which GPU it was.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 STATUSES = {
     "ok": "measured, outputs agree with the reference, ratio or latency known as well as the profile says, undisturbed",
@@ -195,6 +195,7 @@ COLUMNS = _columns(
     ("gpu_memory_mhz", "float", "MHz", "clock of the GPU's memory likewise"),
     ("gpu_power_w", "float", "W", "power drawn likewise"),
     ("gpu_temperature_c", "float", "°C", "the highest temperature during sampling"),
+    ("gpu_uuid", "str", "", "short hash of the GPU's UUID, the same for the same card; of several, separated by ';'"),
     ("gpu_throttles", "str", "", "what held the GPU's clock back during sampling, separated by ';'"),
     ("flags", "str", "", "warnings, separated by ';': docs/methodology.md lists them with their remedies"),
     ("settings", "str", "JSON", "switches of the framework as read back"),

@@ -67,6 +67,7 @@ CASES = {
         Observation(threads=1, noise=noise(gpu=state(throttled_share=0.0501))),
     ),
     "roofline_exceeded": (Observation(threads=1, explained_share=1.0), Observation(threads=1, explained_share=1.001)),
+    "peak_above_datasheet": (Observation(threads=1), Observation(threads=1, above_datasheet=True)),
     "not_compared": (Observation(threads=1), Observation(threads=1, compared=False)),
     "zero_outputs": (Observation(threads=1), Observation(threads=1, empty="zero_outputs")),
     "constant_outputs": (Observation(threads=1), Observation(threads=1, empty="constant_outputs")),
@@ -119,7 +120,7 @@ def test_flags_keep_the_list_s_order():
     observation = Observation(
         threads=1, cpu_per_wall=2.0, steady=False, rounds=1, minimum_rounds=2, half_width=1.0, target_half_width=0.1,
         queue_share=0.1, recompilations=2, program_differs=True, drift=1.0, host_slowed_share=1.0, host_slowed_rounds=9,
-        noise=loud, explained_share=2.0, compared=False, empty="zero_outputs",
+        noise=loud, explained_share=2.0, above_datasheet=True, compared=False, empty="zero_outputs",
     )  # fmt: skip
     others = "threads_unused", "constant_outputs"
     assert flags.raised(observation) == [flag.name for flag in FLAGS if flag.name not in others]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from dataclasses import replace
 
 import pytest
 
 from frameworks.adapter import Meter
 from frameworks.paddle.fatbin import architectures
-from measurement import gpu
-from measurement.gpu import GpuMeter, summarised, visible
+from harness import judgement
+from harness.outcomes import Outcome
+from measurement import gpu, machine
+from measurement.gpu import GpuMeter, GpuState, summarised, visible
 from measurement.sampling import Clocks
 from worker import gpu_figures
 
@@ -47,6 +50,32 @@ def test_what_the_driver_does_not_tell_is_none():
 )
 def test_cuda_s_numbers_are_the_driver_s(index, variable, name):
     assert visible(index, variable) == name
+
+
+def test_which_card_it_is_stands_in_the_state_and_the_machine_s_facts_as_a_short_hash(monkeypatch):
+    class Driver:
+        def nvmlDeviceGetUUID(self, handle, text, size):
+            text.value = b"GPU-12345678-1234"
+            return 0
+
+        def __getattr__(self, name):
+            return lambda *arguments: 0
+
+    monkeypatch.setattr(gpu, "_open", lambda index: (Driver(), 1))
+    meter = GpuMeter(0)
+    meter.read()
+    row = {"name": "NVIDIA H200", "uuid": "GPU-12345678-1234", "pci.bus_id": "1"}
+    monkeypatch.setattr(machine, "gpus", lambda: (row,))
+    (described,) = machine.facts()["gpus"]
+    assert meter.state().uuid == described["uuid"] == gpu.short("GPU-12345678-1234")
+    assert len(described["uuid"]) == 12 and "pci.bus_id" not in described and gpu.short(None) is None
+
+
+def test_a_record_names_the_gpus_of_its_launches(cell, report):
+    empty = GpuState(**dict.fromkeys(GpuState.__dataclass_fields__))
+    reports = [report(noise={"gpu": replace(empty, uuid=uuid)}, launch=n) for n, uuid in enumerate(("b1", "a2", "b1"))]
+    assert judgement.noise(Outcome(cell(device="gpu:0"), reports=reports))["gpu_uuid"] == "a2;b1"
+    assert judgement.noise(Outcome(cell(), reports=[report()]))["gpu_uuid"] is None
 
 
 def test_without_a_driver_nothing_is_read(monkeypatch):

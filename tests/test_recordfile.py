@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from doubles.reported import small_set
 
-from harness import recordfile
+from harness import recordfile, rooflines
 from harness.recordfile import Unreadable, load, schema_path, write_csv
 from measurement import schema
 
@@ -121,6 +121,16 @@ def test_a_measured_cell_without_a_time_is_refused(tmp_path):
     lines(tmp_path / "records.jsonl", [{k: v for k, v in first.items() if k != "latency_ms_median"}, *others])
     with pytest.raises(Unreadable, match="measured cell without 'latency_ms_median'; remove that line"):
         load(tmp_path / "records.jsonl")
+
+
+@pytest.mark.parametrize("version", range(1, schema.SCHEMA_VERSION + 1))
+def test_more_than_the_peak_is_flagged_in_every_version(table, tmp_path, version):
+    first, second = (row | {"schema_version": version, "flags": "drift"} for row in small_set()[:2])
+    lines(tmp_path / "records.jsonl", [first | {"mfu_pct": 137.4}, second | {"mfu_pct": 100.0}])
+    write_csv([first | {"mfu_pct": 137.4}, second | {"mfu_pct": 100.0}], table)
+    expected = ["drift;roofline_exceeded", "drift"]
+    assert load(table).columns["flags"] == load(tmp_path / "records.jsonl").columns["flags"] == expected
+    assert [record["flags"] for record in rooflines.read(tmp_path / "records.jsonl")] == expected
 
 
 def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from measurement.peaks import Peaks, datasheet
+from measurement.peaks import DATASHEETS, Peaks, datasheet
 from measurement.regime import Terms, Work, classify, is_flat, terms
 
 # Balanced at 100 FLOP per byte; a cosine takes as long as 1,000 multiplications.
@@ -98,5 +98,8 @@ def test_a_cell_is_flat_only_where_it_should_have_grown(at_most, expected, flat)
 def test_datasheets_are_dense_and_found_by_name():
     assert datasheet("NVIDIA H200").tflops["bf16"] == 989.5
     assert datasheet("NVIDIA A100-SXM4-40GB").terabytes_per_s == 1.555
-    assert datasheet("Intel(R) Xeon(R)") is None
-    assert datasheet(None) is None
+    assert datasheet("NVIDIA A100-SXM4-80GB").terabytes_per_s == 2.039
+    assert datasheet("NVIDIA H100 PCIe").tflops["bf16"] == 756.5
+    for name in ("NVIDIA GH200 480GB", "NVIDIA H200 MIG 1g.18gb", "Intel(R) Xeon(R)", "", None):
+        assert datasheet(name) is None, name
+    assert all(sheet.source.startswith("https://") for sheet in DATASHEETS.values())

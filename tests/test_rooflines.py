@@ -186,6 +186,20 @@ def test_what_is_left_of_a_damaged_record_stays_as_it_is(missing):
     assert damaged["cell"] not in changes(lambda: [damaged, record("jax")])
 
 
+@pytest.mark.parametrize(
+    ("peaks", "device", "flagged"),
+    [
+        ({"framework_peak_tflops": 68.0}, "NVIDIA H200", True),
+        ({"framework_peak_gb_per_s": 4801.0}, "NVIDIA H200", True),
+        ({"framework_peak_tflops": 66.0, "framework_peak_gb_per_s": 4799.0}, "NVIDIA H200", False),
+        ({"framework_peak_tflops": 68.0}, "NVIDIA GH200 480GB", False),
+    ],
+)
+def test_a_measured_peak_above_the_data_sheet_is_flagged(peaks, device, flagged):
+    (row,) = completed([record(device="gpu:0", device_name=device, **peaks)])
+    assert ("peak_above_datasheet" in (row["flags"] or "").split(";")) == flagged
+
+
 def test_completing_twice_changes_nothing():
     once = completed([record(flags="drift"), record("jax", ms=5)])
     assert once[1]["flags"] == "roofline_exceeded"

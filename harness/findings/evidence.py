@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from harness import modes, recordfile
+from harness import modes, rooflines
 from measurement.statistics import Interval
 from reports import published
 from reports.content import span, text_of
@@ -23,7 +23,7 @@ H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", RO
 @cache
 def material(*folders: Path) -> Material:
     """What the runs in these folders hold."""
-    records = [record for folder in folders for record in recordfile.json_lines(folder / "records.jsonl")]
+    records = [record for folder in folders for record in rooflines.read(folder / "records.jsonl")]
     return Material(Points(records), known=modes.words(), commands=tuple(map(_command, folders)))
 
 
