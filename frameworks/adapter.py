@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from frameworks.own import Owned
 from frameworks.program import Program
+from frameworks.user_model import Subject
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -35,8 +35,10 @@ class Capture:
     `whole` says whether one graph holds the entire model. `compilations` is a counter that moves whenever the
     framework compiles or traces; warm-up waits for it to rest and a change in the timed region is flagged. `loaded`
     says whether all compiled code came from the compile cache, and so is what an earlier process compiled; None where
-    the framework keeps no such cache or does not report it. `breaks` are the places where a user's own model leaves
-    its graphs, `recompiled` those whose code was compiled again, each with the framework's reason.
+    the framework keeps no such cache or does not report it. `breaks` are the places where a user model leaves its
+    graphs, `recompiled` those whose code was compiled again, each with the framework's reason. `recompilations` counts
+    these from the first call on, and `calls_outside` the calls that entered no graph, for the reason in `gave_up`; all
+    three are of user models.
     """
 
     whole: bool
@@ -48,6 +50,9 @@ class Capture:
     loaded: bool | None = None
     breaks: tuple[tuple[str, str], ...] = ()
     recompiled: tuple[tuple[str, str], ...] = ()
+    recompilations: int = 0
+    calls_outside: int = 0
+    gave_up: str = ""
 
 
 class Step:
@@ -61,6 +66,7 @@ class Step:
     that can be called of a model's file: it comes once, before the first call, and is timed apart from it. `native` is
     the framework's own object behind the step, for its profiler. `own` is what a user's own model tells besides.
     `parts` takes what `call` takes and gives a call's outputs one after the other, where it has several: tokens.
+    `watch` runs every graph within a call as `around(graph, arguments)` from then on, and by itself again with None.
     """
 
     def __init__(
@@ -72,22 +78,36 @@ class Step:
         program: Callable[[], Program | str | None] = lambda: None,
         load: Callable[[], None] | None = None,
         native: Any = None,
-        own: Owned | None = None,
+        own: Subject | None = None,
         parts: Callable[..., Iterator[Any]] | None = None,
+        watch: Callable[[Callable | None], None] | None = None,
     ):
         self.call, self._inputs, self.capture, self._restore = call, tuple(inputs), capture, restore
         self.program, self.load, self.native, self.own, self.parts = program, load, native, own, parts
+        self.watch, self.fresh = watch, own.for_a_call() if own else None
         self._next = 0
+        self._ready: tuple | None = None  # the next call's inputs, where `get_ready` made them
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
         """The same mode, compiled code included, on other inputs."""
         told = self.capture, self._restore, self.program, self.load, self.native, self.own, self.parts
-        return Step(self.call, inputs, *told)
+        return Step(self.call, inputs, *told, self.watch)
+
+    def get_ready(self) -> None:
+        """Make the next call's inputs, where each call needs new ones: what takes time is done before it is timed."""
+        if self.fresh:
+            self._ready = self.fresh(self._inputs[self._next])
 
     def __call__(self) -> Any:
-        inputs = self._inputs[self._next]
+        inputs = self._inputs[self._next] if self.fresh is None else self._new_inputs()
         self._next = (self._next + 1) % len(self._inputs)
         return self.call(*inputs)
+
+    def _new_inputs(self) -> tuple:
+        if self._ready is None:
+            self.get_ready()
+        ready, self._ready = self._ready, None
+        return ready
 
     def called_in_parts(self) -> Iterator[Any]:
         """A call that gives its outputs one after the other; one that has no `parts` gives its only one."""
@@ -99,7 +119,7 @@ class Step:
 
     def rewind(self) -> None:
         """Make the next call what the first one was: on the first input set, from the first weights."""
-        self._next = 0
+        self._next, self._ready = 0, None
         self._restore()
 
 

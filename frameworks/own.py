@@ -12,7 +12,7 @@ import os
 import random
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,50 +26,6 @@ _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks",
 
 class Fault(Exception):
     """A user's file is not what can be measured; the message is one sentence with the way out."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Counted:
-    """What one call costs, and who counted. `unfused_bytes` are moved where each operator reads and writes memory."""
-
-    flops: int
-    bytes: int
-    unfused_bytes: int
-    by: str
-    transcendentals: int = 0
-
-
-class Owned:
-    """What a step of a user's model tells besides; the model tells its own outputs. Nothing here is timed."""
-
-    def __init__(self, model: Any):
-        self._model = model
-
-    def reference(self, calls: int) -> tuple[str, list[Any]]:
-        """Outputs of the first calls in eager mode, in more precision where the model runs in it, and what ran.
-
-        Raises `Unsupported` for a model whose outputs no two modes can have in common.
-        """
-        return self._model.reference(calls)
-
-    def cost(self) -> Counted | None:
-        """What a call costs; None where the framework has no counter."""
-        return None
-
-    def watch(self, around: Callable[[Callable, Sequence], Any] | None) -> None:
-        """Have every graph within a call run as `around(graph, arguments)` from now on; None: by itself again."""
-        return None
-
-
-class OwnedTraining(Owned):
-    """What a step of a user's model under training tells besides: `_losses` runs its first iterations."""
-
-    _losses: Callable[..., list[dict[str, np.ndarray]]]
-
-    def reference(self, calls: int) -> tuple[str, list[Any]]:
-        """Losses of the first iterations in eager mode, in more precision where the model runs in it, and what ran."""
-        self._model.refuse_what_changes()
-        return self._model.in_more_precision(self._losses, calls)
 
 
 class UserFile:
@@ -171,46 +127,6 @@ def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], tensors: dict
         return
     for key, entry in parts:
         _walk(entry, f"{name}.{key}" if name else key, is_tensor, tensors)
-
-
-def problem(
-    call: Callable[[], Mapping[str, np.ndarray]],
-    seed: Callable[[int], None],
-    tolerance: float,
-    restore: Callable[[], None] = lambda: None,
-) -> str | None:
-    """Why a model cannot be compared, in a sentence, by its outputs of one input: twice from one seed, then of another.
-
-    They may differ by rounding, as where additions are atomic. `restore` puts the model back after each call.
-    """
-    outputs = []
-    for number in (0, 0, 1):
-        seed(number)
-        outputs.append(call())
-        restore()
-    first, again, seeded = outputs
-    if _differ(first, again, tolerance):
-        return (
-            "the same call twice gives two answers, by state that is in no buffer, which cannot be put back between "
-            "modes: keep it in buffers, or have model() return the model without it."
-        )
-    if _differ(again, seeded, tolerance):
-        return (
-            "the model draws random numbers in a call, which no two modes draw alike: take them as inputs, or turn "
-            "what draws them off, such as dropout, which inference leaves out and training does not."
-        )
-    return None
-
-
-def _differ(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray], tolerance: float) -> bool:
-    for name, values in one.items():
-        beside = other.get(name)
-        if beside is None or beside.shape != values.shape:
-            return True
-        scale = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
-        if np.isfinite(values).all() and np.abs(values - beside).max(initial=0.0) > tolerance * (scale or 1.0):
-            return True
-    return False
 
 
 def short_place(file: str, line: int | str, source: str) -> str:

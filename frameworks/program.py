@@ -42,8 +42,17 @@ class Operation:
         return (self.name, *sorted(self.arguments.items()))
 
 
+# Those whose dtype decides what hardware computes.
+PRODUCTS = ("attention", "convolution", "matmul", "linear", "recurrent")
+
 Program = Sequence[Operation]
 Pair = tuple[Operation | None, Operation | None]  # what eager executes and what the graph holds in its place
+
+
+def product_dtypes(program: Program) -> tuple[str, ...]:
+    """Return the dtypes of a program's products, those of most products first."""
+    texts = [o.arguments.get("dtype") or o.arguments.get("query", "") for o in program if o.kind in PRODUCTS]
+    return tuple(dtype for dtype, _ in Counter(text.partition(" ")[0] for text in texts if text).most_common())
 
 
 def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, str | None]:

@@ -110,6 +110,7 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         "shapes": cell.shapes,
         **tokens_of(cell),
         **_cost(outcome),
+        **_user_model(outcome),
         "settings": json.dumps(_settings(outcome, context), default=str) if outcome.hello else None,
         "versions": _versions(outcome),
         "git_revision": context.git_revision,
@@ -132,7 +133,18 @@ def _cost(outcome: Outcome) -> dict:
         "moved_bytes": moved,
         "transcendentals": cost.transcendentals,
         "intensity": cost.flops / moved if moved else None,
-        "counted_by": (own_model and own_model.counted_by) or None,
+    }
+
+
+def _user_model(outcome: Outcome) -> dict:
+    """What was found out of a user model besides its cost."""
+    model = outcome.reports[0].own if outcome.reports else None
+    if model is None:
+        return {}
+    return {
+        "computes_in": ";".join(model.computes_in) or None,
+        "not_compared_outputs": ";".join(model.not_compared) or None,
+        "counted_by": model.counted_by or None,
     }
 
 
@@ -142,6 +154,8 @@ def _settings(outcome: Outcome, context: Context) -> dict:
     compiler = dict(report.compiler) if report else {}
     if report and report.capture.detail:
         compiler["captured"] = report.capture.detail
+    if report and report.own and report.own.settings:
+        compiler["user_model"] = report.own.settings
     served = {"served_by": context.served_by} if context.served_by else {}
     cell = outcome.cell
     model = workloads.get(cell.workload, cell.pass_name)

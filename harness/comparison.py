@@ -10,16 +10,31 @@ from pathlib import Path
 
 import numpy as np
 
+import frameworks
 import workloads
 from harness.materials import Materials, with_conventions
 from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
 from measurement.cells import Cell
-from measurement.parity import Difference, are_numbers, difference, emptiness, nearest_to_its_limit
+from measurement.parity import (
+    INCOMPARABLE,
+    MOST_UNEQUAL,
+    TIMES_EAGER,
+    Difference,
+    are_numbers,
+    difference,
+    emptiness,
+    nearest_to_its_limit,
+)
+from measurement.protocol import Report
 from workloads.spec import Workload
 
 STANDING_IN = "references.json"
+AFTER_MANY_CALLS = (
+    "After many calls eager mode gives another answer to the first input, by state that is in no buffer: keep it in "
+    "buffers, or have model() return the model without it."
+)
 
 
 @dataclass
@@ -60,6 +75,10 @@ class References:
             try:
                 outcome.parity = self.parity(outcome, oracle, place, workload)
                 check_unseen(outcome, unseen if outcome.parity else None)
+            except Changed as error:
+                for other in outcomes.values():  # no mode of it can be compared
+                    other.failure = other.failure or Failure("unsupported", str(error))
+                return
             except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
                 outcome.failure = Failure.over(error)
                 continue
@@ -106,14 +125,45 @@ class References:
 
 
 def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
-    """How far each launch's outputs of a user's model are from those of its own eager mode in that launch."""
+    """Return how far each process's outputs of a user model are from those of its own eager mode in that process.
+
+    Where eager mode in the cell's dtype is itself beyond the tolerance, so far as it multiplies its own error. Raises
+    `Changed` for an eager mode that no longer computes what it did before it was sampled.
+    """
+    parities = [
+        _of_process(outcome, report, values, workload) for report, values in zip(outcome.reports, outputs, strict=True)
+    ]
+    worst = functools.reduce(Difference.worst, (parity.difference for parity in parities))
+    largest = max(parities, key=lambda parity: parity.tolerance)
     models = [report.own for report in outcome.reports]
-    references = [dict(np.load(model.reference)) if model else {} for model in models]
-    worst = functools.reduce(Difference.worst, map(difference, outputs, references))
-    name = next((model.reference_name for model in models if model), "its own eager mode")
-    kinds = set(map(emptiness, references))
+    kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
     outcome.empty = kinds.pop() if len(kinds) == 1 else None
-    return Parity(worst, workload.tolerance[outcome.cell.dtype], name)
+    return replace(largest, difference=worst, unequal=max(parity.unequal for parity in parities))
+
+
+class Changed(Exception):
+    """A user model computes something else after many calls; the message is the reason."""
+
+
+def _of_process(outcome: Outcome, report: Report, values: dict, workload: Workload) -> Parity:
+    allowed, model = workload.tolerance[outcome.cell.dtype], report.own
+    if model is None:
+        return Parity(difference(values, {}), allowed, "its own eager mode")
+    reference = dict(np.load(model.reference))
+    eager = dict(np.load(model.eager)) if model.eager else None
+    if values.keys() != reference.keys():
+        return Parity(INCOMPARABLE, allowed, model.reference_name)
+    if eager is None:
+        return Parity(difference(values, reference), allowed, model.reference_name)
+    own = difference(eager, reference)
+    is_graph = frameworks.describe(outcome.cell.framework).mode(outcome.cell.mode).graph
+    if not is_graph and not difference(values, eager).within(allowed):
+        raise Changed(AFTER_MANY_CALLS)
+    name, unequal = model.reference_name, min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
+    if own.needed > allowed:
+        name += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
+        allowed = max(allowed, TIMES_EAGER * own.needed)
+    return Parity(difference(values, reference, eager), allowed, name, unequal=unequal)
 
 
 def check_unseen(outcome: Outcome, oracle) -> None:

@@ -17,6 +17,14 @@ from measurement.profiles import Profile
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
 
+# The dtypes of products, as frameworks call them, of a cell's dtype.
+COMPUTED_IN = {
+    "fp32": {"float32", "complex64"},
+    "tf32": {"float32", "complex64"},
+    "bf16": {"bfloat16"},
+    "fp16": {"float16"},
+}
+
 
 def noise(outcome: Outcome) -> dict:
     """The columns on threads and disturbances: the worst of any launch."""
@@ -107,9 +115,17 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             compared=outcome.parity is not None,
             empty=outcome.empty,
             program_differs=exclusion.differs(report.program),
+            outputs_left=bool(report.own and report.own.not_compared),
+            other_dtype=_computes_otherwise(outcome, report),
         )
         raised |= set(flags.raised(observation))
     return [flag.name for flag in flags.FLAGS if flag.name in raised]
+
+
+def _computes_otherwise(outcome: Outcome, report: Report) -> bool:
+    """Say whether products of a user model in inference run in another dtype than the cell's."""
+    model, cell = report.own, outcome.cell
+    return bool(model) and cell.pass_name == "inference" and not set(model.computes_in) <= COMPUTED_IN[cell.dtype]
 
 
 def _finite(value: float) -> float | None:
@@ -120,7 +136,9 @@ def _how_far(parity: Parity) -> str:
     """What went beyond the tolerance, in words."""
     error, allowed = parity.difference, parity.tolerance
     if not math.isfinite(error.largest):
-        return "in shape, or hold no numbers"
+        return "in shape, kind or number"
+    if error.unequal > parity.unequal:
+        return f"in {error.unequal:.2%} of the values that must be equal: whole numbers, places of NaN or infinity"
     size = f"by up to {error.largest:.3g}"
     if error.relative > allowed:
         return f"{size}, a relative {error.relative:.2g} (root mean square), where {allowed:.2g} is allowed"

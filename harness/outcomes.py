@@ -45,10 +45,11 @@ class Parity:
     tolerance: float
     reference: str
     first_differing: int | None = None
+    unequal: float = 0.0  # the share allowed of values that must agree exactly
 
     @property
     def holds(self) -> bool:
-        return self.difference.within(self.tolerance)
+        return self.difference.within(self.tolerance, self.unequal)
 
 
 @dataclass(frozen=True)

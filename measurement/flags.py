@@ -47,6 +47,8 @@ class Observation:
     above_datasheet: bool = False  # a measured peak
     compared: bool = True  # with outputs that are not its own
     empty: str | None = None  # the flag of outputs that are zero or constant throughout
+    outputs_left: bool = False  # outputs without a rule, which are not compared
+    other_dtype: bool = False  # products of a user model run in another dtype than the cell's
 
 
 LATENCY, RATIO = "latency", "ratio"
@@ -249,6 +251,21 @@ FLAGS = (
         "is excluded.",
         "Give the last layer more than one class, or weights that differ.",
         lambda o: o.empty == CONSTANT,
+    ),
+    Flag(
+        "outputs_not_compared",
+        "an output of a user model is of a type without a rule for comparison (`not_compared_outputs`)",
+        "Nothing shows that this part of the output is right.",
+        "Return tensors, numbers, containers or dataclasses of these.",
+        lambda o: o.outputs_left,
+    ),
+    Flag(
+        "other_dtype",
+        "products of a user model (matrices, convolutions, attention) run in another dtype than the cell's; "
+        "`computes_in` names them",
+        "The cell's dtype labels weights and inputs; autocast, a policy or the model's own code chose another.",
+        "Read the figures as those of the dtypes in `computes_in`, or remove autocast from the model.",
+        lambda o: o.other_dtype,
     ),
 )
 

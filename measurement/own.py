@@ -1,17 +1,19 @@
-"""What a worker finds out of a user's own model, as it tells it."""
+"""What a worker finds out of a user model."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from measurement.checked import Count, Duration, Positive
 
 
 @dataclass(frozen=True)
 class OwnModel:
-    """What a worker found out of a user's model: outputs to compare with (a file, and what made them), and its cost.
+    """What a worker found out of a user model: outputs to compare with (files, and what made them), and its cost.
 
-    `inside_s` and `whole_s` are seconds of calls within graphs and altogether, where the model leaves them.
+    `eager` holds eager mode's outputs before anything was sampled, `not_compared` the outputs without a rule, and
+    `computes_in` the dtypes of its products. `inside_s` and `whole_s` are seconds of calls within graphs and
+    altogether, where the model leaves them.
     """
 
     reference: str
@@ -23,3 +25,7 @@ class OwnModel:
     counted_by: str = ""
     inside_s: Duration | None = None
     whole_s: Positive | None = None
+    eager: str = ""
+    not_compared: tuple[str, ...] = ()
+    computes_in: tuple[str, ...] = ()
+    settings: dict[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +16,11 @@ from measurement.exclusion import CONSTANT, ZERO
 LARGEST, REPEATED = 20.0, 0.25
 # What two calls' errors have in common counts from so many standard errors on.
 STANDARD_ERRORS = 3.0
+# Where eager mode itself is beyond the tolerance, graphs are judged by so many times its own error, as PyTorch judges
+# compiled models (benchmarks/dynamo/common.py); of values that must agree exactly, at most so many may then differ.
+TIMES_EAGER, MOST_UNEQUAL = 3.0, 0.1
+# An error of eager mode from which on it shows nothing.
+MOST_EAGER_ERROR = 0.25
 
 
 @dataclass(frozen=True)
@@ -25,53 +30,105 @@ class Difference:
     `largest` is absolute. The others are relative to the root mean square of the output's reference: `relative` is the
     root mean square of the errors, `relative_largest` the largest of them, and `repeated` the part that two calls on
     different inputs have in common. Rounding differs from input to input; a bias that was dropped does not.
+    `unequal` is the share of values that must agree exactly and do not: whole numbers, truth values, strings, and the
+    places of NaN and of either infinity.
     """
 
     largest: float = 0.0
     relative: float = 0.0
     relative_largest: float = 0.0
     repeated: float = 0.0
+    unequal: float = 0.0
 
-    def within(self, tolerance: float) -> bool:
-        """Whether the errors are those of rounding, whose root mean square may be `tolerance`."""
-        return (
-            self.relative <= tolerance
-            and self.relative_largest <= LARGEST * tolerance
-            and self.repeated <= REPEATED * tolerance
-        )
+    def within(self, tolerance: float, unequal: float = 0.0) -> bool:
+        """Say whether the errors are those of rounding, whose root mean square may be `tolerance`.
 
-    def worst(self, other: Difference) -> Difference:
-        """The larger of either figure."""
-        return Difference(*map(max, zip(self._figures, other._figures, strict=True)))
+        Of the values that must agree exactly, the share `unequal` may differ.
+        """
+        return self.needed <= tolerance and self.unequal <= unequal
 
     @property
-    def _figures(self) -> tuple[float, ...]:
-        return self.largest, self.relative, self.relative_largest, self.repeated
+    def needed(self) -> float:
+        """The smallest tolerance that the errors are within."""
+        return max(self.relative, self.relative_largest / LARGEST, self.repeated / REPEATED)
+
+    def worst(self, other: Difference) -> Difference:
+        """Return the larger of either figure."""
+        return Difference(*map(max, zip(astuple(self), astuple(other), strict=True)))
 
 
-INCOMPARABLE = Difference(math.inf, math.inf, math.inf, math.inf)
+INCOMPARABLE = Difference(math.inf, math.inf, math.inf, math.inf, 1.0)
 
 
-def difference(outputs: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray]) -> Difference:
-    """How far outputs are from the reference; keys are `<call>.<name>`, as workers save them, or plain names.
+def difference(
+    outputs: Mapping[str, np.ndarray],
+    reference: Mapping[str, np.ndarray],
+    alternative: Mapping[str, np.ndarray] | None = None,
+) -> Difference:
+    """Return how far outputs are from the reference; keys are `<call>.<name>`, as workers save them, or plain names.
 
-    `INCOMPARABLE` for a missing output, another size, anything that is no number, or no reference at all: nothing
-    compared is nothing shown.
+    Floating-point values are compared where both are finite. Whole numbers, truth values, strings and the places of
+    NaN and infinities must equal the reference's, or those of the `alternative`, outputs under the same names.
+    `INCOMPARABLE` for a missing output, another size or kind, or a reference without a finite value.
     """
-    errors: dict[str, list[np.ndarray]] = {}
-    squares: dict[str, list[float]] = {}
+    compared: dict[str, list[_Compared]] = {}
     for key, expected in reference.items():
-        values, expected = outputs.get(key), expected.astype(np.float64)
+        values = outputs.get(key)
         if values is None or values.shape != expected.shape:
             return INCOMPARABLE
-        if not np.isfinite(values).all() or not np.isfinite(expected).all():
+        if _kind(expected) == "float" and _kind(values) == "exact":
+            values = values.astype(np.float64)
+        if _kind(values) != _kind(expected):
             return INCOMPARABLE
-        error = values.astype(np.float64) - expected
-        name = key.partition(".")[2] or key
-        errors.setdefault(name, []).append(error)
-        squares.setdefault(name, []).append(_mean_square(expected))
-    by_output = [_of_one_output(errors[name], math.sqrt(np.mean(squares[name])) or 1.0) for name in errors]
-    return _worst(by_output) if by_output else INCOMPARABLE
+        other = (alternative or {}).get(key)
+        if other is None or other.shape != expected.shape or _kind(other) != _kind(expected):
+            other = expected
+        compare = _floats if _kind(expected) == "float" else _exact
+        compared.setdefault(key.partition(".")[2] or key, []).append(compare(values, expected, other))
+    if not any(call.anything for calls in compared.values() for call in calls):
+        return INCOMPARABLE
+    return functools.reduce(Difference.worst, map(_of_one_output, compared.values()))
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """One output of one call: how far and which share is unequal; of floating-point values errors and mean square."""
+
+    largest: float
+    unequal: float
+    anything: bool = True  # there was something to compare
+    error: np.ndarray | None = None  # 0 where either is not finite
+    error_square: float = 0.0  # means over the finite places: of the error, and of the reference
+    square: float = 0.0
+
+
+def _floats(values: np.ndarray, expected: np.ndarray, other: np.ndarray) -> _Compared:
+    unlike = (_states(values) != _states(expected)) & (_states(values) != _states(other))
+    finite = np.isfinite(values) & np.isfinite(expected)
+    error = np.where(finite, values, 0.0).astype(np.float64) - np.where(finite, expected, 0.0)
+    squares = _mean_square(error[finite]), _mean_square(expected[finite].astype(np.float64))
+    anything = bool(finite.any()) or not values.size
+    return _Compared(float(np.max(np.abs(error), initial=0.0)), _share(unlike), anything, error, *squares)
+
+
+def _exact(values: np.ndarray, expected: np.ndarray, other: np.ndarray) -> _Compared:
+    unlike = (values != expected) & (values != other)
+    numbers = _kind(values) == "exact" and bool(unlike.any())
+    apart = values[unlike].astype(np.float64) - expected[unlike].astype(np.float64) if numbers else np.zeros(0)
+    return _Compared(float(np.max(np.abs(apart), initial=0.0)), _share(unlike))
+
+
+def _states(values: np.ndarray) -> np.ndarray:
+    """Return 0 for a finite value, 1 for NaN, 2 and 3 for the infinities."""
+    return np.select([np.isnan(values), np.isposinf(values), np.isneginf(values)], [1, 2, 3], 0)
+
+
+def _share(unlike: np.ndarray) -> float:
+    return float(np.mean(unlike)) if unlike.size else 0.0
+
+
+def _kind(values: np.ndarray) -> str:
+    return {"f": "float", "U": "text", "S": "text"}.get(values.dtype.kind, "exact")
 
 
 def nearest_to_its_limit(
@@ -89,24 +146,21 @@ def nearest_to_its_limit(
     return max(errors, key=lambda one: (not one[0].within(one[1]), one[0].relative / (one[1] or 1.0)))
 
 
-def _worst(differences: list[Difference]) -> Difference:
-    worst = differences[0]
-    for one in differences[1:]:
-        worst = worst.worst(one)
-    return worst
-
-
 def _mean_square(values: np.ndarray) -> float:
     return float(np.mean(np.square(values))) if values.size else 0.0
 
 
-def _of_one_output(errors: list[np.ndarray], scale: float) -> Difference:
-    """The figures of one output over its calls."""
-    largest = max(float(np.max(np.abs(error), initial=0.0)) for error in errors)
-    relative = math.sqrt(np.mean([_mean_square(error) for error in errors])) / scale
+def _of_one_output(calls: list[_Compared]) -> Difference:
+    """Return the figures of one output over its calls."""
+    largest, unequal = max(call.largest for call in calls), max(call.unequal for call in calls)
+    errors = [call.error for call in calls if call.error is not None]
+    if not errors:
+        return Difference(largest, unequal=unequal)
+    scale = math.sqrt(np.mean([call.square for call in calls])) or 1.0
+    relative = math.sqrt(np.mean([call.error_square for call in calls])) / scale
     pairs = [(one, other) for one, other in pairwise(errors) if one.shape == other.shape]
     repeated = max((_common(one, other) for one, other in pairs), default=0.0) / scale
-    return Difference(largest, relative, largest / scale, repeated)
+    return Difference(largest, relative, largest / scale, repeated, unequal)
 
 
 def _common(one: np.ndarray, other: np.ndarray) -> float:
@@ -124,7 +178,7 @@ def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
     A classifier whose weights begin with zeros gives zeros, a softmax over one class gives ones. An array of one value
     alone is no constant.
     """
-    arrays = [values for values in outputs.values() if values.size]
+    arrays = [values != "" if values.dtype.kind in "US" else values for values in outputs.values() if values.size]
     if arrays and not any(map(np.any, arrays)):
         return ZERO
     several = any(values.size > 1 for values in arrays)

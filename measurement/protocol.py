@@ -207,6 +207,9 @@ class Captured:
     loaded: bool | None = None
     breaks: tuple[tuple[str, str], ...] = ()
     recompiled: tuple[tuple[str, str], ...] = ()
+    recompilations: Count = 0
+    calls_outside: Count = 0
+    gave_up: str = ""
 
 
 @dataclass(frozen=True)

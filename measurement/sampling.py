@@ -58,15 +58,20 @@ class Contender:
     wall_seconds: float = 0.0
     compilations_before: int | None = None
     timer: Callable[[int], float] | None = None  # seconds per call over so many calls, by an independent timer
+    get_ready: Callable[[], None] | None = None  # makes the next call's inputs, where each call needs new ones
 
     @property
     def cpu_per_wall(self) -> float | None:
         """Cores kept busy by this mode's samples: process CPU time over wall time."""
-        return self.cpu_seconds / self.wall_seconds if self.wall_seconds else None
+        known = self.wall_seconds and not math.isnan(self.cpu_seconds)
+        return self.cpu_seconds / self.wall_seconds if known else None
 
 
 def first_call(contender: Contender, clocks: Clocks) -> Any:
     """Time the first call alone, compilation included; returns its output."""
+    if contender.get_ready:
+        contender.get_ready()
+        contender.synchronize(None)
     start = clocks.wall()
     output = contender.step()
     contender.synchronize(output)
@@ -79,6 +84,8 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
     if contender.timer:
         return contender.timer(calls)
     step, synchronize, wall = contender.step, contender.synchronize, clocks.wall
+    if contender.get_ready:
+        return _time_prepared_calls(contender, calls, clocks)
     if contender.synchronize_each_call:
         start = wall()
         for _ in range(calls):
@@ -92,6 +99,18 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
     return (wall() - start) / calls
 
 
+def _time_prepared_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
+    """Return seconds per call over calls that each need new inputs, which are made before each call is timed."""
+    spent = 0.0
+    for _ in range(calls):
+        contender.get_ready()
+        contender.synchronize(None)
+        start = clocks.wall()
+        contender.synchronize(contender.step())
+        spent += clocks.wall() - start
+    return spent / calls
+
+
 def lead_in(contender: Contender, clocks: Clocks) -> None:
     """Calls before a sample of several, whose time is not kept: a loop's speed is asked for, not a cold start's."""
     if contender.calls_per_sample > 1:
@@ -99,10 +118,10 @@ def lead_in(contender: Contender, clocks: Clocks) -> None:
 
 
 def take_sample(contender: Contender, clocks: Clocks) -> None:
-    """Add one sample with the CPU time it took."""
+    """Add one sample with the CPU time it took, which is not known where inputs are made between calls."""
     cpu = clocks.cpu()
     seconds = time_calls(contender, contender.calls_per_sample, clocks)
-    contender.cpu_seconds += clocks.cpu() - cpu
+    contender.cpu_seconds += clocks.cpu() - cpu if contender.get_ready is None else math.nan
     contender.wall_seconds += seconds * contender.calls_per_sample
     contender.samples.append(seconds)
 

@@ -7,7 +7,8 @@ reference's scale, intervals over launches and their scope, statuses of ratio an
 calls; 5, loading apart from the first call, which mode is the baseline, tokens and FLOPs without padding; 6, bandwidth
 as a share of the measured and of the vendor's, nodes of a cluster, users' own
 models: status partial, graph breaks by place with their price, recompilations by place, who counted FLOPs;
-7, products of one row among the framework's peaks; 8, which GPU it was.
+7, products of one row among the framework's peaks; 8, which GPU it was; of user models the outputs that are not
+compared and the dtypes of their products.
 """
 
 from __future__ import annotations
@@ -139,6 +140,8 @@ COLUMNS = _columns(
     ("break_even_tokens", "float", "tokens", "passes decode and generate: tokens that these calls generate"),
     ("flops", "int", "FLOP", "floating-point operations per call, padding included, analytic"),
     ("counted_by", "str", "", "who counted flops and bytes of a user's own model; empty: they are analytic"),
+    ("computes_in", "str", "", "of user models: the dtypes of eager mode's products, most first; empty: not known"),
+    ("not_compared_outputs", "str", "", "of user models: outputs of a type without a rule for comparison"),
     ("real_flops", "int", "FLOP", "what sequences at their own lengths would take, without padding, analytic"),
     ("flops_by_class", "str", "FLOP", "the same by operator class, class=flops, separated by ';'"),
     ("bytes", "int", "B", "bytes that must move per call whatever is fused, analytic"),

@@ -12,6 +12,8 @@ from measurement.statistics import steady
 
 LOOK_AGAIN = 1.5  # times as many samples
 TRIALS = 5  # of a single call, and of several, for what the queue takes
+# A mode that compiles at every call is called until it gives up or settles: so often, and for so long at most.
+COMPILING_CALLS, COMPILING_SECONDS = 16, 120.0
 FEW_CALLS = 5  # which scatter by more than the queue takes
 
 
@@ -27,7 +29,8 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
     contender.steady = None
     queued = not contender.synchronize_each_call
     shortest = profile.queued_sample_seconds if queued else profile.sample_seconds
-    deadline, shortest_span = clocks.wall() + profile.warmup_seconds, profile.warmup_seconds * profile.steady_span
+    start, shortest_span = clocks.wall(), profile.warmup_seconds * profile.steady_span
+    deadline = start + profile.warmup_seconds
     recent: list[float] = []
     next_look = 0
     while True:
@@ -36,14 +39,16 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
         now = clocks.wall()
         length = _window_length(recent, profile)
         target = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
-        if contender.compilations() != before:
+        compiling = contender.compilations() != before
+        if compiling:
             contender.steady = False
             recent.clear()
         elif len(recent) >= max(next_look, 2 * length) and _span(recent, contender) >= shortest_span:
             window = max(length, len(recent) // 3)
             contender.steady = steady(recent[-2 * window : -window], recent[-window:], profile.steady_median)
             next_look = math.ceil(len(recent) * LOOK_AGAIN)
-        if contender.steady or now > deadline:
+        compiling &= contender.warmup_calls < COMPILING_CALLS and now < start + COMPILING_SECONDS
+        if contender.steady or (now > deadline and not compiling):
             contender.calls_per_sample = queued_calls(contender, profile, clocks) if queued else target
             return
         # A changed sample length changes what a window is, unless it hardly changed.

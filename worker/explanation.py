@@ -70,6 +70,7 @@ class Explanation(GroupWork):
             self.profile(member, time_calls(member.contender, CALLS_BEFORE, self.station.clocks))
         self.channel.phase(cell, "warm-up")
         warm_up(member.contender, EXPLAINED, self.station.clocks)
+        self.refuse_outside(member)
         return member
 
     def sample(self, members: list[Member]) -> None:

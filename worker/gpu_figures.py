@@ -28,6 +28,7 @@ def figures(adapter: Adapter, cell: Cell, step: Step, seconds_per_call: float, c
     calls = calls_within(seconds_per_call)
     waited, returned = [], []
     for _ in range(calls):
+        step.get_ready()
         start = clocks.wall()
         output = step()
         returned.append(clocks.wall() - start)
@@ -36,7 +37,7 @@ def figures(adapter: Adapter, cell: Cell, step: Step, seconds_per_call: float, c
         del output  # its memory is the next call's
     together = 1 if seconds_per_call > SECONDS else min(calls, 10)
     meter = adapter.meter(cell)
-    device_s = meter.device_seconds(step, together) if meter else None
+    device_s = meter.device_seconds(step, together) if meter and not step.fresh else None
     return {"latency_sync_s": median(waited), "host_s": median(returned), "device_s": device_s}
 
 

@@ -73,6 +73,7 @@ class GroupWork:
             synchronize=self.adapter.synchronize,
             compilations=lambda: step.capture().compilations,
             synchronize_each_call=cell.device_kind == "cpu",
+            get_ready=step.get_ready if step.fresh else None,
         )
         prepare_s = time.perf_counter() - start
         load_s = self.loaded(cell, step)
@@ -93,6 +94,15 @@ class GroupWork:
                 f"{cell.mode} holds the whole model, it says, but captured or compiled nothing: {captured}"
             )
         return Member(cell, step, contender, captured, prepare_s, memory, load_s)
+
+    def refuse_outside(self, member: Member) -> None:
+        """Raise Unsupported for a graph mode of which a call ran no graph: what is timed would be eager mode."""
+        captured = member.step.capture()
+        if captured.calls_outside and self.station.description.mode(member.cell.mode).graph:
+            raise Unsupported(
+                f"{member.cell.mode} {captured.gave_up or 'ran a call without any graph'}, so calls run eager mode's "
+                "code: keep what the guard names the same from call to call."
+            )
 
     def loaded(self, cell: Cell, step: Step) -> float | None:
         """Load a step that is loaded before its first call; returns the seconds that it took."""

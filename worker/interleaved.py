@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from measurement.profiles import Profile
 from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
-from worker import gpu_figures, own
+from worker import gpu_figures, user_model
 from worker.channel import Untrustworthy
 from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs, padding_of
 from worker.station import Station
@@ -59,6 +60,7 @@ class InterleavedComparison(GroupWork):
             self.channel.phase(member.cell, "warm-up")
             with self.station.reporting([member.cell]) as trouble:
                 warm_up(member.contender, self.profile, self.station.clocks)
+                self.refuse_outside(member)
             if trouble:
                 members.remove(member)
         members += [self.control(members, control) for control in self.group.controls] if members else []
@@ -85,20 +87,26 @@ class InterleavedComparison(GroupWork):
         if self.workload.has_oracle or not members:
             return
         self.channel.phase(members[0].cell, "reference")
-        path = Path(self.station.job.folder) / OUTPUTS / f"reference-{self.position}.npz"
+        subject, folder = user_model.of(members[0].step), Path(self.station.job.folder) / OUTPUTS
+        calls, tolerance = self.workload.parity_calls, self.workload.tolerance[members[0].cell.dtype]
         with self.station.reporting([member.cell for member in members]) as trouble:
             forked = self.station.forks.count
-            self.own_model = own.found_out(own.told_by(members[0].step), self.workload.parity_calls, path)
+            self.own_model = user_model.examined(subject, calls, tolerance, folder, self.position)
             self.station.forks.refuse(forked)
         if trouble:
             members.clear()
 
     def of_user(self, member: Member) -> OwnModel | None:
         """What was found out of a user's model, with the price of what its mode runs outside of graphs."""
-        if self.own_model is None or not member.captured.breaks or member.cell.pass_name == "training":
+        if (
+            self.own_model is None
+            or not member.captured.breaks
+            or not member.step.watch
+            or member.cell.pass_name == "training"
+        ):
             return self.own_model  # backward's graphs run where none can be timed apart
         self.channel.phase(member.cell, "graph breaks")
-        inside, whole = own.priced(member.step, self.adapter.synchronize, self.station.clocks)
+        inside, whole = user_model.priced(member.step, self.adapter.synchronize, self.station.clocks)
         return replace(self.own_model, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:
@@ -118,7 +126,7 @@ class InterleavedComparison(GroupWork):
             return
         self.station.synchronizing.add(member.cell.mode)
         share = outstanding_share(
-            member.step, self.adapter.synchronize, self.adapter.to_numpy, self.station.clocks.wall, time.sleep
+            member.step, self.adapter.synchronize, self.on_host(member.step), self.station.clocks.wall, time.sleep
         )
         if share > OUTSTANDING_SHARE:
             raise Untrustworthy(
@@ -188,8 +196,10 @@ class InterleavedComparison(GroupWork):
             self.channel.send(report)
 
     def report(self, member: Member, noise: Noise) -> Report:
+        self.refuse_outside(member)
         contender, captured = member.contender, member.step.capture()
         before, after = contender.compilations_before, captured.compilations
+        since = None if before is None or after is None else after - before
         return Report(
             cell=contender.name,
             prepare_s=member.prepare_s,
@@ -204,7 +214,7 @@ class InterleavedComparison(GroupWork):
             parts_s=tuple(contender.parts_s),
             timed_s=contender.wall_seconds,
             cpu_per_wall=contender.cpu_per_wall,
-            recompilations=None if before is None or after is None else after - before,
+            recompilations=max(since or 0, captured.recompilations) if captured.recompilations else since,
             capture=Captured(**asdict(captured)),
             compiler=self.compilers[member.cell.id],
             peak_memory_bytes=member.peak_bytes,
@@ -233,12 +243,18 @@ class InterleavedComparison(GroupWork):
         for index in range(self.workload.parity_calls):
             output = step()
             self.adapter.synchronize(output)
-            arrays = without_padding(self.adapter.to_numpy(output), counts.get(index))
-            values |= {f"{index}.{name}": sampled(v) for name, v in arrays.items()}
+            arrays = without_padding(self.on_host(step)(output), counts.get(index))
+            kind = None if step.own else np.float32
+            values |= {f"{index}.{name}": sampled(v, kind) for name, v in arrays.items()}
         folder = Path(self.station.job.folder) / OUTPUTS
         path = folder / f"{len(list(folder.iterdir()))}.npz"
         np.savez(path, **values)
         return str(path)
+
+    def on_host(self, step: Step) -> Callable[[Any], Mapping[str, np.ndarray]]:
+        """Return what fetches an output of this step as arrays by name."""
+        subject = step.own
+        return self.adapter.to_numpy if subject is None else lambda output: subject.values(output).arrays
 
     def unseen(self, member: Member) -> Unseen | None:
         """What the first call at another shape costs, once the mode is warm, and its latency from then on.
@@ -251,7 +267,7 @@ class InterleavedComparison(GroupWork):
         self.channel.phase(member.cell, "unseen shape")
         step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(other.inputs)])
         before = member.contender.compilations()
-        contender = replace(member.contender, step=step)
+        contender = replace(member.contender, step=step, get_ready=step.get_ready if step.fresh else None)
         try:
             first_call(contender, self.station.clocks)
             after = member.contender.compilations()

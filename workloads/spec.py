@@ -267,8 +267,8 @@ class Workload(ABC):
         return dict(parameters)
 
 
-def sampled(values: np.ndarray, dtype: type = np.float32) -> np.ndarray:
-    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; 1-D."""
+def sampled(values: np.ndarray, dtype: type | None = np.float32) -> np.ndarray:
+    """At most `SAMPLED_VALUES` values spread over the array, at positions set by its size; 1-D. None keeps the kind."""
     flat = np.asarray(values).reshape(-1)
     if flat.size > SAMPLED_VALUES:
         # Steps of a golden section spread evenly over every axis; a step coprime to the size meets no value twice.
@@ -276,7 +276,7 @@ def sampled(values: np.ndarray, dtype: type = np.float32) -> np.ndarray:
         while math.gcd(step, flat.size) > 1:
             step += 1
         flat = flat[(np.arange(SAMPLED_VALUES, dtype=np.int64) * step) % flat.size]
-    return flat.astype(dtype)
+    return flat.astype(flat.dtype if dtype is None else dtype)
 
 
 def without_padding(outputs: Arrays, counts: np.ndarray | None) -> Arrays:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from frameworks import adapter, canary, generating
+from frameworks import adapter, canary, generating, own
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.torch import (
     FRAMEWORK,
@@ -20,11 +20,11 @@ from frameworks.torch import (
     iteration,
     models,
     modes,
-    own,
-    own_training,
     plain,
     token_file,
     training,
+    user_model,
+    user_training,
     whole_iteration,
 )
 from frameworks.torch import device as gpu
@@ -46,7 +46,7 @@ class Adapter(adapter.Adapter):
     def __init__(self) -> None:
         self._device = torch.device("cpu")
         self._models: dict[str, torch.nn.Module] = {}  # by group: its modes call one model, one copy of the weights
-        self._own: dict[str, own.Model] = {}  # likewise, of users
+        self._own: dict[str, user_model.Model] = {}  # likewise, of users
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
@@ -102,14 +102,15 @@ class Adapter(adapter.Adapter):
         return generation.step(workload, cell, model, in_mode, resident, places)
 
     def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+        trains = cell.pass_name == "training"
         if cell.group_id not in self._own:
-            dtype = torch.float32 if cell.pass_name == "training" else DTYPES[cell.dtype]
-            self._own[cell.group_id] = own.Model(workload, weights, self._device, dtype, cell.pass_name == "training")
+            dtype = torch.float32 if trains else DTYPES[cell.dtype]
+            self._own[cell.group_id] = user_model.Model(workload, weights, inputs, self._device, dtype, trains)
         model = self._own[cell.group_id]
-        if cell.pass_name == "training":
-            return own_training.prepare(model, cell, inputs, self._device, workload.source)
+        if trains:
+            return user_training.prepare(model, cell, self._device, workload.source)
         self._models[cell.group_id] = model.module
-        return own.prepare(model, cell, inputs, self._device, workload.source)
+        return user_model.prepare(model, cell, self._device, workload.source)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Every mode has parameters of its own, for each changes them; they stay in float32."""
@@ -133,7 +134,8 @@ class Adapter(adapter.Adapter):
             torch.cuda.synchronize(self._device)
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(generating.tensors(output))
+        tensors = own.named(generating.tensors(output), lambda value: isinstance(value, torch.Tensor))
+        return {name: _array(tensor) for name, tensor in tensors.items()}
 
     def release(self) -> None:
         self._models.clear()
@@ -150,6 +152,11 @@ class Adapter(adapter.Adapter):
         """A copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""
         floating = np.issubdtype(array.dtype, np.floating)
         return torch.tensor(array, dtype=DTYPES[dtype] if floating else None, device=self._device)
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    tensor = tensor.detach()
+    return tensor.to(torch.float64 if tensor.dtype == torch.float64 else torch.float32).cpu().numpy()
 
 
 def _device(name: str) -> torch.device:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -12,10 +13,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from frameworks.own import Counted
+from frameworks.user_model import Counted
 
 # Recurrent layers as one kernel for all steps, of which nothing is counted.
 UNCOUNTED = ("mkldnn_rnn_layer_backward", "_cudnn_rnn", "_cudnn_rnn_backward")
+# Operators outside of these hold kernels of somebody else; and ATen's own of which torch counts nothing.
+OWN_NAMESPACES = ("aten", "prim", "prims")
+_HEAVY = re.compile(
+    r"_?sparse_|_?linalg_|_fft_|_ctc_loss|_?cdist|cholesky|_?lu_|lstsq|svd|qr|geqrf|ormqr|triangular|quantized_|q_|"
+    r"(_?thnn_|_cudnn_|miopen_)\w*(rnn|lstm|gru)|_weight_int|_scaled_mm|_grouped_mm"
+)
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
 
 
@@ -56,14 +63,20 @@ def _taken_apart() -> Iterator[None]:
 
 
 class _Bytes(TorchDispatchMode):
-    """Sums what operators read and write; a view moves nothing."""
+    """Sums what operators read and write, where a view moves nothing, and notes those whose FLOPs have no rule."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: Mapping[Any, Any]) -> None:
         super().__init__()
+        self._rules = rules
         self.moved = 0
+        self.uncounted: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
+        if func._overloadpacket not in self._rules and (
+            func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname)
+        ):
+            self.uncounted.add(func.name())
         if not func.is_view:
             self.moved += nbytes((args, kwargs, result))
         return result
@@ -83,12 +96,13 @@ def count(call: Callable[[], Any], module: torch.nn.Module, inputs: Sequence[tor
     rules = {getattr(torch.ops.aten, name): passed_over for name in UNCOUNTED}
     rules[torch.ops.aten.mkldnn_rnn_layer] = fused_lstm
     rules |= {getattr(torch.ops.aten, name): rule for name, rule in ATTENTION_ON_CPUS.items()}
-    flops, moved = FlopCounterMode(display=False, custom_mapping=rules), _Bytes()
+    flops = FlopCounterMode(display=False, custom_mapping=rules)
+    moved = _Bytes(flops.flop_registry)
     with _taken_apart(), flops:
         output = call()
     with moved:
         call()
-    if uncounted:
+    if uncounted or moved.uncounted:
         return None
     held = [*module.parameters(), *module.buffers()]
     return Counted(
@@ -102,4 +116,12 @@ def count(call: Callable[[], Any], module: torch.nn.Module, inputs: Sequence[tor
 def nbytes(values: Any) -> int:
     """Bytes of all tensors in a tree, each memory once."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
-    return sum({id(tensor): tensor.nbytes for tensor in tensors}.values())
+    return sum({id(tensor): _bytes_of(tensor) for tensor in tensors}.values())
+
+
+def _bytes_of(tensor: torch.Tensor) -> int:
+    if tensor.layout == torch.sparse_coo:
+        return tensor._indices().nbytes + tensor._values().nbytes
+    if tensor.is_nested:
+        return tensor.values().nbytes
+    return tensor.element_size() * tensor.numel() if tensor.layout == torch.strided else tensor.values().nbytes

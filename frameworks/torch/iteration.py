@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 
 from frameworks.adapter import Step
-from frameworks.own import Owned
 from frameworks.torch import cuda_graph, graphs, program, training, whole_iteration
+from frameworks.user_model import Subject
 from measurement.cells import Cell
 
 
@@ -19,7 +20,8 @@ def step(
     resident: Sequence[tuple],
     device: torch.device,
     compiled: Callable[[Callable], tuple],
-    own: Owned | None = None,
+    own: Subject | None = None,
+    replayed_by: Callable[..., Any] = cuda_graph.Replayed,
 ) -> Step:
     """The step of `cell`, on input sets that lie on the device.
 
@@ -31,7 +33,7 @@ def step(
     listed = partial(program.operations, autograd=True)
     if cell.mode == cuda_graph.MODE:
         trainer = training.Trainer(objective, objective, accumulate, keep_gradients=False, capturable=True)
-        replayed = cuda_graph.Replayed(trainer, cuda_graph.Recorder(device), trainer.restore)
+        replayed = replayed_by(trainer, cuda_graph.Recorder(device), trainer.restore)
         forward = partial(replayed.operations, listed, objective, first)
         return Step(replayed, resident, replayed.capture, trainer.restore, forward, own=own)
     if cell.mode == whole_iteration.MODE:

@@ -178,6 +178,8 @@ def _arguments(func: Any, args: tuple, kwargs: dict) -> dict[str, str]:
 
 
 def _text(value: Any, always_strides: bool = False) -> str:
+    if isinstance(value, list | tuple) and any(map(_is_tensor, value)):  # weights of a layer: never their values
+        return f"[{', '.join(map(_text, value))}]"
     if not _is_tensor(value):
         return f"{value:.6g}" if isinstance(value, float) else str(value).replace(" ", "").lower()
     shape, strides = (f"({','.join(map(str, sizes))})" for sizes in (value.shape, value.stride()))

@@ -26,8 +26,13 @@ _EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\. [A-Z]|\.?$)", re.MULTILIN
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 _RECOMPILED = re.compile(r"Recompiling function \S+ in (?P<file>.+):(?P<line>\d+)\n(?P<rest>.*)", re.DOTALL)
 _GUARD = re.compile(r"- \d+/\d+: (.+)")
+_LIMIT = re.compile(r"hit config\.(?:recompile|cache_size)_limit \((?P<count>\d+)\)(?P<rest>.*)", re.DOTALL)
+_WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
+_LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
 _SKIPPED = "torch.compile will skip tracing the frame"
 REASON_CHARACTERS = 140
+# What torch.compile is given for the cell's shapes: users who say nothing have it find out what changes.
+DYNAMIC = {"static": None, "dynamic": True}
 _PYTHON = f"{Path(os.__file__).parent}/"
 
 
@@ -40,6 +45,7 @@ class _Journal(logging.Handler):
         self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch says it stopped
         self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch tells once what it skips
         torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
+        logging.getLogger("torch._dynamo.convert_frame").addHandler(self)  # warns where it gives up
         for artifact, modules in _LOGS.items():
             for module in modules:
                 logging.getLogger(f"torch._dynamo.{module}.__{artifact}").addHandler(self)
@@ -65,17 +71,27 @@ class Backend(CountingBackend):
         self.around: Callable[[Callable, Sequence], Any] | None = None
         self._breaks: dict[str, str] = {}  # reasons by place
         self._recompiled: dict[str, str] = {}
+        self._entered = True  # whether the latest call ran a graph
+        self._calls_outside = 0  # calls before it that ran none
+        self._gave_up = ""
         global _journal
         _journal = self._journal = _journal or _Journal()
 
     def begin(self) -> None:
-        """A call of this mode begins."""
+        """Note that a call of this mode begins."""
         self._journal.current = self
+        self._calls_outside += not self._entered
+        self._entered = False
+
+    def watch(self, around: Callable[[Callable, Sequence], Any] | None) -> None:
+        """Run every graph within a call as `around(graph, arguments)` from now on; None: by itself again."""
+        self.around = around
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
         compiled = super().__call__(graph, inputs)
 
         def run(*arguments: Any) -> Any:
+            self._entered = True
             return compiled(*arguments) if self.around is None else self.around(compiled, arguments)
 
         return run
@@ -93,8 +109,18 @@ class Backend(CountingBackend):
                 self._journal.places[place] = mine
             place = self._journal.places.get(place, place)
             self._keep_break(place, explained[1] if explained else match["reason"])
+        elif match := _LIMIT.search(text):
+            self._note_limit(match)
         elif _SKIPPED in text and (place := self._innermost(text)):
             self._keep_break(place, "Dynamo cannot go on from here, so the whole function runs without a graph")
+
+    def _note_limit(self, limit: re.Match) -> None:
+        """Keep that torch compiles a function no more, which runs without a graph from now on."""
+        where, last = _WHERE.search(limit["rest"]), _LAST.search(limit["rest"])
+        guard = " ".join(last["guard"].split())[:REASON_CHARACTERS] if last else "torch names no guard"
+        self._gave_up = f"gave up after {limit['count']} compilations: {guard}"
+        if where:
+            self._keep_break((where["file"], where["line"]), self._gave_up)
 
     def _innermost(self, traced: str) -> tuple[str, str] | None:
         """The innermost frame of a traceback that is in the user's folder, else in any file but Python's own."""
@@ -113,15 +139,20 @@ class Backend(CountingBackend):
     def capture(self) -> Capture:
         capture = super().capture()
         known = self._breaks or ({} if capture.graphs else self._journal.breaks.get(self._source, {}))
-        breaks, recompiled = tuple(known.items()), tuple(self._recompiled.items())
+        breaks = tuple(known.items())
+        capture = replace(
+            capture,
+            recompiled=tuple(self._recompiled.items()),
+            recompilations=max(len(self._compile_ids) - len(self._frames), 0),
+            calls_outside=self._calls_outside + (not self._entered),
+            gave_up=self._gave_up,
+        )
         if not breaks:
-            return replace(capture, recompiled=recompiled)
+            return capture
         detail = f"graph breaks at {len(breaks)}, graphs: {capture.graphs}"
         if not capture.graphs:
             detail = "nothing of it is compiled, " + "; ".join(f"{place}: {reason}" for place, reason in breaks)
-        return replace(
-            capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks, recompiled=recompiled
-        )
+        return replace(capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks)
 
     def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
         """The operators of the one graph, called under `context`; or that there are several."""

@@ -1,0 +1,208 @@
+"""User models at the boundary: what a framework provides, so that a worker can call, compare and count one.
+
+An input set is what the user's `inputs` returned, as `(args, kwargs)`: structure, scalars and objects included. A
+step hands it to the model as its user would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from frameworks import values
+from frameworks.own import Fault, UserFile, arguments_of, as_call
+from frameworks.values import Rules, Values
+from workloads.spec import Arrays
+
+Inputs = tuple[tuple, dict[str, Any]]
+Call = Callable[[tuple, dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one call costs, and who counted. `unfused_bytes` are moved where each operator reads and writes memory."""
+
+    flops: int
+    bytes: int
+    unfused_bytes: int
+    by: str
+    transcendentals: int = 0
+
+
+class Subject(ABC):
+    """What a worker asks of a user model in one pass. Nothing here is timed."""
+
+    rules: Rules
+    # In which eager mode may compute a reference, the best first; all above the cell's own dtype.
+    precisions: Sequence[str] = ()
+    # What was decided about the model, for the record: by name, in words.
+    settings: Mapping[str, Any] = {}
+
+    def values(self, output: Any) -> Values:
+        """Return the arrays of an output by name, on the host."""
+        return values.read(output, self.rules)
+
+    @abstractmethod
+    def repeated(self, seed: int) -> Values:
+        """Return what eager mode computes of the first input set after seeding; state is restored afterwards."""
+
+    @abstractmethod
+    def eager(self, calls: int) -> list[Values] | None:
+        """Return what eager mode computes of the first calls in the cell's dtype; None where that is not known."""
+
+    @abstractmethod
+    def precise(self, dtype: str, calls: int) -> list[Values]:
+        """Return what eager mode computes of the first calls on a copy of the model in `dtype`, which may raise."""
+
+    def cost(self) -> Counted | None:
+        """Return what a call costs; None where the framework has no counter for its operators."""
+        return None
+
+    def computes_in(self) -> Sequence[str]:
+        """Return the dtypes of the products that eager mode computes in a call, most first; empty if unknown."""
+        return ()
+
+    def for_a_call(self) -> Callable[[tuple], tuple] | None:
+        """Return what makes a step's inputs new before each call; None where calls leave them as they are."""
+        return None
+
+
+class UserModel(Subject):
+    """A user model on its device in the cell's dtype, which the modes of a group share.
+
+    A framework's class calls `settle` once the model and its input sets are there.
+    """
+
+    def __init__(self, file: UserFile):
+        self.file = file
+        self.sets: list[Inputs] = []
+        self.writes: tuple[str, ...] = ()  # the inputs that a call changes, by name
+
+    # What each framework provides.
+
+    @abstractmethod
+    def seed(self, seed: int) -> None:
+        """Seed Python, NumPy and the framework."""
+
+    @abstractmethod
+    def placed(self, given: Inputs) -> Inputs:
+        """Return what the user's `inputs` gave on the device, floating point in the cell's dtype."""
+
+    @abstractmethod
+    def fresh(self, inputs: Inputs) -> Inputs:
+        """Return a copy of an input set that shares no memory with it."""
+
+    @abstractmethod
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call the model in eager mode, as its user does."""
+
+    @abstractmethod
+    def restore(self) -> None:
+        """Put the model's state back to what it was before the first call."""
+
+    @abstractmethod
+    def in_precision(self, dtype: str) -> contextlib.AbstractContextManager[tuple[Any, Callable[[Inputs], Inputs]]]:
+        """Enter a copy of the model in `dtype`: the copy, and what casts an input set."""
+
+    @abstractmethod
+    def calling(self, model: Any) -> Call:
+        """Return what calls a copy of the model in eager mode."""
+
+    # What follows from it.
+
+    def place(self, arrays: Arrays) -> Inputs:
+        """Return one input set on the device. Raises Fault where it holds nothing that a model could compute with."""
+        self.seed(int(arrays["seed"]))
+        inputs = self.placed(as_call(self.file.call("inputs", **arguments_of(arrays))))
+        if not self.values(inputs).arrays:
+            raise Fault("inputs() returned no tensor and no array: return one, a tuple, or a dict of keywords.")
+        return inputs
+
+    def settle(self) -> None:
+        """Call the model once, on a copy of the first input set, and find the inputs that the call changes."""
+        inputs = self.fresh(self.sets[0])
+        before = {name: array.copy() for name, array in self.values(inputs).arrays.items()}
+        try:
+            self.call(*inputs)
+            after = self.values(inputs).arrays
+        finally:
+            self.restore()
+        self.writes = tuple(
+            _shown(name)
+            for name in dict.fromkeys((*before, *after))
+            if name not in before or name not in after or not _same(before[name], after[name])
+        )
+
+    def for_a_call(self) -> Callable[[tuple], tuple] | None:
+        return self.fresh if self.writes else None  # type: ignore[return-value]
+
+    def repeated(self, seed: int) -> Values:
+        self.seed(seed)
+        return self._one(self.call, self.fresh(self.sets[0]))
+
+    def eager(self, calls: int) -> list[Values] | None:
+        return self._in_turn(self.call, calls, self.fresh)
+
+    def precise(self, dtype: str, calls: int) -> list[Values]:
+        with self.in_precision(dtype) as (model, cast):
+            return self._in_turn(self.calling(model), calls, lambda inputs: cast(self.fresh(inputs)))
+
+    def _in_turn(self, call: Call, calls: int, prepare: Callable[[Inputs], Inputs]) -> list[Values]:
+        self.seed(0)
+        try:
+            return [_kept(self.values(call(*prepare(inputs)))) for inputs in self.sets[:calls]]
+        finally:
+            self.restore()
+
+    def _one(self, call: Call, inputs: Inputs) -> Values:
+        try:
+            return _kept(self.values(call(*inputs)))
+        finally:
+            self.restore()
+
+
+class Training(Subject):
+    """A user model under training: its outputs are the losses of its first iterations, which `losses` computes."""
+
+    def __init__(self, model: UserModel):
+        self.model, self.rules = model, model.rules
+        self.precisions, self.settings = model.precisions, model.settings
+
+    def repeated(self, seed: int) -> Values:
+        return self.model.repeated(seed)
+
+    def eager(self, calls: int) -> list[Values] | None:
+        return None
+
+    def for_a_call(self) -> Callable[[tuple], tuple] | None:
+        return self.model.for_a_call()
+
+    def precise(self, dtype: str, calls: int) -> list[Values]:
+        with self.model.in_precision(dtype) as (model, cast):
+            sets = [cast(self.model.fresh(inputs)) for inputs in self.model.sets[:calls]]
+            return [_kept(self.values(output)) for output in self.losses(model, sets, dtype)]
+
+    @abstractmethod
+    def losses(self, model: Any, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
+        """Yield what each of the first iterations gives in eager mode, on a copy of the model in `dtype`."""
+
+
+def _kept(found: Values) -> Values:
+    """Return arrays of their own: a framework may write over its tensors at the next call."""
+    return Values({name: np.array(array) for name, array in found.arrays.items()}, found.not_compared)
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _shown(name: str) -> str:
+    """Return an input's name as the user knows it: its keyword, or its number from 1."""
+    place, _, rest = name.partition(".")
+    first = rest.partition(".")[0] if place in "01" else name
+    return f"argument {int(first) + 1}" if first.isdigit() else first
