@@ -32,14 +32,14 @@ class Values:
 
 
 class Rules:
-    """What a framework knows of its own types. Each method returns None for a value that is none of its."""
+    """What a framework knows of its own types. `array` and `parts` return None for a value that is none of its."""
 
     def array(self, value: Any) -> np.ndarray | None:
         """Return a dense tensor on the host, in its own kind."""
         return None
 
     def parts(self, value: Any) -> Mapping[str, Any] | None:
-        """Return the parts of a container, or of a tensor that is not dense, by name."""
+        """Return the parts of a container, or of a tensor that is not dense, by name; none of what holds no value."""
         return None
 
     def opaque(self, value: Any) -> bool:
@@ -81,8 +81,7 @@ def _walk(value: Any, name: str, rules: Rules, found: Values, path: list[int]) -
     parts = None if rules.opaque(value) or isinstance(value, _OPAQUE) else _parts(value, rules)
     for key, entry in parts or ():
         _walk(entry, f"{name}.{key}" if name else key, rules, found, [*path, id(value)])
-    empty = isinstance(value, Mapping | tuple | list | set | frozenset) and parts is not None
-    if len(found.arrays) + len(found.not_compared) == before and not empty:
+    if parts is None and len(found.arrays) + len(found.not_compared) == before:
         found.not_compared.append(f"{name or 'output'} ({type(value).__name__})")
 
 
@@ -110,13 +109,8 @@ def _parts(value: Any, rules: Rules) -> Iterable[tuple[str, Any]] | None:
         return [(entry.name, getattr(value, entry.name, None)) for entry in dataclasses.fields(value)]
     slots = [slot for kind in type(value).__mro__ for slot in _names(getattr(kind, "__slots__", ()))]
     held = {slot: getattr(value, slot, None) for slot in slots} | getattr(value, "__dict__", {})
-    named = [(name.strip("_") or name, entry) for name, entry in sorted(held.items()) if not _is_code(entry)]
-    return named or None
+    return [(name.strip("_"), entry) for name, entry in sorted(held.items()) if not isinstance(entry, _OPAQUE)] or None
 
 
 def _names(slots: Any) -> Iterable[str]:
     return [slots] if isinstance(slots, str) else [slot for slot in slots if slot not in ("__dict__", "__weakref__")]
-
-
-def _is_code(value: Any) -> bool:
-    return isinstance(value, _OPAQUE)

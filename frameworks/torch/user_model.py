@@ -36,8 +36,6 @@ class TorchRules(Rules):
     """Arrays of torch's tensors, and the parts of those that are not dense."""
 
     def array(self, value: Any) -> np.ndarray | None:
-        if isinstance(value, torch.device | torch.dtype):
-            return np.array(str(value))
         if not isinstance(value, torch.Tensor) or self.parts(value) is not None:
             return None
         tensor = value.detach()
@@ -47,6 +45,8 @@ class TorchRules(Rules):
         return tensor.to(torch.float32).cpu().numpy()
 
     def parts(self, value: Any) -> Mapping[str, Any] | None:
+        if isinstance(value, torch.device | torch.dtype):
+            return {}
         if not isinstance(value, torch.Tensor):
             return self._registered(value)
         if value.layout in (torch.sparse_coo,):
