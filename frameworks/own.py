@@ -89,10 +89,13 @@ def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
 
 
 def as_call(given: Any) -> tuple[tuple, dict[str, Any]]:
-    """What a model is called with: a dict by keyword, a tuple or list by position, anything else alone."""
-    if isinstance(given, Mapping):
+    """Return what a model is called with: a dict by keyword, a tuple or list by position, anything else alone.
+
+    A class of the user's or of a library that is one of these, such as a named tuple, is an argument of its own.
+    """
+    if type(given) is dict:
         return (), dict(given)
-    return (tuple(given), {}) if isinstance(given, tuple | list) else ((given,), {})
+    return (tuple(given), {}) if type(given) in (tuple, list) else ((given,), {})
 
 
 def seed_python(seed: int) -> None:

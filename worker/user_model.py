@@ -23,7 +23,7 @@ PRICED_CALLS = 7
 # Seeds of the calls that must agree: a model with state differs from the first on, one that draws numbers at the last.
 SEEDS = (0, 0, 0, 1)
 STATE = (
-    "the same call gives another answer each time, by state that is in no buffer, which cannot be put back between "
+    "the same call twice gives two answers, by state that is in no buffer, which cannot be put back between "
     "modes: keep it in buffers, or have model() return the model without it."
 )
 RANDOMNESS = (
@@ -46,18 +46,18 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
     """
     refuse_what_changes(subject, tolerance)
     eager = subject.eager(calls)
-    name, reference = _reference(subject, eager, calls)
-    kept = _saved(reference, folder / f"reference-{position}.npz")
+    name, outputs = reference(subject, eager, calls)
+    kept = _saved(outputs, folder / f"reference-{position}.npz")
     beside = ""
     if eager is not None:
         beside = _saved(eager, folder / f"eager-{position}.npz")
-        _refuse_what_is_far(eager, reference, tolerance, name)
+        _refuse_what_is_far(eager, outputs, tolerance, name)
     costs, reason = _cost(subject)
     return OwnModel(
         kept,
         name,
         eager=beside,
-        not_compared=tuple(sorted({name for found in reference for name in found.not_compared})),
+        not_compared=tuple(sorted({name for found in outputs for name in found.not_compared})),
         computes_in=_quietly(subject.computes_in) or (),
         settings={name: str(value) for name, value in subject.settings.items()},
         counted_by=costs.pop("by", reason),
@@ -73,7 +73,7 @@ def refuse_what_changes(subject: Subject, tolerance: float) -> None:
             raise Unsupported(STATE if seed == SEEDS[0] else RANDOMNESS)
 
 
-def _reference(subject: Subject, eager: list[Values] | None, calls: int) -> tuple[str, list[Values]]:
+def reference(subject: Subject, eager: list[Values] | None, calls: int) -> tuple[str, list[Values]]:
     """Return the name and the outputs of the first precision that the model runs in with outputs of eager's form."""
     failed = ""
     for dtype in subject.precisions:

@@ -18,7 +18,7 @@ from frameworks.user_model import Counted
 # Recurrent layers as one kernel for all steps, of which nothing is counted.
 UNCOUNTED = ("mkldnn_rnn_layer_backward", "_cudnn_rnn", "_cudnn_rnn_backward")
 # Operators outside of these hold kernels of somebody else; and ATen's own of which torch counts nothing.
-OWN_NAMESPACES = ("aten", "prim", "prims")
+OWN_NAMESPACES = ("aten", "prim", "prims", "profiler")
 _HEAVY = re.compile(
     r"_?sparse_|_?linalg_|_fft_|_ctc_loss|_?cdist|cholesky|_?lu_|lstsq|svd|qr|geqrf|ormqr|triangular|quantized_|q_|"
     r"(_?thnn_|_cudnn_|miopen_)\w*(rnn|lstm|gru)|_weight_int|_scaled_mm|_grouped_mm"

@@ -100,7 +100,11 @@ class Backend(CountingBackend):
         """Keep what torch says of one break or one recompilation, once a place."""
         if match := _RECOMPILED.match(text):
             guard = _GUARD.search(match["rest"])
-            self._keep(self._recompiled, (match["file"], match["line"]), guard[1] if guard else "no guard is named")
+            self._keep(
+                self._recompiled,
+                (match["file"], match["line"]),
+                _without_comment(guard[1]) if guard else "no guard is named",
+            )
         elif match := _BREAK.search(text):
             explained = _EXPLANATION.search(match["rest"])
             place, (_, _, traced) = (match["file"], match["line"]), match["rest"].partition("User code traceback:")
@@ -117,7 +121,7 @@ class Backend(CountingBackend):
     def _note_limit(self, limit: re.Match) -> None:
         """Keep that torch compiles a function no more, which runs without a graph from now on."""
         where, last = _WHERE.search(limit["rest"]), _LAST.search(limit["rest"])
-        guard = " ".join(last["guard"].split())[:REASON_CHARACTERS] if last else "torch names no guard"
+        guard = _without_comment(last["guard"])[:REASON_CHARACTERS] if last else "torch names no guard"
         self._gave_up = f"gave up after {limit['count']} compilations: {guard}"
         if where:
             self._keep_break((where["file"], where["line"]), self._gave_up)
@@ -159,6 +163,11 @@ class Backend(CountingBackend):
         if self._breaks or len(self._frames) != 1:
             return "the model is broken into several graphs"
         return self.captured.operations(context)
+
+
+def _without_comment(guard: str) -> str:
+    """Return a guard without the source line that torch writes behind it."""
+    return " ".join(guard.partition("  # ")[0].split())
 
 
 def _is_pythons(file: str) -> bool:

@@ -16,7 +16,7 @@ from frameworks.torch.adapter import Adapter
 from harness import skeletons
 from measurement.cells import Cell
 from measurement.sampling import Clocks
-from worker import own as pricing
+from worker import user_model as examining
 from worker.channel import classify
 from workloads.own import Own
 
@@ -188,12 +188,19 @@ def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "f
     return adapter.prepare(workload, cell, workload.seeded_weights(parameters, 0), sets)
 
 
+def reference(step, calls: int) -> tuple[str, list]:
+    """The name and the outputs of what a step's outputs are compared with."""
+    examining.refuse_what_changes(step.own, 1e-4)
+    name, outputs = examining.reference(step.own, step.own.eager(calls), calls)
+    return name, [found.arrays for found in outputs]
+
+
 def ended(adapter: Adapter, source: str) -> list[str]:
     """The status and the reason of a file that cannot be measured."""
     try:
         step = prepared(adapter, source)
         step()
-        step.own.reference(2)
+        reference(step, 2)
     except Exception as error:
         return list(classify(error))
     return ["ok", ""]
@@ -207,7 +214,7 @@ def breaks(adapter: Adapter, source: str) -> dict:
         graph, plain = adapter.to_numpy(step()), adapter.to_numpy(eager())
         differences += [float(abs(graph[name] - plain[name]).max()) for name in plain]
     captured = step.capture()
-    inside, whole = pricing.priced(step, adapter.synchronize, Clocks())
+    inside, whole = examining.priced(step, adapter.synchronize, Clocks())
     again = step.capture()
     return {
         "breaks": captured.breaks, "graphs": captured.graphs, "whole": captured.whole, "count": captured.graph_breaks,
@@ -222,7 +229,7 @@ def trained(adapter: Adapter, source: str, mode: str) -> dict:
     step()
     step.rewind()
     taken = [{name: value.copy() for name, value in adapter.to_numpy(step()).items()} for _ in range(3)]
-    told, outputs = step.own.reference(3)
+    told, outputs = reference(step, 3)
     pairs = [(took[name], right[name]) for took, right in zip(taken, outputs, strict=True) for name in right]
     return {
         "worst": max(float(abs(one - other).max()) for one, other in pairs), "outputs": sorted(taken[0]),
@@ -266,17 +273,17 @@ def main() -> None:
     step = prepared(adapter, str(folder / "norm.py"))
     first = [adapter.to_numpy(step())["output"].tolist() for _ in range(2)]
     step.rewind()
-    name, outputs = step.own.reference(2)
+    name, outputs = reference(step, 2)
     cost = step.own.cost()
     answers["norm"] = {
         "again": [adapter.to_numpy(step())["output"].tolist() for _ in range(2)] == first,
         "reference": name, "dtype": str(outputs[0]["output"].dtype), "bytes": cost.bytes, "unfused": cost.unfused_bytes,
     }  # fmt: skip
-    answers["bf16"] = prepared(adapter, str(folder / "norm.py"), dtype="bf16").own.reference(1)[0]
+    answers["bf16"] = reference(prepared(adapter, str(folder / "norm.py"), dtype="bf16"), 1)[0]
     (folder / "llama").mkdir(exist_ok=True)
     (folder / "llama" / "config.json").write_text(json.dumps(LLAMA))
     step = prepared(adapter, f"transformers:{folder / 'llama'}")
-    answers["transformers"] = [sorted(adapter.to_numpy(step())), step.own.reference(1)[0], step.own.cost().flops]
+    answers["transformers"] = [sorted(adapter.to_numpy(step())), reference(step, 1)[0], step.own.cost().flops]
     modes = ("eager", "inductor", "inductor-whole-iteration")
     answers["trained"] = {mode: trained(adapter, str(folder / "trained.py"), mode) for mode in modes}
     try:

@@ -1,0 +1,292 @@
+"""User models in torch by kind: what they are given, what is compared, what is cast, and what is refused.
+
+Run in torch's environment: `python user_models_torch.py FOLDER` writes files there and prints what was found as JSON.
+"""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import workloads
+from frameworks.torch import graphs
+from frameworks.torch.adapter import Adapter
+from frameworks.values import Rules, read
+from measurement.cells import Cell
+from worker import user_model as examining
+from worker.channel import classify
+
+HEAD = "import dataclasses, random, threading\nimport torch\nfrom torch import nn\nF = nn.functional\n"
+MODELS = {
+    "scalars": """
+class Net(nn.Module):
+    def forward(self, x, *, limit, names, options):
+        assert names == ["a", "b"] and options["flag"] is True
+        return x * limit
+def inputs(batch_size=2):
+    return {"x": torch.ones(batch_size), "limit": random.uniform(1, 2), "names": ["a", "b"], "options": {"flag": True}}
+""",
+    "writes": """
+class Net(nn.Module):
+    def forward(self, x):
+        x.add_(1)
+        return x * 2
+def inputs(batch_size=2):
+    return torch.zeros(batch_size)
+""",
+    "writes to an object": """
+class Cache:
+    def __init__(self, keys):
+        self.keys = [keys]
+class Net(nn.Module):
+    def forward(self, x, cache):
+        cache.keys.append(x)
+        return torch.cat(cache.keys)
+def inputs(batch_size=2):
+    return torch.ones(batch_size), Cache(torch.zeros(3))
+""",
+    "complex": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("turn", torch.polar(torch.ones(4), torch.arange(4.0)))
+    def forward(self, x):
+        return torch.view_as_real(torch.view_as_complex(x.float()) * self.turn)
+def inputs(batch_size=2):
+    return torch.ones(batch_size, 4, 2)
+""",
+    "autocast": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(64, 64)
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.a(x)
+def inputs(batch_size=8):
+    return torch.randn(batch_size, 64)
+""",
+    "compiled": """
+@torch.compile
+def hot(x):
+    return x.sin()
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = torch.compile(nn.Linear(4, 4))
+        self.inside = nn.Linear(4, 4)
+        self.inside.compile()
+    @torch.compile
+    def cold(self, x):
+        return x.cos()
+    def forward(self, x):
+        return self.cold(hot(self.inside(self.part(x))))
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 4)
+""",
+    "compiles": """
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.compile(torch.sin, backend="eager")(x)
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 4)
+""",
+    "script": """
+class Plain(nn.Module):
+    def forward(self, x):
+        return x + 1
+Net = lambda: torch.jit.script(Plain())
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 4)
+""",
+    "counter": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+    def forward(self, x):
+        self.steps += 1
+        return x + 1
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 4)
+""",
+    "forces": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(3, 1)
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            (gradient,) = torch.autograd.grad(self.a(x).tanh().sum(), x)
+        return -gradient
+def inputs(batch_size=4):
+    return torch.randn(batch_size, 3)
+""",
+    "own kernel": """
+@torch.library.custom_op("check::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+twice.register_fake(torch.empty_like)
+class Net(nn.Module):
+    def forward(self, x):
+        return twice(x)
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 4)
+""",
+    "state": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+    def forward(self, x):
+        self.calls += 1
+        return x * (1 + 3e-4 * (self.calls > 3))
+def inputs(batch_size=2):
+    return torch.ones(batch_size)
+""",
+    "random beside NaN": """
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.stack([x / 0 - x / 0, torch.rand_like(x)])
+def inputs(batch_size=2):
+    return torch.ones(batch_size)
+""",
+    "another buffer": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+    def forward(self, x):
+        self.count = self.count + 1
+        return x * self.count
+def inputs(batch_size=2):
+    return torch.ones(batch_size)
+""",
+    "lock": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+    def forward(self, x):
+        return x + 1
+def inputs(batch_size=2):
+    return torch.ones(batch_size)
+""",
+    "sparse": """
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.sparse.mm(x, torch.ones(4, 2))
+def inputs(batch_size=4):
+    return torch.eye(batch_size).to_sparse()
+""",
+    "packed": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTM(4, 4)
+    def forward(self, x):
+        return self.cell(x)
+def inputs(batch_size=2):
+    return nn.utils.rnn.pack_sequence([torch.randn(3, 4), torch.randn(2, 4)])
+""",
+    "lengths": """
+class Net(nn.Module):
+    def forward(self, x):
+        return x + 1
+def inputs(batch_size=2):
+    return torch.ones(random.randint(2, 1000))
+""",
+}  # fmt: skip
+
+
+def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "fp32"):
+    name = Path(source).stem
+    workloads.add({f"{name}.py": source})
+    workload = workloads.get(f"{name}.py")
+    parameters = tuple((parameter.name, parameter.default) for parameter in workload.parameters)
+    cell = Cell("torch", f"{name}.py", "own", "inference", "cpu", dtype, 1, parameters, mode)
+    adapter.configure(cell)
+    sets = [workload.inputs(dict(parameters), seed) for seed in (1, 2, 3)]
+    return adapter.prepare(workload, cell, workload.seeded_weights({}, 0), sets)
+
+
+def outputs(step, calls: int = 3) -> list[dict[str, list]]:
+    step.rewind()
+    return [{name: array.tolist() for name, array in step.own.values(step()).arrays.items()} for _ in range(calls)]
+
+
+def ended(adapter: Adapter, source: str) -> str:
+    """The reason for which a file is not measured, or what it is compared with."""
+    try:
+        step = prepared(adapter, source)
+        examining.refuse_what_changes(step.own, 1e-4)
+        return examining.reference(step.own, step.own.eager(2), 2)[0]
+    except Exception as error:
+        return ": ".join(classify(error))
+
+
+def kinds(rules: Rules) -> list:
+    """The names and kinds of what an output of every kind is compared by, and what is not compared."""
+    sparse = torch.sparse_coo_tensor([[1, 1, 0]], [1.0, 2.0, 3.0], (3,))
+    output = {
+        "ids": torch.tensor([2**60 + 1]), "flags": torch.tensor([True]), "turn": torch.tensor([1 + 2j]),
+        "half": torch.tensor([1.5], dtype=torch.bfloat16), "sparse": sparse, "word": "yes", "number": 3,
+        "nested": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged),
+        "distribution": torch.distributions.Normal(torch.zeros(2), torch.ones(2), validate_args=False),
+        "record": dataclasses.make_dataclass("Record", ["x"])(torch.ones(1)), "none": None, "generator": iter([1]),
+        "empty": [], "model": torch.nn.Linear(1, 1),
+    }  # fmt: skip
+    found = read(output, rules)
+    return [
+        {name: [array.dtype.kind, array.reshape(-1).tolist()] for name, array in found.arrays.items()},
+        found.not_compared,
+    ]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    sources = {}
+    for name, text in MODELS.items():
+        path = folder / f"{name.replace(' ', '_')}.py"
+        path.write_text(f"{HEAD}{text}\ndef model():\n    return Net()\n")
+        sources[name] = str(path)
+    graphs.BACKENDS["inductor"] = ("eager", None)  # what is captured does not depend on what compiles it
+    adapter = Adapter()
+    answers = {"compiled": prepared(adapter, sources["compiled"]).own.settings["torch.compile removed from"]}
+    adapter.release()
+    answers |= {"ended": {name: ended(adapter, source) for name, source in sources.items()}}
+    answers["scalars"] = {m: outputs(prepared(adapter, sources["scalars"], m)) for m in ("eager", "inductor")}
+    for name in ("writes", "writes to an object", "another buffer"):
+        step = prepared(adapter, sources[name])
+        twice = [outputs(step, 4) for _ in range(2)]
+        answers[name] = [step.own.writes, twice[0][0], twice[0] == twice[1], twice[0][0] == twice[0][3]]
+    for dtype in ("fp32", "bf16"):
+        step = prepared(adapter, sources["complex"], dtype=dtype)
+        answers[f"complex {dtype}"] = np.array(outputs(step, 1)[0]["output"]).round(4).reshape(-1, 2)[:4].tolist()
+        adapter.release()
+    answers["computes in"] = {n: prepared(adapter, sources[n]).own.computes_in() for n in ("autocast", "lock")}
+    for name in ("forces", "lock"):
+        answers[f"autograd of {name}"] = prepared(adapter, sources[name]).own.settings["autograd"]
+    answers["costs"] = {
+        n: prepared(adapter, sources[n]).own.cost() is not None for n in ("own kernel", "sparse", "lock")
+    }
+    step = prepared(adapter, sources["counter"], "inductor")
+    for _ in range(12):
+        step()
+    captured = step.capture()
+    answers["gave up"] = [captured.gave_up, captured.calls_outside, captured.recompilations]
+    step = prepared(adapter, sources["lengths"], "inductor")
+    for _ in range(6):
+        step()
+    captured = step.capture()
+    answers["lengths"] = [captured.recompilations, captured.calls_outside, [place for place, _ in captured.recompiled]]
+    answers["kinds"] = kinds(step.own.rules)
+    print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main()

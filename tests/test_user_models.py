@@ -1,0 +1,90 @@
+"""User models by kind: inputs as they are given, comparison by kind of value, casts, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_own import answers_of
+
+from frameworks.own import as_call
+from frameworks.values import Rules, read
+
+FLOAT64 = "its own eager mode in float64"
+
+
+@pytest.fixture(scope="module")
+def torch_answers(tmp_path_factory):
+    return answers_of("torch", "user_models_torch.py", str(tmp_path_factory.mktemp("own")))
+
+
+def test_torch_gets_every_input_set_as_the_user_made_it(torch_answers):
+    eager, compiled = torch_answers["scalars"]["eager"], torch_answers["scalars"]["inductor"]
+    assert eager == compiled and len({str(output) for output in eager}) == 3
+
+
+def test_torch_gets_new_inputs_where_a_call_writes_to_them(torch_answers):
+    assert torch_answers["writes"] == [["argument 1"], {"output": [2.0, 2.0]}, True, True]
+    assert torch_answers["writes to an object"] == [["argument 2"], {"output": [0.0, 0.0, 0.0, 1.0, 1.0]}, True, True]
+    assert torch_answers["another buffer"][::3] == [[], False] and torch_answers["another buffer"][2] is True
+
+
+def test_torch_casts_by_kind_and_says_what_computes(torch_answers):
+    turned = [[c - s, s + c] for c, s in zip(np.cos(range(4)), np.sin(range(4)), strict=True)]
+    for dtype in ("fp32", "bf16"):
+        assert np.allclose(torch_answers[f"complex {dtype}"], turned, atol=1e-3), dtype
+    assert torch_answers["computes in"] == {"autocast": ["bfloat16"], "lock": []}
+
+
+def test_torch_removes_or_refuses_what_is_compiled_already(torch_answers):
+    assert set(torch_answers["compiled"]) == {"part", "inside", "cold", "hot"}
+    assert torch_answers["ended"]["compiled"] == FLOAT64
+    assert "calls torch.compile itself" in torch_answers["ended"]["compiles"]
+    assert "TorchScript" in torch_answers["ended"]["script"]
+
+
+def test_torch_says_that_a_graph_mode_gave_up(torch_answers):
+    reason, outside, recompilations = torch_answers["gave up"]
+    assert reason.startswith("gave up after 8 compilations: self.steps ==") and "#" not in reason
+    assert outside == 4 and recompilations == 7
+    assert torch_answers["lengths"][:2] == [1, 0] and torch_answers["lengths"][2][0].startswith("lengths.py:")
+
+
+def test_torch_differentiates_in_forward_and_counts_no_kernel_of_others(torch_answers):
+    assert torch_answers["autograd of forces"] == "no_grad" and torch_answers["autograd of lock"] == "inference_mode"
+    assert torch_answers["costs"] == {"own kernel": False, "sparse": False, "lock": True}
+
+
+def test_torch_finds_state_and_randomness_for_what_they_are(torch_answers):
+    assert "two answers, by state" in torch_answers["ended"]["state"]
+    assert "draws random numbers" in torch_answers["ended"]["random beside NaN"]
+    assert "cannot pickle '_thread.lock'" in torch_answers["ended"]["lock"]
+    measured = {"scalars", "writes", "writes to an object", "complex", "autocast", "counter", "forces", "own kernel"}
+    assert {torch_answers["ended"][name] for name in measured | {"sparse", "packed", "lengths"}} == {FLOAT64}
+
+
+def test_torch_compares_every_kind_of_value(torch_answers):
+    arrays, not_compared = torch_answers["kinds"]
+    assert arrays["ids"] == ["i", [2**60 + 1]] and arrays["flags"] == ["b", [True]] and arrays["word"] == ["U", ["yes"]]
+    assert arrays["turn"] == ["f", [1.0, 2.0]] and arrays["half"] == ["f", [1.5]]
+    assert arrays["sparse.indices"][1] == [0, 1] and arrays["sparse.values"][1] == [3.0, 3.0]
+    assert arrays["nested.1"][1] == [1.0] * 3 and arrays["distribution.scale"][1] == [1.0, 1.0]
+    assert arrays["record.x"][1] == [1.0] and "none" not in arrays
+    assert not_compared == ["generator (list_iterator)", "model (Linear)"]
+
+
+def test_only_a_plain_tuple_list_or_dict_is_a_call():
+    from collections import OrderedDict, namedtuple
+
+    point = namedtuple("Point", "x y")(1, 2)
+    assert as_call(point) == ((point,), {}) and as_call((1, 2)) == ((1, 2), {}) and as_call({"x": 1}) == ((), {"x": 1})
+    assert as_call(OrderedDict(x=1)) == ((OrderedDict(x=1),), {})
+
+
+def test_an_object_that_holds_itself_is_read_once():
+    class Node:
+        def __init__(self):
+            self.me, self.value = self, 3.0
+
+    found = read({"node": Node(), "nothing": object()}, Rules())
+    assert {name: array.tolist() for name, array in found.arrays.items()} == {"node.value": 3.0}
+    assert found.not_compared == ["nothing (object)"]
