@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from frameworks import values
-from frameworks.own import Fault, UserFile, arguments_of, as_call
-from frameworks.values import Rules, Values
+from frameworks.user_file import Fault, UserFile, arguments_of, as_call
+from frameworks.values import Rules, Values, read
 from workloads.spec import Arrays
 
 Inputs = tuple[tuple, dict[str, Any]]
@@ -45,7 +44,7 @@ class Subject(ABC):
 
     def values(self, output: Any) -> Values:
         """Return the arrays of an output by name, on the host."""
-        return values.read(output, self.rules)
+        return read(output, self.rules)
 
     @abstractmethod
     def repeated(self, seed: int) -> Values:

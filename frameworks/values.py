@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,3 +114,26 @@ def _parts(value: Any, rules: Rules) -> Iterable[tuple[str, Any]] | None:
 
 def _names(slots: Any) -> Iterable[str]:
     return [slots] if isinstance(slots, str) else [slot for slot in slots if slot not in ("__dict__", "__weakref__")]
+
+
+def tensors(output: Any, is_tensor: Callable[[Any], bool]) -> dict[str, Any]:
+    """Return the tensors of an output of the suite's own models by name; what is no container is passed over."""
+    found: dict[str, Any] = {}
+    _collect(output, "", is_tensor, found)
+    return found
+
+
+def _collect(value: Any, name: str, is_tensor: Callable[[Any], bool], found: dict[str, Any]) -> None:
+    if is_tensor(value):
+        found[(name or "output").replace("/", ":")] = value
+        return
+    if isinstance(value, Mapping):
+        parts = [(str(key), entry) for key, entry in value.items()]
+    elif isinstance(value, tuple | list):
+        parts = list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=False))
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    else:
+        return
+    for key, entry in parts:
+        _collect(entry, f"{name}.{key}" if name else key, is_tensor, found)

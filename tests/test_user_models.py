@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_own import answers_of
 
-from frameworks.own import as_call
+from frameworks.user_file import as_call
 from frameworks.values import Rules, read
 
 FLOAT64 = "its own eager mode in float64"

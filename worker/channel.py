@@ -9,7 +9,7 @@ from pathlib import Path
 
 from frameworks import obstacles
 from frameworks.adapter import Unsupported
-from frameworks.own import Fault
+from frameworks.user_file import Fault
 from measurement.cells import Cell
 from measurement.protocol import REASON_CHARACTERS, Message, Phase
 

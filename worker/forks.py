@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from frameworks.adapter import Step
-from frameworks.own import Fault
+from frameworks.user_file import Fault
 from worker.channel import Channel
 
 

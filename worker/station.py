@@ -11,7 +11,7 @@ from dataclasses import asdict
 import frameworks
 from frameworks import canary
 from frameworks.adapter import Adapter, Effective, Unsupported
-from frameworks.own import INSTALLING, Fault, place_of
+from frameworks.user_file import INSTALLING, Fault, place_of
 from measurement.cells import Cell
 from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks

@@ -12,7 +12,7 @@ import numpy as np
 
 from frameworks import own
 from frameworks.adapter import Unsupported
-from frameworks.own import Counted, Fault
+from frameworks.user_file import Counted, Fault
 from workloads.own import Own
 from workloads.spec import Arrays
 

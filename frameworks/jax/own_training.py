@@ -12,7 +12,7 @@ import numpy as np
 from frameworks import own
 from frameworks.jax import training
 from frameworks.jax.own import Model, counted, named
-from frameworks.own import Counted, Fault
+from frameworks.user_file import Counted, Fault
 
 
 class Owned(own.OwnedTraining):

@@ -15,8 +15,8 @@ from paddle.jit.dy2static.program_translator import StaticFunction
 
 from frameworks import own
 from frameworks.adapter import Capture, Step, Unsupported
-from frameworks.own import Fault
 from frameworks.paddle import calls, eager_log, graphs
+from frameworks.user_file import Fault
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays

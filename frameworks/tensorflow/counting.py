@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from frameworks.own import Counted
 from frameworks.tensorflow.program import CALLS, LEFT_OUT
+from frameworks.user_file import Counted
 
 BY = (
     "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from frameworks.adapter import Unsupported
-from frameworks.own import Fault
+from frameworks.user_file import Fault
 
 KERAS = ("keras", "tf_keras")
 

@@ -13,8 +13,8 @@ import tensorflow as tf
 
 from frameworks import own
 from frameworks.adapter import Step, Unsupported
-from frameworks.own import Counted, Fault
 from frameworks.tensorflow import counting, graphs, hubs, program
+from frameworks.user_file import Counted, Fault
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays

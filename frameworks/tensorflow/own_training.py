@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from frameworks import own
 from frameworks.adapter import Step, Unsupported
-from frameworks.own import Fault
 from frameworks.tensorflow import program
 from frameworks.tensorflow.own import Model, captured, named, raw
 from frameworks.tensorflow.training import Trainer
+from frameworks.user_file import Fault
 from measurement.cells import Cell
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from frameworks import adapter, canary, generating, own
+from frameworks import adapter, canary, generating, values
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.torch import (
     FRAMEWORK,
@@ -134,7 +134,7 @@ class Adapter(adapter.Adapter):
             torch.cuda.synchronize(self._device)
 
     def to_numpy(self, output: Any) -> Arrays:
-        tensors = own.named(generating.tensors(output), lambda value: isinstance(value, torch.Tensor))
+        tensors = values.tensors(generating.tensors(output), lambda value: isinstance(value, torch.Tensor))
         return {name: _array(tensor) for name, tensor in tensors.items()}
 
     def release(self) -> None:

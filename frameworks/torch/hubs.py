@@ -12,7 +12,7 @@ import torch
 
 from frameworks import obstacles, own
 from frameworks.adapter import Unsupported
-from frameworks.own import Fault
+from frameworks.user_file import Fault
 
 
 class Library:

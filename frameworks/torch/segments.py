@@ -13,9 +13,9 @@ from typing import Any
 import torch
 
 from frameworks.adapter import Capture
-from frameworks.own import PACKAGES, short_place
 from frameworks.program import Program
 from frameworks.torch.graphs import CountingBackend
+from frameworks.user_file import PACKAGES, short_place
 
 # What torch logs under TORCH_LOGS=graph_breaks,recompiles: https://docs.pytorch.org/docs/stable/logging.html
 _LOGS = {"graph_breaks": ("symbolic_convert", "convert_frame"), "recompiles": ("guards",)}

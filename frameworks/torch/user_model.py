@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from frameworks import own, user_model
+from frameworks import user_file, user_model
 from frameworks.adapter import Step, Unsupported
-from frameworks.own import Fault
 from frameworks.program import product_dtypes
 from frameworks.torch import cuda_graph, graphs, hubs, program, segments
 from frameworks.torch.counting import count
+from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules
 from measurement.cells import Cell
@@ -90,7 +90,7 @@ class Model(user_model.UserModel):
         dtype: torch.dtype,
         trains: bool = False,
     ):
-        super().__init__(own.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source))
+        super().__init__(user_file.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source))
         self.device, self.dtype = device, dtype
         self.precisions = [name for name in ("float64", "float32") if getattr(torch, name) != dtype]
         if dtype == torch.float64:
@@ -111,7 +111,7 @@ class Model(user_model.UserModel):
             self.settings["torch.compile removed from"] = unwrapped
 
     def seed(self, seed: int) -> None:
-        own.seed_python(seed)
+        user_file.seed_python(seed)
         torch.manual_seed(seed)
 
     def placed(self, given: Inputs) -> Inputs:

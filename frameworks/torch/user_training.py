@@ -12,10 +12,10 @@ import torch
 
 from frameworks import user_model
 from frameworks.adapter import Capture, Step
-from frameworks.own import Fault
 from frameworks.torch import graphs, iteration, segments, training
 from frameworks.torch.counting import count
 from frameworks.torch.user_model import Model, Replayed
+from frameworks.user_file import Fault
 from frameworks.user_model import Counted, Inputs
 from measurement.cells import Cell
 from workloads.training import UPDATE_BYTES

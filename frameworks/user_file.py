@@ -6,7 +6,6 @@ What the suite's workloads know beforehand (right outputs, FLOPs and bytes), a s
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib.util
 import os
 import random
@@ -102,34 +101,6 @@ def seed_python(seed: int) -> None:
     """Seed Python's own random numbers, and NumPy's."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
-
-
-def named(output: Any, is_tensor: Callable[[Any], bool]) -> dict[str, Any]:
-    """The tensors of an output by name: of tuples by place, of dicts and dataclasses by key. Raises Fault without any.
-
-    What is none of these, such as a cache of keys and values, is left out.
-    """
-    tensors: dict[str, Any] = {}
-    _walk(output, "", is_tensor, tensors)
-    if not tensors:
-        raise Fault(f"The model's output, a {type(output).__name__}, holds no tensor that could be compared.")
-    return tensors
-
-
-def _walk(value: Any, name: str, is_tensor: Callable[[Any], bool], tensors: dict[str, Any]) -> None:
-    if is_tensor(value):
-        tensors[(name or "output").replace("/", ":")] = value
-        return
-    if isinstance(value, Mapping):
-        parts = [(str(key), entry) for key, entry in value.items()]
-    elif isinstance(value, tuple | list):
-        parts = list(zip(getattr(value, "_fields", map(str, range(len(value)))), value, strict=False))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        parts = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
-    else:
-        return
-    for key, entry in parts:
-        _walk(entry, f"{name}.{key}" if name else key, is_tensor, tensors)
 
 
 def short_place(file: str, line: int | str, source: str) -> str:
