@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from frameworks import obstacles, own
+from frameworks import obstacles, user_file
 from frameworks.adapter import Unsupported
 from frameworks.user_file import Fault
 
