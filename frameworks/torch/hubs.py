@@ -96,7 +96,7 @@ def _installed(library: str) -> ModuleType:
     try:
         return importlib.import_module(library)
     except ImportError as error:
-        raise Unsupported(f"{library} is not installed beside torch here ({error}): {own.INSTALLING}") from error
+        raise Unsupported(f"{library} is not installed beside torch here ({error}): {user_file.INSTALLING}") from error
     except (RuntimeError, OSError) as error:  # torchvision for CUDA beside torch for the CPU, for one
         why = obstacles.from_words(str(error)) or "install builds of both that belong together."
         raise Unsupported(f"{library} does not load beside torch {torch.__version__} ({error}): {why}") from error
