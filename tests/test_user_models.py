@@ -58,7 +58,17 @@ def test_torch_finds_state_and_randomness_for_what_they_are(torch_answers):
     assert "two answers, by state" in torch_answers["ended"]["state"]
     assert "draws random numbers" in torch_answers["ended"]["random beside NaN"]
     assert "cannot pickle '_thread.lock'" in torch_answers["ended"]["lock"]
-    measured = {"scalars", "writes", "writes to an object", "complex", "autocast", "counter", "forces", "own kernel"}
+    measured = {
+        "scalars",
+        "keywords",
+        "writes",
+        "writes to an object",
+        "complex",
+        "autocast",
+        "counter",
+        "forces",
+        "own kernel",
+    }
     assert {torch_answers["ended"][name] for name in measured | {"sparse", "packed", "lengths"}} == {FLOAT64}
 
 
@@ -70,6 +80,15 @@ def test_torch_compares_every_kind_of_value(torch_answers):
     assert arrays["nested.1"][1] == [1.0] * 3 and arrays["distribution.scale"][1] == [1.0, 1.0]
     assert arrays["record.x"][1] == [1.0] and "none" not in arrays
     assert not_compared == ["generator (list_iterator)", "model (Linear)"]
+
+
+def test_torch_replays_each_input_set_and_refuses_what_a_recording_holds(torch_answers):
+    found = torch_answers["replayed"]
+    assert (
+        len({str(output) for output in found["keywords"][:3]}) == 3 and found["keywords"][:3] == found["keywords"][3:]
+    )
+    assert found["writes"] == [[2.0, 2.0]] * 6
+    assert "other scalars" in found["scalars"] and "Cache among the inputs" in found["writes to an object"]
 
 
 def test_only_a_plain_tuple_list_or_dict_is_a_call():

@@ -212,8 +212,9 @@ class Replayed:
 
     def __init__(self, model: Model, call: Call, recorder: cuda_graph.Recorder, after_warm_up: Callable[[], None]):
         self._wrapped = call
-        self._flat = {id(args): pytree.tree_flatten((args, kwargs)) for args, kwargs in model.sets}
-        leaves, self._form = self._flat[id(model.sets[0][0])]
+        # By the keywords of a set, which are its own; `()` is one object in all sets.
+        self._flat = {id(kwargs): pytree.tree_flatten((args, kwargs)) for args, kwargs in model.sets}
+        leaves, self._form = self._flat[id(model.sets[0][1])]
         self._rest = [None if _is_tensor(leaf) else leaf for leaf in leaves]
         holding = [leaf for leaf in self._rest if leaf is not None and model.values(leaf).arrays and _is_object(leaf)]
         if holding:
@@ -225,7 +226,7 @@ class Replayed:
         self.capture, self.operations = self._replayed.capture, self._replayed.operations
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        leaves, form = self._flat.get(id(args)) or pytree.tree_flatten((args, kwargs))
+        leaves, form = self._flat.get(id(kwargs)) or pytree.tree_flatten((args, kwargs))
         tensors = [leaf for leaf in leaves if _is_tensor(leaf)]
         if form != self._form or [None if _is_tensor(leaf) else leaf for leaf in leaves] != self._rest:
             raise Unsupported(

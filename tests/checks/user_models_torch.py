@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 import workloads
-from frameworks.torch import graphs
+from frameworks.adapter import Unsupported
+from frameworks.torch import cuda_graph, graphs, user_model
 from frameworks.torch.adapter import Adapter
 from frameworks.values import Rules, read
 from measurement.cells import Cell
@@ -28,6 +29,13 @@ class Net(nn.Module):
         return x * limit
 def inputs(batch_size=2):
     return {"x": torch.ones(batch_size), "limit": random.uniform(1, 2), "names": ["a", "b"], "options": {"flag": True}}
+""",
+    "keywords": """
+class Net(nn.Module):
+    def forward(self, x, y):
+        return x - y
+def inputs(batch_size=2):
+    return {"y": torch.zeros(batch_size), "x": torch.rand(batch_size)}
 """,
     "writes": """
 class Net(nn.Module):
@@ -229,6 +237,35 @@ def ended(adapter: Adapter, source: str) -> str:
         return ": ".join(classify(error))
 
 
+class Recorder:
+    """Records a call as a CUDA graph does: what it wrote stays in the buffers, and a replay runs it on them again."""
+
+    def warm_up(self, call) -> None:
+        call()
+
+    def capture(self, call):
+        output = call()
+
+        def replay() -> None:
+            for kept, new in zip([output], [call()], strict=True):
+                kept.copy_(new)
+
+        return cuda_graph.Recording(replay, output, 1)
+
+
+def replayed(adapter: Adapter, sources: dict[str, str]) -> dict:
+    """What a recorded call gives of inputs by keyword, by position, and with scalars that change."""
+    found = {}
+    for name in ("keywords", "writes", "scalars", "writes to an object"):
+        model = prepared(adapter, sources[name]).own
+        try:
+            call = user_model.Replayed(model, model.call, Recorder(), model.restore)
+            found[name] = [call(*inputs).tolist() for inputs in (*model.sets, *map(model.fresh, model.sets))]
+        except Unsupported as error:
+            found[name] = str(error)
+    return found
+
+
 def kinds(rules: Rules) -> list:
     """The names and kinds of what an output of every kind is compared by, and what is not compared."""
     sparse = torch.sparse_coo_tensor([[1, 1, 0]], [1.0, 2.0, 3.0], (3,))
@@ -284,6 +321,7 @@ def main() -> None:
         step()
     captured = step.capture()
     answers["lengths"] = [captured.recompilations, captured.calls_outside, [place for place, _ in captured.recompiled]]
+    answers["replayed"] = replayed(adapter, sources)
     answers["kinds"] = kinds(step.own.rules)
     print(json.dumps(answers))
 
