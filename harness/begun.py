@@ -15,7 +15,8 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.refusals import UsageError, read_text
+from harness import jsonfiles
+from harness.refusals import UsageError
 from measurement import durable
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,15 +26,6 @@ FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR = "plan.json", "reproduction.json"
 NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is at the control cell
 # What decides what is measured.
 _DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")
-_KINDS = {
-    "given": dict,
-    "flags": dict,
-    "cells": list,
-    "sides": list,
-    "own": dict,
-    "python": (str, type(None)),
-    "number": int,
-}
 
 
 def write(path: Path, content: dict) -> None:
@@ -48,10 +40,7 @@ def read(path: Path) -> dict:
 
     Older files have no digest and are taken as they are, but for the interpreter.
     """
-    content = _parsed(path)
-    for name, kind in _KINDS.items():
-        if name in content and not isinstance(content[name], kind):
-            raise UsageError(f"{path} was changed ({name} holds {str(content[name])[:60]!r}); begin another run.")
+    content = jsonfiles.whole(path)
     if "digest" in content and content["digest"] != _digest(content):
         raise UsageError(f"{path} was changed after the run was begun; put it back, or begin another run.")
     if "given" not in content and "table" not in content:
@@ -69,25 +58,14 @@ def number_of(folder: Path) -> int:
     """A folder's place in the order in which runs were begun, by no clock, which may be wrong; 0 if unknown."""
     for name in FILES:
         with contextlib.suppress(UsageError):
-            number = _parsed(folder / name).get("number", 0)
-            return number if isinstance(number, int) else 0
+            if content := jsonfiles.whole(folder / name):
+                return content.get("number", 0)
     return 0
 
 
 def in_order(folders: Iterable[Path]) -> list[Path]:
     """Folders in the order in which they were begun, those without a number by name before the others."""
     return sorted(folders, key=lambda folder: (number_of(folder), folder.name))
-
-
-def _parsed(path: Path) -> dict:
-    text = read_text(path, "The file")
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} is torn or was changed: it is no JSON object; begin another run.")
-    return content
 
 
 def _digest(content: dict) -> str:

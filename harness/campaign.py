@@ -86,7 +86,10 @@ class Campaign:
             held.enter_context(resumed.held())
         given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
         resolved = sweep.resolve(given, request.nodes)
-        if request.requirements is not None and not request.dry_run:
+        check_job(request, resolved)
+        if request.requirements is not None and request.dry_run:
+            requirements.text_of(request.requirements)
+        elif request.requirements is not None:
             python = with_requirements(request, resolved, console)
         if resolved.places.lanes:  # cells keep their names wherever the run is resumed
             given = given | {"threads": resolved.axes["threads"]}
@@ -133,6 +136,7 @@ class Campaign:
         preparation.show_plan(self.plan, self.estimates, self.finished, self.console, nodes)
         refusals = [None if elsewhere else preparation.no_gpu(self.plan, self.python)]
         try:
+            _ = self.around
             if self.request.resume is None:
                 runs.check_free(self.request.out)
         except UsageError as error:
@@ -229,6 +233,13 @@ def is_noted(variable: str) -> bool:
     """Whether an environment variable of that name may change what is measured, and stands beside the results."""
     described = map(frameworks.describe, frameworks.NAMES)
     return variable.startswith(_NOTED) or any(framework.is_switch(variable) for framework in described)
+
+
+def check_job(request: Request, resolved: Sweep) -> None:
+    """Raise UsageError for what a job is asked for where no job is."""
+    asked = [name.upper() for name, value in request.job.items() if value is not None]
+    if asked and resolved.places.launcher != SLURM:
+        raise UsageError(f"{asked[0]} is asked of a Slurm job: add LAUNCHER=slurm, or leave it out.")
 
 
 def with_requirements(request: Request, resolved: Sweep, console: Console) -> str:

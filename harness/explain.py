@@ -13,7 +13,7 @@ from rich.console import Console
 
 import frameworks
 import workloads
-from harness import begun, plan, recordfile, runs
+from harness import begun, jsonfiles, plan, runs
 from harness.campaign import Campaign, Request
 from harness.costs import cost_of
 from harness.launcher import Launcher
@@ -123,7 +123,7 @@ def run_for(request: Request, held: contextlib.ExitStack) -> runs.Run:
 
 def entries_in(folder: Path) -> list[dict]:
     """What has been profiled so far, an entry a cell."""
-    return list(recordfile.json_lines(folder / ENTRIES))
+    return list(jsonfiles.lines(folder / ENTRIES))
 
 
 def done_in(folder: Path) -> set[str]:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from harness import recordfile
+from harness import jsonfiles
 from harness.refusals import naming
-from measurement import durable
+from measurement import durable, files
 
 _DIGEST = "digest"
 
@@ -52,9 +52,9 @@ def distinct(entries: Iterable[dict]) -> Iterator[dict]:
 def amend(path: Path, changes: Mapping[str, dict]) -> None:
     """Change values in a file of records, at once: by cell, in its first line; other lines and torn ones stay."""
     left = dict(changes)
-    with open(path, "rb") as before, durable.replacing(path) as after:
+    with files.opened(path) as before, durable.replacing(path) as after:
         for line in before:
-            record = recordfile.json_object(line) or {}
+            record = jsonfiles.json_object(line) or {}
             if changed := left.pop(record.get("cell", ""), None):
                 line = json.dumps(record | changed).encode() + b"\n" * line.endswith(b"\n")
             after.write(line)
@@ -63,7 +63,7 @@ def amend(path: Path, changes: Mapping[str, dict]) -> None:
 def line_count(path: Path) -> int:
     """How many lines a file has, the last one also where nothing ends it."""
     count, last = 0, b"\n"
-    with open(path, "rb") as file:
+    with files.opened(path) as file:
         while block := file.read(1 << 20):
             count += block.count(b"\n")
             last = block

@@ -3,38 +3,38 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
-import math
+import itertools
 import re
 import sys
-import zlib
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from measurement import durable, flags, schema
+from harness import jsonfiles
+from harness.jsonfiles import Unreadable
+from measurement import durable, files, flags, schema, values
+from measurement.text import plain
+from reports.content import times
 
+LineOf = Callable[[int], int]  # the line of a row, counted from 0
 SCHEMA_SUFFIX = ".schema.json"
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 # Of all tables under results/ but those of results/runs; `python -m reports.columns` writes it.
 PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
 # Without these a row says nothing of what was measured.
-_ESSENTIAL = ("framework", "mode", "workload", "status")
-_ALWAYS = ("schema_version", "status", "cell")
+_REQUIRED = ("framework", "mode", "workload", "status", "schema_version", "cell")
+_IDENTITY = ("run_id", "machine_id", "started_at", "cell")  # of a record
+_ALWAYS = dict.fromkeys((*_REQUIRED, *_IDENTITY))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MOST_OF_A_HEADER = 1 << 20
 # What records of an earlier version have in columns of a later one: there was nothing else then.
 _BEFORE = {1: {"shapes": "static"}}
 # What a spreadsheet would take for a formula (OWASP, "CSV Injection"): an apostrophe before it says that it is text. A
 # text that begins with apostrophes and then one of these gets one as well, so that reading takes the same away again.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_TYPES = {"str": {str}, "int": {int}, "float": {float, int}, "bool": {bool}}
 _WORDS = {"true": True, "false": False, "1": True, "0": False}
-
-
-class Unreadable(Exception):
-    """A file holds no records that can be read; the message is one sentence with the way out."""
 
 
 @dataclass
@@ -46,6 +46,7 @@ class Loaded:
 
     columns: dict[str, list]
     remarks: list[str] = field(default_factory=list)
+    absent: set[str] = field(default_factory=set)  # columns that a table lacks
 
     def __len__(self) -> int:
         return len(self.columns["status"])
@@ -55,57 +56,25 @@ class Loaded:
         """The records, made anew."""
         empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
         records = []
-        for values in zip(*self.columns.values(), strict=True):
+        for row in zip(*self.columns.values(), strict=True):
             record = empty.copy()
-            record.update(zip(self.columns, values, strict=True))
+            record.update(zip(self.columns, row, strict=True))
             records.append(record)
         return records
 
 
-def json_lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
-    """The JSON objects of a JSONL file, compressed or not; other lines are skipped, their numbers added to `torn`.
-
-    Raises Unreadable for a compressed one that is torn.
-    """
-    if not path.exists():
-        return
-    with open(path, "rb") as file:
-        for number, line in enumerate(_unpacked(path) if path.suffix == ".gz" else file, 1):
-            if (entry := json_object(line)) is not None:
-                yield entry
-            elif torn is not None and line.strip():
-                torn.append(number)
-
-
-def _unpacked(path: Path) -> list[bytes]:
-    """The lines of a compressed file, none unless it is whole. Raises Unreadable."""
-    try:
-        return gzip.decompress(path.read_bytes()).splitlines()
-    except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise Unreadable(f"{path} is torn or was changed: it is no gzip file; move it away, then go on.") from None
-
-
-def json_object(line: bytes) -> dict | None:
-    """The JSON object of a line; None where it holds none, or a torn one."""
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
-
-
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
-    """The records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
-    loaded = Loaded({name: [] for name in (*only, *_ALWAYS)})
-    fill = _from_csv if path.suffix == ".csv" else _from_jsonl
-    fill(loaded, path)
-    _check(loaded, path)
+    """Return the records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
+    loaded = Loaded({name: [] for name in dict.fromkeys((*only, *_ALWAYS))})
+    line_of = (_from_csv if path.suffix == ".csv" else _from_jsonl)(loaded, path)
+    _check(loaded, path, line_of)
+    _keep_firsts(loaded, path)
     versions = loaded.columns["schema_version"]
-    for earlier, values in _BEFORE.items():
+    for earlier, values_then in _BEFORE.items():
         if earlier in versions:
-            for name in values.keys() & loaded.columns.keys():
+            for name in values_then.keys() & loaded.columns.keys():
                 both = zip(versions, loaded.columns[name], strict=True)
-                loaded.columns[name] = [values[name] if version == earlier else value for version, value in both]
+                loaded.columns[name] = [values_then[name] if version == earlier else value for version, value in both]
     flags.mark_exceeded(loaded.columns)
     if older := sum(version < schema.SCHEMA_VERSION for version in versions):
         said = "records are of an earlier schema; columns that came later are empty."
@@ -113,27 +82,52 @@ def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
     return loaded
 
 
-def _check(loaded: Loaded, path: Path) -> None:
-    """Raise Unreadable where this suite cannot know what the records mean."""
-    for version in loaded.columns["schema_version"]:
-        if type(version) is not int or version < 1:
-            raise Unreadable(f"{path} holds a row without a schema_version: these are no records of this suite.")
+def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
+    """Raise Unreadable where a column holds what it may not, or a row lacks what each has."""
+    for version in set(filter(_is_whole, loaded.columns["schema_version"])):
         if version > schema.SCHEMA_VERSION:
             raise Unreadable(
                 f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: "
                 "read it with the version of the suite that wrote it, or a newer one."
             )
-    for status in loaded.columns["status"]:
-        if status not in schema.STATUSES:
-            raise Unreadable(f"{path} holds the status {status!r}, which no version of the suite writes.")
-    for name in schema.TIMES & loaded.columns.keys():
-        if wrong := [value for value in loaded.columns[name] if value is not None and not 0 < value < math.inf]:
-            raise Unreadable(f"{path} holds {wrong[0]!r} as {name}, which is no time; remove that line.")
-    if path.suffix != ".csv" and None in loaded.columns["cell"]:
-        raise Unreadable(f"{path} holds a line without 'cell', which every record has; remove that line.")
-    ends = zip(loaded.columns["status"], loaded.columns.get("latency_ms_median", ()), strict=False)
-    if path.suffix != ".csv" and any(median is None and status in schema.MEASURED for status, median in ends):
-        raise Unreadable(f"{path} holds a measured cell without 'latency_ms_median'; remove that line.")
+    for name, column in loaded.columns.items():
+        if name in _REQUIRED and None in column:
+            where = f"{path}, line {line_of(column.index(None))}"
+            raise Unreadable(f"{where}: there is no {name}, which every record of the suite has; remove that line.")
+        if (place := values.first_misfit(schema.BY_NAME[name], column)) is not None:
+            why = values.misfit(schema.BY_NAME[name], column[place])
+            where = f"{path}, line {line_of(place)}"
+            raise Unreadable(f"{where}: {name} holds {column[place]!r:.60}, which is {why}; remove that line.")
+        if schema.BY_NAME[name].kind == "str":
+            loaded.columns[name] = _writable(column)
+    statuses = loaded.columns["status"]
+    for status in set(statuses) - schema.STATUSES.keys():
+        where = f"{path}, line {line_of(statuses.index(status))}"
+        raise Unreadable(f"{where}: status holds {status!r:.60}, which no version of the suite writes.")
+    medians = loaded.columns.get("latency_ms_median", ()) if "latency_ms_median" not in loaded.absent else ()
+    for place, (status, median) in enumerate(zip(statuses, medians, strict=False)):
+        if median is None and status in schema.MEASURED:
+            where = f"{path}, line {line_of(place)}"
+            raise Unreadable(f"{where}: the cell is measured and has no latency_ms_median; remove that line.")
+
+
+def _is_whole(version) -> bool:
+    return type(version) is int
+
+
+def _writable(texts: list) -> list:
+    """Return the texts, those with lone surrogates, which no encoding takes, with escapes in their place."""
+    odd = {text: plain(text) for text in set(filter(None, texts)) if not text.isascii() and _SURROGATE.search(text)}
+    return [odd.get(text, text) for text in texts] if odd else texts
+
+
+def _keep_firsts(loaded: Loaded, path: Path) -> None:
+    """Keep the first of rows that are the same cell of the same run, and say how many follow it."""
+    keys = list(zip(*map(loaded.columns.get, _IDENTITY), strict=True))
+    if again := len(keys) - len(set(keys)):
+        kept = sorted(dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True)).values())
+        loaded.columns = {name: [column[place] for place in kept] for name, column in loaded.columns.items()}
+        loaded.remarks.append(f"{_name(path)}: {times(again, 'record')} of cells that have one already: left out.")
 
 
 def _name(path: Path) -> str:
@@ -141,78 +135,84 @@ def _name(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
-def _check_kinds(loaded: Loaded, path: Path) -> None:
-    """Raise Unreadable where a value of a JSONL file is not of its column's kind."""
-    kinds = {column.name: column.kind for column in schema.COLUMNS}
-    for name, column in loaded.columns.items():
-        fitting = set(map(type, column)) <= _TYPES[kinds[name]] | {type(None)}
-        if fitting and (kinds[name] != "float" or all(map(math.isfinite, filter(None, column)))):
-            continue
-        fits = _TYPES[kinds[name]] | {type(None)}
-        wrong = next(v for v in column if type(v) not in fits or (type(v) is float and not math.isfinite(v)))
-        raise Unreadable(f"{path} holds {wrong!r:.60} as {name}, which is no {kinds[name]}; remove that line.")
-
-
-def _from_jsonl(loaded: Loaded, path: Path) -> None:
+def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
+    """Fill in the columns; returns what tells the line of a row."""
     torn: list[int] = []
-    for row in json_lines(path, torn):
-        missing = [name for name in _ESSENTIAL if row.get(name) is None]
-        if missing:
-            raise Unreadable(f"{path} holds a line without {missing[0]!r}: these are no records of this suite.")
+    places: list[int] = []
+    for number, row in jsonfiles.numbered(path, torn):
+        places.append(number)
         for name, column in loaded.columns.items():
             column.append(row.get(name))
-    _check_kinds(loaded, path)
     if torn:
         lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
         loaded.remarks.append(
             f"{_name(path)}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
         )
+    return places.__getitem__
 
 
-def _from_csv(loaded: Loaded, path: Path) -> None:
-    """By the names in the header, whatever their order, the separator (comma, semicolon, tab) or byte-order mark."""
-    with _opened(path) as (reader, separator):
-        header = [name.strip() for name in next(reader, [])]
-    required = (*_ESSENTIAL, "schema_version")
-    if missing := [name for name in required if name not in header]:
+def _from_csv(loaded: Loaded, path: Path) -> LineOf:
+    """Fill in the columns by the names in the header, whatever their order, the separator or byte-order mark."""
+    separator, header = _header(path)
+    if missing := [name for name in _REQUIRED if name not in header]:
         raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
-    kinds = {column.name: column.kind for column in schema.COLUMNS}
-    if unknown := [name for name in header if name and name not in kinds]:
+    if unknown := [name for name in header if name and name not in schema.BY_NAME]:
         left_out = f"columns that the suite does not know are left out: {', '.join(unknown)}"
         loaded.remarks.append(f"{_name(path)}: {left_out}.")
     places = {name: index for index, name in enumerate(header) if name in loaded.columns}
-    frame = _texts(path, separator, len(header), {*places.values(), *map(header.index, required)})
-    try:
-        for name, place in places.items():
-            loaded.columns[name] = _values(frame[place].tolist(), kinds[name], separator)
-    except (ValueError, KeyError):
-        raise Unreadable(_misfit(path, {places[name]: (name, kinds[name]) for name in places})) from None
+    frame = _texts(path, separator, len(header), places.values())
+    line_of = partial(_line_in_csv, path, separator)
+    for name, place in places.items():
+        texts, kind = frame[place].tolist(), schema.BY_NAME[name].kind
+        try:
+            loaded.columns[name] = _values(texts, kind, separator)
+        except (ValueError, KeyError, OverflowError):
+            row = next(n for n, text in enumerate(texts) if not _is_of(text, kind, separator))
+            raise Unreadable(
+                f"{path}, line {line_of(row)}: {name} holds {texts[row]!r:.60}, which is no {kind}; remove that line."
+            ) from None
     for name in loaded.columns.keys() - places.keys():
         loaded.columns[name] = [None] * len(frame)
+        loaded.absent.add(name)
+    return line_of
+
+
+def _header(path: Path) -> tuple[str, list[str]]:
+    """Return a CSV's separator (comma, semicolon or tab) and the names of its columns. Raises Unreadable."""
+    try:
+        with files.opened(path) as file:
+            first = file.readline(_MOST_OF_A_HEADER).decode("utf-8-sig", "backslashreplace")
+    except files.Unfit as problem:
+        raise Unreadable(f"{path} cannot be read: {problem}; move it away, then go on.") from None
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}.") from None
+    separator = max(",;\t", key=first.count)
+    try:
+        return separator, [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
+    except csv.Error as error:
+        raise Unreadable(f"{path} is no CSV file ({error}); make it anew from the records.") from None
 
 
 def _texts(path: Path, separator: str, width: int, places: Collection[int]):
-    """The wanted columns below the header as texts, empty where a row ends early; without rows that hold nothing."""
+    """Return the wanted columns below the header as texts, empty where a row ends early; without empty rows."""
     import pandas  # here alone, and half a second
 
     how = dict(index_col=False, dtype=str, na_filter=False, encoding="utf-8-sig", encoding_errors="backslashreplace")
     try:
         frame = pandas.read_csv(path, sep=separator, header=0, names=range(width), usecols=list(places), **how)
-    except pandas.errors.ParserError as error:
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         raise Unreadable(f"{path} is no whole CSV file ({reason}); make it anew from the records.") from None
     return frame if (frame[min(places)] != "").all() else frame[(frame != "").any(axis=1)]
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple]:
-    """A reader of a CSV's rows, and its separator."""
+def _line_in_csv(path: Path, separator: str, row: int) -> int:
+    """Return the line on which a row below the header ends; 0 where the file changed since."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last words may be long
     with open(path, encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
-        first = file.readline()
-        separator = max(",;\t", key=first.count)
-        file.seek(0)
-        yield csv.reader(file, delimiter=separator), separator
+        reader = csv.reader(file, delimiter=separator)
+        rows = (reader.line_num for texts in reader if any(texts))
+        return next(itertools.islice(rows, row + 1, None), 0)
 
 
 class _Values(dict):
@@ -228,7 +228,7 @@ class _Values(dict):
 
 
 def _values(texts: list[str], kind: str, separator: str) -> list:
-    """The values of a column's texts."""
+    """Return the values of a column's texts."""
     if kind != "float":
         return list(map(_Values(kind, separator).__getitem__, texts))
     if separator == ";":
@@ -236,18 +236,13 @@ def _values(texts: list[str], kind: str, separator: str) -> list:
     return [float(text) if text else None for text in texts]
 
 
-def _misfit(path: Path, known: dict[int, tuple[str, str]]) -> str:
-    """Where a value is not of its column's kind."""
-    with _opened(path) as (reader, separator):
-        next(reader)
-        for row in reader:
-            for index, (name, kind) in known.items():
-                text = row[index] if index < len(row) else ""
-                try:
-                    _ = _value(text, kind, separator) if text else None
-                except (ValueError, KeyError):
-                    return f"{path}, line {reader.line_num}: {name} holds {text!r}, which is no {kind}."
-    return f"{path} changed while it was read."
+def _is_of(text: str, kind: str, separator: str) -> bool:
+    """Return whether a text is empty or a value of a kind."""
+    try:
+        _ = _value(text, kind, separator) if text else None
+    except (ValueError, KeyError, OverflowError):
+        return False
+    return True
 
 
 def _value(text: str, kind: str, separator: str):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from measurement import files
 
 # What the runner's commands answer; docs/storage.md has them as a table.
 DONE, FINDING, REFUSED, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -53,15 +54,11 @@ def naming(path: Path | str) -> Iterator[None]:
 def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
     """The text of a file that a user wrote or named. Raises UsageError, also for a pipe or a file without end."""
     try:
-        # A pipe that nobody writes to would be waited for.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UsageError(f"{what} {path} cannot be read: it is no file but a device, a pipe or a folder.")
-            content = file.read(limit + 1)
+        content = files.content(path, limit)
     except OSError as error:
         raise UsageError(f"{what} {path} cannot be read: {error.strerror}.") from None
-    if len(content) > limit:
-        raise UsageError(f"{what} {path} cannot be read: it has more than {limit >> 20} MiB.")
+    except files.Unfit as problem:
+        raise UsageError(f"{what} {path} cannot be read: {problem}.") from None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from harness import begun, belonging, ladders, lines, modes, recordfile, runs, sweep
+from harness import begun, belonging, jsonfiles, ladders, lines, modes, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
 from reports import explanation, published, select, terminal
@@ -202,27 +202,22 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
     files = [place] if place.is_file() else [path for name in order if (path := place / name).exists()][:1]
     names: dict[str, None] = {}
     for path in files:
-        try:
-            loaded = belonging.of_run(_load(path, only), place) if place.is_dir() else recordfile.load(path, only)
-        except recordfile.Unreadable as error:
-            raise UsageError(str(error)) from None
-        except OSError as error:
-            raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+        loaded = belonging.of_run(_load(path, only), place) if place.is_dir() else recordfile.load(path, only)
         source.loaded.append(loaded)
         source.remarks += loaded.remarks
         names |= dict.fromkeys(filter(None, loaded.columns["run_id"]))
     source.names.append(next(iter(names)) if len(names) == 1 else place.name)
     if place.is_dir():
-        source.profiles += recordfile.json_lines(folder / runs.EXPLAINED)
+        source.profiles += jsonfiles.lines(folder / runs.EXPLAINED)
         if files:
             source.folders[folder.resolve()] = len(source.loaded) - 1
     plan = runs.Run(folder).read(runs.PLAN)
-    if "given" in plan:  # empty where the run had no flags
+    if plan.get("given") is not None:  # empty where the run had no flags
         source.commands[published.command("bench", plan["given"])] = None
     facts = runs.Run(folder).read("machine.json")
-    if "machine_id" in facts:
+    if facts.get("machine_id"):
         known = source.machines.setdefault(facts["machine_id"], facts)
-        known.setdefault("controls", []).extend(recordfile.json_lines(folder / begun.NODES))
+        known.setdefault("controls", []).extend(jsonfiles.lines(folder / begun.NODES))
 
 
 def _is_behind(folder: Path) -> bool:
@@ -239,7 +234,7 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
     source = path.parent / RECORDS
     if path.name != TABLE or not source.exists():
         return recordfile.load(path, only)
-    with contextlib.suppress(recordfile.Unreadable):
+    with contextlib.suppress(jsonfiles.Unreadable):
         loaded = recordfile.load(path, only)
         if len(loaded) == lines.line_count(source):
             return loaded

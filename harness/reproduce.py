@@ -16,7 +16,7 @@ import experiments
 from experiments.evidence import Evidence, Record, Records
 from experiments.spec import Experiment, Sweep
 from harness import begun as files
-from harness import bench, campaign, explain, plan, preparation, rooflines, runs, sweep
+from harness import bench, campaign, explain, plan, preparation, recordfile, runs, sweep
 from harness.campaign import Request
 from harness.ladders import Series
 from harness.progress import duration
@@ -198,7 +198,8 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """What the sweeps of a reproduction have left in its folder."""
     records, samples = [], {}  # the samples of each record, by its object
     for part in chosen:
-        taken = [Record(columns) for columns in rooflines.read(folder / part.name / "records.jsonl")]
+        path = folder / part.name / "records.jsonl"
+        taken = [Record(columns) for columns in recordfile.load(path).records] if path.exists() else []
         samples |= dict.fromkeys(taken, runs.Run(folder / part.name).samples())
         records += taken
     entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]

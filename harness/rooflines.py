@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness import recordfile
+from harness import jsonfiles
 from measurement import flags, regime
 from measurement.exclusion import excluded
 from measurement.peaks import Peaks, above_datasheet, may_be_cached
@@ -33,7 +33,7 @@ _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
 
 def read(path: Path) -> Iterator[dict]:
     """Yield the records of a JSONL file, flagged where they exceed the peak whatever their schema."""
-    for record in recordfile.json_lines(path):
+    for record in jsonfiles.lines(path):
         yield record | {"flags": flags.with_exceeded(record.get("flags"), record.get("mfu_pct"))}
 
 

@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
-from harness import begun, belonging, lines, locks, recordfile, rooflines
+from harness import begun, belonging, jsonfiles, lines, locks, recordfile, rooflines
 from harness.begun import EXPLANATION, PLAN, REPRODUCTION
-from harness.refusals import UsageError, read_text
+from harness.refusals import UsageError
 from harness.sweep import make_word
-from measurement import durable, programs, schema
+from measurement import durable, programs, schema, values
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -120,20 +120,7 @@ class Run:
 
     def read(self, name: str) -> dict:
         """Read a JSON file of the run; an empty dictionary where it is missing. Raises UsageError for a torn one."""
-        path = self.folder / name
-        if not path.exists():
-            return {}
-        try:
-            content = json.loads(read_text(path, "The file"))
-        except (ValueError, RecursionError):
-            content = None
-        except UsageError as error:  # no text at all: nobody wrote it who could save it otherwise
-            if not isinstance(error.__context__, UnicodeDecodeError):
-                raise
-            content = None
-        if not isinstance(content, dict):
-            raise UsageError(f"{path} is torn or was changed: it is no JSON object; remove it, then go on.")
-        return content
+        return jsonfiles.whole(self.folder / name)
 
     def begin_with(self, content: dict) -> None:
         """Write the plan, once and before anything else is measured or made."""
@@ -161,7 +148,7 @@ class Run:
 
         `waiting` goes around the time that the disk takes.
         """
-        problem = schema.problem(record)
+        problem = values.problem(record)
         if problem:
             raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
         self.check_place()
@@ -183,10 +170,8 @@ class Run:
 
     def _each_sample(self) -> Iterator[dict]:
         files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
-        try:  # what a run that was stopped amid compressing left in both is one entry
-            yield from lines.distinct(itertools.chain.from_iterable(map(recordfile.json_lines, files)))
-        except recordfile.Unreadable as error:
-            raise UsageError(str(error)) from None
+        # What a run that was stopped amid compressing left in both is one entry.
+        yield from lines.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
 
     def compress_samples(self) -> None:
         """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
@@ -206,7 +191,7 @@ class Run:
 
     def kept_reports(self) -> list[dict]:
         """What workers of an interrupted run said of cells, in order; lines that are not as written are left out."""
-        return [kept for entry in recordfile.json_lines(self._reports_path) if (kept := lines.intact(entry))]
+        return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := lines.intact(entry))]
 
     def drop_reports(self) -> None:
         """Every cell has its record."""
@@ -217,11 +202,11 @@ class Run:
         return list(self._each(self._places()))
 
     def _places(self) -> frozenset[int]:
-        cells = [row.get("cell") for row in recordfile.json_lines(self.records_path)]
+        cells = [row.get("cell") for row in jsonfiles.lines(self.records_path)]
         return frozenset(belonging.places_of(self.folder, cells)[0])
 
     def _each(self, places: frozenset[int]) -> Iterator[dict]:
-        return (row for index, row in enumerate(recordfile.json_lines(self.records_path)) if index in places)
+        return (row for index, row in enumerate(jsonfiles.lines(self.records_path)) if index in places)
 
     def finished(self) -> frozenset[str]:
         """The names of the cells that have a record."""
@@ -229,13 +214,10 @@ class Run:
 
     def judged(self) -> list[str]:
         """Judge the records as a report does; what is odd, in sentences. Raises UsageError, also for torn samples."""
-        try:
-            next(recordfile.json_lines(self.folder / COMPRESSED_SAMPLES), None)
-            if not self.records_path.exists():
-                return []
-            return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
-        except recordfile.Unreadable as error:
-            raise UsageError(str(error)) from None
+        next(jsonfiles.lines(self.folder / COMPRESSED_SAMPLES), None)
+        if not self.records_path.exists():
+            return []
+        return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
 
     def write_csv(self) -> None:
         """Complete the records with what they say together, in their own file too, and make the CSV anew from them.
@@ -259,6 +241,8 @@ def check_free(out: str | None) -> None:
         return
     if (Path(out) / EXPLANATION).exists():  # which cannot be gone on with
         raise UsageError(f"OUT={out} already holds profiles of `make explain`; name another folder.")
+    if not Path(out).resolve().name:
+        raise UsageError(f"OUT={out} has no name, which a run takes from its folder; name a folder in it.")
     if any((Path(out) / name).exists() for name in _BEGUN):
         raise UsageError(
             f"OUT={out} already holds a run; name another folder, or go on with it: {make_word('RESUME', out)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import shlex
 import tomllib
@@ -17,6 +18,7 @@ from harness import hosts, nearest, own
 from harness.hosts import ALL_GPUS
 from harness.refusals import UsageError, read_text
 from harness.words import canonical, choose, numbers, whole_number
+from measurement.checked import LARGEST_INTEGER
 from measurement.machine import gpus
 from measurement.profiles import PROFILES
 from measurement.text import plain
@@ -222,6 +224,7 @@ def _budget(given: str | float | None) -> float | None:
     return value
 
 
+MOST_CELLS = 1_000_000
 MOST_SECONDS = 1e6  # twelve days: the kernel waits no longer than 24 at once
 
 
@@ -236,6 +239,13 @@ def _policies(given) -> dict[str, str]:
         return policies.parse(",".join(words(given)) if given else None)
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def check_size(axes: dict[str, list], parameters: dict[str, list]) -> None:
+    """Raise UsageError where the lists that are given have too many combinations to plan."""
+    count = math.prod(len(values) for values in (*axes.values(), *parameters.values()) if values)
+    if count > MOST_CELLS:
+        raise UsageError(f"The lists have {count:,} combinations; at most {MOST_CELLS:,} are planned: shorten a list.")
 
 
 def resolve(given: dict, nodes: int | None = None) -> Sweep:
@@ -254,13 +264,14 @@ def resolve(given: dict, nodes: int | None = None) -> Sweep:
     for flag in parameter_flags():
         if given.get(flag) is not None:
             parameters[flag] = [value for word in words(given[flag]) for value in numbers(flag, word)]
+    check_size(axes, parameters)
     for name in OPTIONS.keys() - {"policy"}:
         if isinstance(given.get(name), list | dict):
             raise UsageError(f"{name.upper().replace('-', '_')} is one value, not {given[name]!r}.")
     options = {name: given.get(name) if given.get(name) is not None else value for name, value in OPTIONS.items()}
     seed = whole_number(str(options["seed"]))
-    if not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"SEED is a whole number from 0 up, not {options['seed']!r}.")
+    if not isinstance(seed, int) or not 0 <= seed < LARGEST_INTEGER:
+        raise UsageError(f"SEED is a whole number from 0 to 2^63 - 1, not {str(options['seed'])[:40]!r}.")
     return Sweep(
         axes=axes,
         parameters=parameters,

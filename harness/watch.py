@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness import begun, recordfile, runs
+from harness import begun, jsonfiles, runs
 from harness.progress import duration
 from harness.submission import SUBMITTED
 from launchers import slurm
@@ -47,7 +47,7 @@ class Sight:
         self.place += len(whole)
         for line in whole.splitlines(keepends=True):
             self.last = line
-            record = recordfile.json_object(line) or {}
+            record = jsonfiles.json_object(line) or {}
             cell = record.get("cell")
             if isinstance(cell, str) and cell not in self.seen:
                 self.seen.add(cell)
@@ -74,7 +74,7 @@ class Sight:
     def _job(self) -> str:
         """What Slurm says of the job that measures it, or is to."""
         files = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
-        numbers = [str((recordfile.json_object(path.read_bytes()) or {}).get("job", "")) for path in files]
+        numbers = [str((jsonfiles.json_object(path.read_bytes()) or {}).get("job", "")) for path in files]
         number = next(filter(str.isdigit, numbers), None)
         if number is None:
             return "in no job"

@@ -59,6 +59,11 @@ def read(kind: type, data: Any, where: str = "") -> Any:
     return kind(**values)
 
 
+def value(kind: Any, data: Any, where: str) -> Any:
+    """Return what `data` is as the type `kind`: a dataclass, a container of types, or a single type. Raises Misfit."""
+    return _reader(kind)(data, where)
+
+
 @functools.cache
 def _fields(kind: type) -> tuple[tuple[dataclasses.Field, Reader], ...]:
     """The fields of a dataclass, each with the reader of its type."""

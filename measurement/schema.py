@@ -14,8 +14,6 @@ compared and the dtypes of their products.
 from __future__ import annotations
 
 import json
-import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,15 +205,9 @@ COLUMNS = _columns(
 )  # fmt: skip
 
 NAMES = tuple(column.name for column in COLUMNS)
-# What no measurement makes zero or negative, and logarithms are taken of.
-TIMES = frozenset(
-    name for name in NAMES if re.fullmatch(r"latency_(call_|sync_)?ms_(median|ci_\w+|mean|min|p\d+)", name)
-)
+BY_NAME = {column.name: column for column in COLUMNS}
 # What every record has, however its cell ended.
 _REQUIRED = ("schema_version", "cell", "framework", "mode", "workload", "implementation", "pass", "device", "dtype")
-_TYPES = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
-
-
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
@@ -256,27 +248,3 @@ def table_schema() -> dict:
 def table_schema_text() -> str:
     """The same as it stands in a file."""
     return json.dumps(table_schema(), indent=1, ensure_ascii=False) + "\n"
-
-
-def problem(record: dict) -> str | None:
-    """Why `record` does not fit the schema, in a sentence, or None."""
-    unknown = sorted(set(record) - set(NAMES))
-    if unknown:
-        return f"unknown column {unknown[0]!r}"
-    if record.get("status") not in STATUSES:
-        return f"unknown status {record.get('status')!r}"
-    for name in ("latency_status", "ratio_status"):
-        if record.get(name) not in (None, *FIGURE_STATUSES):
-            return f"unknown {name} {record[name]!r}"
-    for column in COLUMNS:
-        value = record.get(column.name)
-        if value is None:
-            continue
-        wrong_bool = isinstance(value, bool) and column.kind != "bool"
-        if wrong_bool or not isinstance(value, _TYPES[column.kind]):
-            return f"{column.name} holds {value!r}, which is no {column.kind}"
-        if isinstance(value, float) and not math.isfinite(value):
-            return f"{column.name} holds {value!r}; what is not known is left empty"
-    if record["status"] not in MEASURED and not record.get("reason"):
-        return f"status {record['status']} needs a reason"
-    return None

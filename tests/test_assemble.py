@@ -14,7 +14,7 @@ from harness import assemble
 from harness.assemble import record, speedup
 from harness.outcomes import Context, Failure, Outcome, Parity
 from harness.rooflines import completed
-from measurement import schema
+from measurement import values
 from measurement.parity import INCOMPARABLE, Difference
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
@@ -47,7 +47,7 @@ def outcome(cell, report):
 
 def made(outcome, baseline=None, peaks=PEAKS) -> dict:
     row = record(outcome, baseline, workloads.get("mlp"), "seed:0", peaks, CONTEXT)
-    assert schema.problem(row) is None
+    assert values.problem(row) is None
     return row
 
 

@@ -106,7 +106,7 @@ def allowed_to(path: Path) -> set[str] | None:
         return {"harness.uv", "harness.offline", "harness.locks"}  # they make the environments that the others need
     return {
         "measurement": {"numpy", "measurement.*"},
-        "workloads": {"numpy", "workloads", "workloads.*", "workloads."},
+        "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files"},
         "launchers": {"launchers.*", "measurement.machine"},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
         "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "rich.*", "reports.charts"},

@@ -8,7 +8,7 @@ from doubles.reported import record, write_run
 from test_ladder import samples
 
 import runner
-from harness import ladders, modes, recordfile, report
+from harness import jsonfiles, ladders, modes, report
 from reports import brief, sections, select
 from reports.ladder import table
 from reports.material import Material
@@ -66,7 +66,7 @@ def test_a_folder_that_was_put_together_of_two_runs_keeps_its_ladder(tmp_path):
     (run / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert tops(run) == [(8.0, 4.0)]
     runner.main(["gather", str(run), "--out", str(tmp_path / "all.csv")])
-    gathered = recordfile.json_lines(tmp_path / "all.samples.jsonl.gz")
+    gathered = jsonfiles.lines(tmp_path / "all.samples.jsonl.gz")
     whose = {entry["cell"].rpartition("/")[2]: entry["run_id"] for entry in gathered}
     assert whose == {"eager": "a-run", "jit-blocks": "a-run", "jit-unfused": "later", "jit": "later"}
 

@@ -65,8 +65,8 @@ def test_a_file_is_read_and_not_run(net):
         ("def inputs(:", "no Python, line 1"),
         ("settings = {'speed': 1}", "settings is a dict"),
         ("settings = {'tolerance': 3}", "from 0 to 1"),
-        ("settings = {'framework': 'mxnet'}", "framework is one of"),
-        ("settings = 1 + 1", "settings is a dict"),
+        ("settings = {'framework': 'mxnet'}", "framework is one of"), ("settings = 1 + 1", "settings is a dict"),
+        ("settings = {'framework': ['torch']}", "framework is one of"), ("settings = {[1]: 2}", "settings is a dict"),
         ("\0", "no Python"), ("# caf\udce9", "not in UTF-8, line 1: save it"),
     ],
 )  # fmt: skip

@@ -13,7 +13,7 @@ from conftest import ROOT
 import frameworks.description
 import runner
 import workloads
-from harness import picture, readme, recordfile, sweep, usage
+from harness import jsonfiles, picture, readme, sweep, usage
 from harness.findings import bert, evidence, models, summary
 from measurement.profiles import PROFILES
 from measurement.statistics import Interval
@@ -267,7 +267,7 @@ def test_versions_are_told_to_run_another_program_where_records_say_so():
     rows = re.findall(r"(?m)^\| (\w+) ([\d.]+)[^|]*\|[^|]*\| ([\d.]+) \|.*\| ([^|]*) \|$", page)
     programs: dict[tuple[str, ...], set[str]] = {}
     for path in ROOT.glob("results/**/records.jsonl"):
-        for record in recordfile.json_lines(path) if "runs" not in path.parts else ():
+        for record in jsonfiles.lines(path) if "runs" not in path.parts else ():
             kind = record["workload"], record["implementation"]
             if kind == ("bert-base", "library") and record.get("program") in ("same", "differs"):
                 release = (

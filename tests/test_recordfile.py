@@ -59,7 +59,9 @@ def test_rows_may_end_early_and_be_empty(table):
 
 def test_a_part_of_the_columns_is_read_from_both_kinds_of_file(table):
     lines(table.with_suffix(".jsonl"), small_set())
-    records = [{name: row[name] for name in ("cell", "bytes", "schema_version", "status")} for row in small_set()]
+    always = ("cell", "bytes", "framework", "mode", "workload", "status", "schema_version")
+    always += ("run_id", "machine_id", "started_at")
+    records = [{name: row[name] for name in always} for row in small_set()]
     for path in (table, table.with_suffix(".jsonl")):
         assert load(path, ("cell", "bytes")).records == records
 
@@ -108,10 +110,10 @@ def test_a_latency_that_is_no_time_is_refused(table, tmp_path, column, value):
     """Its logarithm would be asked for."""
     first, *others = small_set()
     write_csv([first | {column: value}, *others], table)
-    with pytest.raises(Unreadable, match=f"as {column}, which is no time; remove that line"):
+    with pytest.raises(Unreadable, match=rf"results.csv, line 2: {column} holds .*, which is no.* remove that line"):
         load(table)
     lines(tmp_path / "records.jsonl", [first | {column: float(value)}, *others])
-    with pytest.raises(Unreadable, match=f"as {column}, which is no"):
+    with pytest.raises(Unreadable, match=rf"records.jsonl, line 1: {column} holds .*, which is no"):
         load(tmp_path / "records.jsonl")
 
 
@@ -119,7 +121,7 @@ def test_a_measured_cell_without_a_time_is_refused(tmp_path):
     """What is left of a line out of whose middle a piece was cut may be an object all the same."""
     first, *others = small_set()
     lines(tmp_path / "records.jsonl", [{k: v for k, v in first.items() if k != "latency_ms_median"}, *others])
-    with pytest.raises(Unreadable, match="measured cell without 'latency_ms_median'; remove that line"):
+    with pytest.raises(Unreadable, match="line 1: the cell is measured and has no latency_ms_median; remove that line"):
         load(tmp_path / "records.jsonl")
 
 
@@ -144,7 +146,7 @@ def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
     with pytest.raises(Unreadable, match=f"this suite reads 1 to {schema.SCHEMA_VERSION}"):
         load(path)
     lines(path, [{"framework": "a", "mode": "b", "workload": "c", "status": "ok"}])
-    with pytest.raises(Unreadable, match="without a schema_version"):
+    with pytest.raises(Unreadable, match="line 1: there is no schema_version, which every record"):
         load(path)
 
 

@@ -74,9 +74,9 @@ def test_a_full_disk_loses_nothing_and_says_how_to_go_on(suite, tmp_path):
 
 def test_a_disk_that_takes_no_writing(suite, tmp_path):
     with disk(tmp_path / "disk", "size=1m") as place:
-        folder = write_run(place / "run", small_set())
+        folder, other = (write_run(place / name, small_set()) for name in ("run", "other"))
         subprocess.run(["mount", "-o", "remount,ro", place], check=True)
-        for words in (["report", folder], ["gather", folder, "--out", place / "all.csv"], ["compare", folder, folder]):
+        for words in (["report", folder], ["gather", folder, "--out", place / "all.csv"], ["compare", other, folder]):
             done = subprocess.run([*COMMAND, *words], cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode == 2
             assert one_sentence(done.stderr, "Read-only file system")
@@ -97,10 +97,10 @@ def test_a_report_is_replaced_whole_or_not_at_all(tmp_path):
     assert not list(folder.glob(".*"))
 
 
-@pytest.mark.parametrize("words", [["list"], ["report", "RUN"], ["compare", "RUN", "RUN"], ["bench", "--dry-run"]])
+@pytest.mark.parametrize("words", [["list"], ["report", "RUN"], ["compare", "RUN", "OTHER"], ["bench", "--dry-run"]])
 def test_output_that_nothing_can_be_written_to(tmp_path, words):
-    folder = write_run(tmp_path / "run", small_set())
-    words = [str(folder) if word == "RUN" else word for word in words]
+    folders = {name: str(write_run(tmp_path / name, small_set())) for name in ("RUN", "OTHER")}
+    words = [folders.get(word, word) for word in words]
     with open("/dev/full", "w") as full:
         done = subprocess.run([*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2

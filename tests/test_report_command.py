@@ -12,7 +12,7 @@ from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
 
 import runner
-from harness import recordfile
+from harness import jsonfiles
 from harness.recordfile import write_csv
 from harness.runs import Run
 from harness.sweep import DTYPES
@@ -55,14 +55,14 @@ def test_200_cells_of_h200s_make_a_page_of_less_than_400_kb(tmp_path, capsys):
     names += ("tensorflow-c-long", "jax-c-long", "jax-d-short", "jax-bf16", "jax-fp32", "jax-64")
     run(capsys, *(ROOT / "results" / "h200" / name for name in names), "--out", tmp_path)
     page = (tmp_path / "report.html").read_bytes()
-    assert b" 200 cells " in page and len(page) < 400_000
+    assert b" 200 cells " in page and len(page) < 400 * 1024
     # Runs of one name are named once.
     assert re.search(rb"200 cells .*torch-short, torch-long, tf-short", page)
 
 
 def test_bad_runs_are_one_sentence(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
-    (tmp_path / "later.csv").write_text("schema_version,framework,mode,workload,status\n99,a,eager,w,ok\n")
+    (tmp_path / "later.csv").write_text("schema_version,framework,mode,workload,status,cell\n99,a,eager,w,ok,c\n")
     for name, sentence in (
         (tmp_path / "nowhere", "holds no run"),
         (tmp_path / "empty", "holds no run"),
@@ -114,7 +114,7 @@ def test_gathering_merges_and_its_table_is_reported(tmp_path, capsys):
     assert runner.main(["gather", str(a), str(b), str(a), "--out", str(out)]) == 0
     assert f"{len(rows) + 4} records of 2 runs and 2 machines" in capsys.readouterr().out
     assert (tmp_path / "all.schema.json").exists()
-    samples = recordfile.json_lines(tmp_path / "all.samples.jsonl.gz")
+    samples = jsonfiles.lines(tmp_path / "all.samples.jsonl.gz")
     assert [(entry["cell"], entry["seconds_per_call"]) for entry in samples] == [("x", [0.1]), ("y", [0.2])]
     assert run(capsys, out)[0] == 0
     assert "Several machines" in (tmp_path / "report.md").read_text()

@@ -14,7 +14,7 @@ from conftest import ROOT
 import experiments
 import runner
 from experiments import page
-from harness import recordfile, reproduce
+from harness import jsonfiles, recordfile, reproduce
 from measurement.flags import ROUNDING
 from measurement.schema import COLUMNS, SCHEMA_VERSION, table_schema_text
 from reports import published
@@ -27,7 +27,7 @@ PRIVATE = re.compile(r"/(?:root|home|opt|work|mnt|tmp)/|GPU-[0-9a-f]{8}-")
 
 
 def test_there_are_runs_of_cpus_and_of_gpus():
-    kinds = {record["device"].split(":")[0] for path in RUNS for record in recordfile.json_lines(path)}
+    kinds = {record["device"].split(":")[0] for path in RUNS for record in jsonfiles.lines(path)}
     assert kinds == {"cpu", "gpu"}
 
 
@@ -36,9 +36,9 @@ def test_a_committed_run_has_columns_of_the_schema_and_all_its_records(path: Pat
     with (path.parent / "results.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
     names = [column.name for column in COLUMNS]
-    newest = all(record["schema_version"] == SCHEMA_VERSION for record in recordfile.json_lines(path))
+    newest = all(record["schema_version"] == SCHEMA_VERSION for record in jsonfiles.lines(path))
     assert header == names if newest else set(header) <= set(names)  # versions add columns
-    cells = [record["cell"] for record in recordfile.json_lines(path)]
+    cells = [record["cell"] for record in jsonfiles.lines(path)]
     assert [row[header.index("cell")] for row in rows] == cells
     assert len(set(cells)) == len(cells)
 
@@ -123,7 +123,7 @@ def beyond_the_roofline(records) -> list[str]:
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.parent.relative_to(ROOT)))
 def test_no_committed_cell_is_faster_than_its_roofline(path: Path):
-    records = list(recordfile.json_lines(path))
+    records = list(jsonfiles.lines(path))
     assert beyond_the_roofline(records) == []
     for record in records:
         assert record["schema_version"] < 4 or record.get("latency_ms_median") is None or record["moved_bytes"]

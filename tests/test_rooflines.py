@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT
 
-from harness import costs, peak_benchmarks, recordfile, rooflines
+from harness import costs, jsonfiles, peak_benchmarks, recordfile, rooflines
 from harness.rooflines import changes, completed, doubled
 from harness.runs import Run
 from measurement import schema
@@ -231,7 +231,7 @@ def doubled_cosines() -> list[dict]:
 def whole_run() -> list[dict]:
     """Records of a run as they come, and a pair of another machine's."""
     made = ("peak_tflops", "peak_gb_per_s", "mfu_pct", "regime", "flags")
-    rows = [*recordfile.json_lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl"), *doubled_cosines()]
+    rows = [*jsonfiles.lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl"), *doubled_cosines()]
     return [dict.fromkeys(schema.NAMES) | row | dict.fromkeys(made) for row in rows]
 
 

@@ -32,7 +32,15 @@ BAD = {
     "threads 0": (["--threads", "0"], "THREADS is a whole number from 1 up"),
     "budget": (["--budget", "-1"], "BUDGET is a number of seconds above 0"),
     "timeout": (["--timeout", "0"], "TIMEOUT is a number of seconds above 0"),
-    "seed": (["--seed", "-1"], "SEED is a whole number from 0 up"),
+    "seed": (["--seed", "-1"], "SEED is a whole number from 0 to 2"),
+    "seed of many digits": (["--seed", "9" * 26], "SEED is a whole number from 0 to 2"),
+    "batch of many digits": (["--batch", "9" * 20], "batch_size is at most 1099511627776, not 9999"),
+    "too many cells": (
+        ["--batch", ",".join(map(str, range(1, 1201))), "--width", ",".join(map(str, range(1, 1201)))],
+        "combinations; at most 1,000,000 are planned: shorten a list.",
+    ),
+    "a job's option without a job": (["--partition", "x"], "PARTITION is asked of a Slurm job: add LAUNCHER=slurm"),
+    "requirements of a dry run": (["--requirements", "/nowhere.txt", "--dry-run"], "/nowhere.txt cannot be read"),
     "cache": (["--compile-cache", "hot"], "There is no compile cache state 'hot'"),
     "flag of another workload": (
         ["--workload", "mlp", "--seq", "8"],

@@ -55,9 +55,17 @@ class Channel:
         self.send(Phase(cell.id, phase))
 
 
+def _message(error: BaseException) -> str:
+    """Return an exception's text in one line."""
+    try:
+        return " ".join(str(error).split())
+    except Exception as other:  # a class of the user's with a `__str__` that raises
+        return f"its text cannot be had: __str__ raises {type(other).__name__}"
+
+
 def classify(error: BaseException) -> tuple[str, str]:
     """The status and the one-line reason of an exception from a framework."""
-    text = " ".join(str(error).split())
+    text = _message(error)
     reason = text if isinstance(error, (Unsupported, Untrustworthy, Fault)) else f"{type(error).__name__}: {text}"
     if isinstance(error, Unsupported):
         return "unsupported", reason[:REASON_CHARACTERS] or "The framework does not say why."

@@ -15,6 +15,8 @@ import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from measurement import files
+
 LARGEST_FILE = 1 << 20  # bytes; what is larger was not written by hand
 # What a parameter without a default is.
 DEFAULTS = {"batch_size": 1, "seq_len": 128}
@@ -73,19 +75,21 @@ def read(path: str | Path) -> Signature:
     """The signature of a user's file. Raises Unreadable with a sentence."""
     name = Path(path).name
     try:
-        content = Path(path).read_bytes()
-        if len(content) > LARGEST_FILE:
-            raise Unreadable(f"{name} has more than {LARGEST_FILE >> 20} MiB: that is no model's file.")
+        content = files.content(path, LARGEST_FILE)
         content.decode(_encoding(content))  # the parser does not look at comments; who imports the file does
         tree = ast.parse(content)
     except OSError as error:
         raise Unreadable(f"The file {path} cannot be read: {error.strerror}.") from None
+    except files.Unfit as problem:
+        raise Unreadable(f"{name} is no model's file: {problem}.") from None
     except UnicodeDecodeError as error:
         where = content[: error.start].count(b"\n") + 1
         raise Unreadable(f"{name} is not in {error.encoding.upper()}, line {where}: save it as UTF-8.") from None
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise Unreadable(f"{name} is no Python{where}: {getattr(error, 'msg', error)}.") from None
+        raise Unreadable(
+            f"{name} is no Python{where}: {getattr(error, 'msg', None) or str(error) or 'it is nested too deeply'}."
+        ) from None
     return Signature(
         parameters=_parameters(tree, name),
         frameworks=_frameworks(tree),
@@ -158,7 +162,7 @@ def _settings(tree: ast.Module, name: str) -> dict:
         if any(isinstance(target, ast.Name) and target.id == "settings" for target in targets):
             try:
                 value = ast.literal_eval(node.value)
-            except (ValueError, SyntaxError):
+            except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
                 value = None
             if not isinstance(value, dict) or value.keys() - {"framework", "tolerance"}:
                 raise Unreadable(f'{name}: settings is a dict of literals with "framework" or "tolerance" in it.')
@@ -168,7 +172,7 @@ def _settings(tree: ast.Module, name: str) -> dict:
 
 
 def _check(settings: dict, name: str) -> None:
-    if settings.get("framework", "torch") not in MODULES:
+    if settings.get("framework", "torch") not in tuple(MODULES):
         raise Unreadable(f"{name}: settings' framework is one of {', '.join(MODULES)}.")
     given = settings.get("tolerance", {})
     for value in given.values() if isinstance(given, dict) else [given]:

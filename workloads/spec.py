@@ -12,6 +12,8 @@ import numpy as np
 Parameters = dict[str, int | str]
 Arrays = dict[str, np.ndarray]
 
+# More than any dimension of an array that fits into a memory.
+LARGEST = 1 << 40
 # How many values of each output are compared. Every value of BERT's hidden states up to batch 1 x sequence 341.
 SAMPLED_VALUES = 1 << 18
 BYTES_PER_VALUE = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
@@ -38,8 +40,9 @@ class Parameter:
             return f"{self.name} is a whole number, not {value!r}."
         if value < self.minimum:
             return f"{self.name} is at least {self.minimum}, not {value}."
-        if self.maximum is not None and value > self.maximum:
-            return f"{self.name} is at most {self.maximum}, not {value}."
+        maximum = LARGEST if self.maximum is None else self.maximum
+        if value > maximum:
+            return f"{self.name} is at most {maximum}, not {str(value)[:40]}."
         return None
 
 

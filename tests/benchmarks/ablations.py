@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from frameworks.policies import POLICIES, Policy  # noqa: E402
-from harness import recordfile  # noqa: E402
+from harness import jsonfiles  # noqa: E402
 from harness.intervals import over_launches  # noqa: E402
 from measurement.machine import cpu_assignment, cpu_name, facts, usable_cpus  # noqa: E402
 from measurement.schema import MEASURED  # noqa: E402
@@ -82,7 +82,7 @@ def trials(policies: list[str], workloads: list[str] | None, threads: list[int])
 def records_of(folder: Path) -> dict[str, dict] | None:
     """Mode -> record of a finished run; None for one that is not."""
     plan = folder / "plan.json"
-    records = list(recordfile.json_lines(folder / "records.jsonl"))
+    records = list(jsonfiles.lines(folder / "records.jsonl"))
     done = plan.exists() and len(records) == len(json.loads(plan.read_text())["cells"])
     return {record["mode"]: record for record in records} if done else None
 

@@ -82,7 +82,8 @@ def profile(mode: str, seconds: float) -> dict:
     return {
         "cell": f"alpha/bert/plain/inference/cpu/fp32/threads=2/batch_size=1/{mode}", "framework": "alpha",
         "mode": mode, "workload": "bert", "implementation": "plain", "pass_name": "inference", "device": "cpu",
-        "dtype": "fp32", "status": "explained", "latency_s": seconds, "flops": {"matmul": 10}, "classes": classes,
+        "dtype": "fp32", "parameters": {}, "status": "explained",
+        "latency_s": seconds, "flops": {"matmul": 10}, "classes": classes,
         "kernels": [["gemm", seconds, 1]], "trace": "t",
     }  # fmt: skip
 

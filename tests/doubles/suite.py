@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measurement import schema
+from measurement import values
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = (
@@ -66,7 +66,7 @@ class Finished:
         """Whether every planned cell has exactly one record, each fits the schema, and the CSV holds the same."""
         names = [record["cell"] for record in self.records]
         assert sorted(names) == sorted(self.planned), self.output
-        assert [schema.problem(record) for record in self.records] == [None] * len(names)
+        assert [values.problem(record) for record in self.records] == [None] * len(names)
         assert [row["cell"] for row in self.rows()] == names
         return True
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from doubles.suite import Suite
 
-from measurement import schema
+from measurement import schema, values
 
 # How long the slowest machine may take for a run of a few tiny cells; what does not end by then is said to hang.
 PATIENCE = 240.0
@@ -220,7 +220,7 @@ class Trial:
         for line in self.lines():
             with contextlib.suppress(ValueError, RecursionError, AttributeError, TypeError):
                 record = json.loads(line)
-                if schema.problem(record) is None:
+                if values.problem(record) is None:
                     yield record
 
     def rows(self) -> list[dict]:

@@ -1,0 +1,162 @@
+"""What the files of a run's folder hold besides records: what readers take from each, with types and bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from measurement import checked
+from measurement.checked import Count, Misfit
+from measurement.kernels import CLASSES
+
+LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e9
+
+
+def _of_a_call(seconds: float) -> str | None:
+    return None if LEAST_SECONDS <= seconds <= MOST_SECONDS else f"is not from {LEAST_SECONDS:g} to {MOST_SECONDS:g}"
+
+
+def _of_a_part(seconds: float) -> str | None:
+    return None if 0 <= seconds <= MOST_SECONDS else f"is not from 0 to {MOST_SECONDS:g}"
+
+
+Seconds = Annotated[float, _of_a_call]
+Part = Annotated[float, _of_a_part]  # of a call; 0 where it has none
+
+
+class Series:
+    """A long list of seconds of calls."""
+
+    @staticmethod
+    def from_json(data: Any) -> Any:
+        """Return the list. Raises Misfit."""
+        if not isinstance(data, list) or not set(map(type, data)) <= {float, int}:
+            raise Misfit("a series of times is no list of numbers")
+        # A NaN hides from the smallest and the largest, and shows in the sum.
+        wrong = bool(data) and (_of_a_call(min(data)) or _of_a_call(max(data)))
+        if wrong or not math.isfinite(math.fsum(data)):
+            raise Misfit(f"a time {wrong or 'is no number'}")
+        return data
+
+
+class Kernel:
+    """A kernel of a profile: its name, seconds and occurrences a call, and in later profiles its operator."""
+
+    @staticmethod
+    def from_json(data: Any) -> Any:
+        """Return the row. Raises Misfit."""
+        if not isinstance(data, list) or len(data) not in (3, 4):
+            raise Misfit("a kernel is no list of its name, seconds and occurrences")
+        kinds = (str, Part, Part, str)
+        return [checked.value(kind, entry, "a kernel's entry") for kind, entry in zip(kinds, data, strict=False)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`plan.json`, `explanation.json`, `reproduction.json` and `ab.json`: what was asked for."""
+
+    given: dict[str, Any] = field(default_factory=dict)
+    flags: dict[str, Any] = field(default_factory=dict)
+    own: dict[str, Any] = field(default_factory=dict)
+    cells: tuple[str, ...] = ()
+    sides: tuple[Any, ...] = ()
+    python: str | None = None
+    number: int = 0
+    started_at: Any = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`machine.json`."""
+
+    machine_id: str | None = None
+    cpu: str | None = None
+    cpus_usable: int | None = None
+    memory_bytes: int | None = None
+    virtualised: bool | None = None
+    gpus: tuple[dict[str, str], ...] | None = None
+    left_out: dict[str, str] | None = None
+    python: str | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of torch's attention operator."""
+
+    call: str
+    mask: str
+    count: Count
+    chosen: str
+    refused: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A line of `explained.jsonl`: a profiled cell, or one that could not be profiled."""
+
+    cell: str
+    status: str
+    framework: str
+    workload: str
+    implementation: str
+    pass_name: str
+    device: str
+    dtype: str
+    mode: str
+    parameters: dict[str, Any]
+    threads: int | None = None
+    shapes: str | None = None
+    baseline: bool | None = None
+    control: bool | None = None
+    reason: str | None = None
+    flops: dict[str, Count] = field(default_factory=dict)
+    latency_s: Seconds | None = None
+    samples_s: Series | None = None
+    launch: str | None = None
+    classes: dict[str, Part] | None = None
+    kernels: tuple[Kernel, ...] | None = None
+    trace: str | None = None
+    attention: tuple[Call, ...] = ()
+    program: str | None = None
+    program_difference: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.status != "explained":
+            return
+        if self.latency_s is None or self.classes is None or self.kernels is None:
+            raise Misfit("a profiled cell has no latency_s, classes or kernels")
+        if missing := [name for name in CLASSES if name not in self.classes]:
+            raise Misfit(f"classes.{missing[0]} is missing")
+        if not sum(self.classes.values()):
+            raise Misfit("classes hold no time")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A line of `samples.jsonl`: what one process measured of one cell."""
+
+    cell: str
+    seconds_per_call: Series
+    launch: int | None = None
+    worker: str | None = None
+    host_loop_s: Series | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A line of `nodes.jsonl`: how fast a cluster's node is at the control cell."""
+
+    node: str | None = None
+    latency_ms: Annotated[float, _of_a_call] | None = None
+
+
+# By the name of the file.
+KINDS: dict[str, type] = {
+    **dict.fromkeys(("plan.json", "explanation.json", "reproduction.json", "ab.json"), Plan),
+    "machine.json": Machine,
+    "explained.jsonl": Profiled,
+    "samples.jsonl": Sample,
+    "samples.jsonl.gz": Sample,
+    "nodes.jsonl": Node,
+}

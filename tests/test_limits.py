@@ -1,0 +1,52 @@
+"""What is too long, too deep or no file is refused in one sentence before anything is made of it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import runner
+from harness import own
+from harness.refusals import UsageError
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("never")
+
+
+def test_the_root_of_all_folders_is_no_run(capsys):
+    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", "/", "--dry-run"]) == 0
+    assert "OUT=/ has no name" in " ".join(capsys.readouterr().out.split())
+    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", "/"]) == 2
+    assert "OUT=/ has no name" in capsys.readouterr().err
+
+
+def test_a_pipe_or_a_device_is_no_model(tmp_path):
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "device.py").symlink_to("/dev/zero")
+    for name in ("pipe.py", "device.py"):
+        with pytest.raises(UsageError, match=f"{name} is no model's file: it is no file but a device"):
+            own.take_in([str(tmp_path / name)])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = " + "-" * 100_000 + "1", "is no Python: "),
+        ("#" * (1 << 20 | 1), "is no model's file: it has more than 1 MiB."),
+    ],
+    ids=["deep", "long"],
+)
+def test_a_model_s_file_is_as_long_and_deep_as_one_that_was_written(tmp_path, text, words):
+    (tmp_path / "bad.py").write_text(text)
+    with pytest.raises(UsageError, match=words) as refused:
+        own.take_in([str(tmp_path / "bad.py")])
+    assert "\n" not in str(refused.value)
+
+
+def test_an_exception_whose_text_raises_is_an_error():
+    from worker.channel import classify
+
+    assert classify(Wordless()) == ("error", "Wordless: its text cannot be had: __str__ raises RuntimeError")
