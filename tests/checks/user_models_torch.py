@@ -247,8 +247,8 @@ class Recorder:
         output = call()
 
         def replay() -> None:
-            for kept, new in zip([output], [call()], strict=True):
-                kept.copy_(new)
+            with torch.inference_mode():
+                output.copy_(call())
 
         return cuda_graph.Recording(replay, output, 1)
 
