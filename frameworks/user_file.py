@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from frameworks.user_imports import put_first
+
 PACKAGES = "/site-packages/"
 INSTALLING = "name an interpreter that has it, PYTHON=/path/to/python, or what to install, REQUIREMENTS=file."
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
@@ -28,7 +30,7 @@ class Fault(Exception):
 
 
 class UserFile:
-    """A user's file, run once a process. Its folder is importable, as where one runs it as a script."""
+    """A user's file, run once a process. Its folder comes first on the path, as where one runs it as a script."""
 
     _loaded: dict[str, ModuleType] = {}  # noqa: RUF012 - of the process, as `sys.modules`
 
@@ -57,8 +59,7 @@ class UserFile:
         if spec is None or spec.loader is None:
             raise Fault(f"{self.path} cannot be loaded.")
         module = importlib.util.module_from_spec(spec)
-        if (folder := str(Path(self.path).parent)) not in sys.path:
-            sys.path.append(folder)
+        put_first(str(Path(self.path).parent))
         sys.modules[name] = module
         try:
             with _alive(self.name):

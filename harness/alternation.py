@@ -9,7 +9,7 @@ from rich.console import Console
 
 from harness.attempt import Display
 from harness.execute import Executor
-from harness.plan import Bundle, Plan
+from harness.plan import Bundle, Plan, process_key
 from harness.turns import alternate
 
 
@@ -34,10 +34,7 @@ def paired(plans: Sequence[Plan], isolate: bool) -> list[list[Bundle | None]]:
     pairs: dict[tuple, list[Bundle | None]] = {}
     for side, plan in enumerate(plans):
         for bundle in plan.bundles:
-            first = bundle.first
-            key = first.framework, first.pass_name, first.device, first.dtype, first.threads
-            key += (first.group_id,) if isolate else ()
-            pairs.setdefault(key, [None, None])[side] = bundle
+            pairs.setdefault(process_key(bundle.first, isolate), [None, None])[side] = bundle
     return list(pairs.values())
 
 

@@ -66,6 +66,11 @@ def frameworks_for(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for workload in models for name in workload.frameworks))
 
 
+def is_users_file(workload) -> bool:
+    """Return whether the workload is a user's file, and no model of a library or of the suite."""
+    return isinstance(workload, Own) and workload.is_file
+
+
 def is_for(workload, framework: str) -> bool:
     """Whether the workload is measured in this framework: a user's model in those that it imports, if it shows any."""
     return not isinstance(workload, Own) or not workload.frameworks or framework in workload.frameworks
@@ -73,7 +78,7 @@ def is_for(workload, framework: str) -> bool:
 
 def untrained(names: Iterable[str]) -> str:
     """What a sentence on models that cannot be trained says of users' files besides; empty where there is none."""
-    files = [workload.name for name in names if isinstance(workload := workloads.get(name), Own) and workload.is_file]
+    files = [workload.name for name in names if is_users_file(workload := workloads.get(name))]
     return f" Give {' and '.join(files)} a function loss(output) that returns a scalar." if files else ""
 
 

@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Groups that share worker processes: those of one framework, pass, device, dtype and thread count."""
+    """Groups that share worker processes: those with the same `process_key`."""
 
     groups: tuple[Group, ...]
 
@@ -208,15 +208,12 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
         if cell.id not in impossible:
             groups.setdefault(cell.group_id, []).append(cell)
     bundles: dict[tuple, list[Group]] = {}
-    for name, members in groups.items():
+    for members in groups.values():
         lacking = frozenset(cell.id for cell in members if cell.id not in finished)
         if not lacking:
             continue
         needed = tuple(cell for cell in members if cell.id in lacking or frameworks.is_baseline(cell))
-        first = members[0]
-        key = (first.framework, first.pass_name, first.device, first.dtype, first.threads)
-        key += (name,) if sweep.isolate else ()
-        bundles.setdefault(key, []).append(Group(needed, lacking))
+        bundles.setdefault(process_key(members[0], sweep.isolate), []).append(Group(needed, lacking))
     lanes, every = sweep.places.lanes, max(1, sum(map(len, bundles.values())))
 
     def shares(bundle: Bundle) -> int:
@@ -226,6 +223,18 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
     ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
     parts = [part for bundle in ordered for part in (divided(bundle, shares(bundle)) if lanes else (bundle,))]
     return Plan(tuple(cells), tuple(parts), impossible)
+
+
+def process_key(cell: Cell, isolate: bool) -> tuple:
+    """Return what the groups of one worker process have in common; with `isolate` each has a process of its own.
+
+    A user's file shares its process with no other workload: the modules that it imports and the settings that it
+    changes are the whole process's.
+    """
+    workload = workloads.get(cell.workload, cell.pass_name)
+    file = cell.workload if own.is_users_file(workload) else ""
+    key = (cell.framework, cell.pass_name, cell.device, cell.dtype, cell.threads, file)
+    return (*key, cell.group_id) if isolate else key
 
 
 def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:

@@ -94,7 +94,7 @@ def allowed_to(path: Path) -> set[str] | None:
     if part == "frameworks":
         return {
             "canary.py": {"numpy", "frameworks.adapter"},
-            "user_file.py": {"numpy"},
+            "user_file.py": {"numpy", "frameworks.user_imports"},
             "user_model.py": {"numpy", "frameworks.user_file", "frameworks.values", "workloads.spec"},
             "values.py": {"numpy"},
             "generating.py": {"frameworks.adapter", "frameworks.program"},

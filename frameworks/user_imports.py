@@ -1,0 +1,91 @@
+"""Imports of a user's file: its own folder comes first, and the suite's packages shadow none of its modules.
+
+`python -m worker` puts the suite's folder on the path, and its packages (`measurement`, `workloads`, …) are loaded
+before the user's file is. Where the user has a module of one of these names, that module takes the name for the rest
+of the process, and the suite's own imports go on finding the suite's package.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SUITE = (*sorted(init.parent.name for init in ROOT.glob("*/__init__.py")), "runner")
+
+
+def put_first(folder: str) -> None:
+    """Make `folder` the first place to import from, and give way to its modules that are called as the suite's."""
+    if Path(folder).resolve() == ROOT:  # a file in the suite's own folder has the suite's packages
+        return
+    sys.path[:] = [folder, *(entry for entry in sys.path if entry != folder)]
+    elsewhere = [entry for entry in sys.path if Path(entry).resolve() != ROOT]
+    if shadowed := frozenset(name for name in SUITE if PathFinder.find_spec(name, elsewhere)):
+        _GivenWay(shadowed).install(elsewhere)
+
+
+class _GivenWay:
+    """The suite's packages called `names`, which only the suite's own modules find."""
+
+    def __init__(self, names: frozenset[str]):
+        self._names, self._statement, self._by_name = names, builtins.__import__, importlib.import_module
+        self._hidden: dict[str, ModuleType] = {}
+        self._inside = False  # an import of the suite is at work
+
+    def install(self, path: list[str]) -> None:
+        """Hide the packages, and leave `path` alone to import from."""
+        self._hidden = self._take()
+        sys.path[:] = path
+        builtins.__import__ = self._find  # type: ignore[assignment]
+        importlib.import_module = self._find_by_name
+
+    def _find(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Any = (),
+        level: int = 0,
+    ) -> ModuleType:
+        """Do what an import statement does."""
+        with self._packages_for(name, globals):
+            return self._statement(name, globals, locals, fromlist, level)
+
+    def _find_by_name(self, name: str, package: str | None = None) -> ModuleType:
+        """Do what `importlib.import_module` does."""
+        with self._packages_for(name, sys._getframe(1).f_globals):
+            return self._by_name(name, package)
+
+    @contextlib.contextmanager
+    def _packages_for(self, name: str, importer: Mapping[str, Any] | None) -> Iterator[None]:
+        """Let the suite's packages be found meanwhile where one of its modules asks for a hidden one."""
+        if self._inside or name.partition(".")[0] not in self._names or not _is_suite(importer):
+            yield
+            return
+        theirs, path = self._take(), sys.path[:]
+        sys.modules.update(self._hidden)
+        sys.path[:], self._inside = [str(ROOT), *path], True
+        try:
+            yield
+        finally:
+            self._hidden, self._inside = self._take(), False
+            sys.path[:] = path
+            sys.modules.update(theirs)
+
+    def _take(self) -> dict[str, ModuleType]:
+        """Remove the modules of these names from those that are loaded, and return them."""
+        found = [name for name in sys.modules if name.partition(".")[0] in self._names]
+        return {name: sys.modules.pop(name) for name in found}
+
+
+def _is_suite(globals: Mapping[str, Any] | None) -> bool:
+    """Whether an import statement with these globals stands in a module of the suite."""
+    file = (globals or {}).get("__file__")
+    return bool(file) and any(Path(file).is_relative_to(ROOT / name) for name in SUITE)
