@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import alternation, compare, heading, paired, pairs, report, runs, sweep, versions
-from harness.begun import PAIR, in_order, is_ours
+from harness import alternation, compare, foreign, heading, paired, pairs, report, runs, sweep, versions
+from harness.begun import PAIR, in_order
 from harness.begun import read as read_begun
 from harness.begun import write as write_begun
 from harness.campaign import Campaign, Request, options_of
@@ -36,6 +36,10 @@ class Begun:
     folder: Path | None  # None until it is made
     words: tuple[str | None, str | None]
     given: dict
+
+    def programs(self) -> dict[str, str]:
+        """Return what a command line has to name to resume the pair: models, interpreters and versions, by variable."""
+        return foreign.programs(self.folder, self.given, **dict(zip("AB", self.words, strict=True)))
 
     def run_folder(self, letter: str) -> Path:
         """Where one side's run lies; its name tells which pair it belongs to."""
@@ -126,20 +130,14 @@ def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run,
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
     console.print(f"Stopped. {kept} of {planned} cells are kept in {begun.folder}.", soft_wrap=True)
-    again = sweep.make_word("RESUME", str(begun.folder))
-    console.print(f"Go on with: make ab {again}", highlight=False, soft_wrap=True)
+    again = foreign.command("ab", begun.folder, begun.programs())
+    console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
     return INTERRUPTED
 
 
 def new_pair(arguments: argparse.Namespace) -> Begun:
     """The pair of runs that the command line names. Raises UsageError."""
-    words: list[str | None] = [arguments.a, arguments.b]
-    if arguments.versions:
-        if any(words):
-            raise UsageError("VERSIONS names both sides: leave out A and B, or write A=torch==2.12 B=torch==2.13.")
-        words = [word.strip() for word in arguments.versions.split(",")]
-        if len(words) != 2 or not all(words):
-            raise UsageError(f"VERSIONS is two versions, such as torch==2.12,torch==2.13, not {arguments.versions!r}.")
+    words = words_of(arguments)
     if not any(words):
         raise UsageError(
             "Say what to compare: make ab A=<python or version> B=<python or version>, or VERSIONS=torch==2.12,"
@@ -149,7 +147,19 @@ def new_pair(arguments: argparse.Namespace) -> Begun:
     named = {versions.framework_of(word) for word in words if word and versions.is_version(word)} - {None}
     if named and "framework" not in given:
         given["framework"] = ",".join(sorted(named))
-    return Begun(None, tuple(words), given)
+    return Begun(None, words, given)
+
+
+def words_of(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
+    """Return the words for both sides on the command line, None for one without. Raises UsageError."""
+    if not arguments.versions:
+        return arguments.a, arguments.b
+    if arguments.a or arguments.b:
+        raise UsageError("VERSIONS names both sides: leave out A and B, or write A=torch==2.12 B=torch==2.13.")
+    words = [word.strip() for word in arguments.versions.split(",")]
+    if len(words) != 2 or not all(words):
+        raise UsageError(f"VERSIONS is two versions, such as torch==2.12,torch==2.13, not {arguments.versions!r}.")
+    return words[0], words[1]
 
 
 def opened(arguments: argparse.Namespace) -> Begun:
@@ -161,26 +171,18 @@ def opened(arguments: argparse.Namespace) -> Begun:
     for folder in (Path(name), runs.RUNS / name):
         if (folder / PAIR).exists():
             content = read_begun(folder.resolve() / PAIR)
-            begun = Begun(folder.resolve(), tuple(content["sides"]), content["given"])
-            given = options_of(arguments)
-            words = arguments.a or begun.words[0], arguments.b or begun.words[1]
-            if words != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
+            sides = content.get("sides", [])
+            if len(sides) != 2 or not all(isinstance(side, str | None) for side in sides):
+                raise UsageError(f"{folder / PAIR} was changed: it names no two sides; begin another pair.")
+            begun = Begun(folder.resolve(), (sides[0], sides[1]), content["given"])
+            given, words = options_of(arguments), words_of(arguments)
+            again = {"WORKLOAD": given.get("workload"), "A": words[0], "B": words[1]}
+            foreign.check_named("ab", begun.folder, begun.programs(), again)
+            meant = words[0] or begun.words[0], words[1] or begun.words[1]
+            if meant != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
                 raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")
-            if not is_ours(content):
-                trust(begun, arguments)
             return begun
     raise UsageError(f"{name} holds no pair of runs (no {PAIR} in it); `make ab A=… B=…` makes one.")
-
-
-def trust(begun: Begun, arguments: argparse.Namespace) -> None:
-    """Raise UsageError where a folder from elsewhere names programs to run that were not given again."""
-    named = zip(_LETTERS, begun.words, (arguments.a, arguments.b), strict=True)
-    programs = {letter: word for letter, word, given in named if word and not versions.is_version(word) and not given}
-    if programs:
-        words = " ".join(sweep.make_word(letter.upper(), word) for letter, word in programs.items())
-        raise UsageError(
-            f"{begun.folder.name} was not begun in this checkout and names programs to run; if you trust them: {words}."
-        )
 
 
 def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:

@@ -1,17 +1,13 @@
 """What a run, a reproduction or a set of profiles was begun with: written first, believed only if its digest fits.
 
-`digest` tells whether a file is what was written, `seal` whether this checkout wrote it: a key that never leaves the
-checkout's cache made it. A folder from elsewhere may be read and resumed, but names no program to be run.
+The digest shows damage, not malice: which programs of a folder are run decides `foreign`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import hmac
 import json
-import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,8 +15,6 @@ from harness import jsonfiles
 from harness.refusals import UsageError
 from measurement import durable
 
-ROOT = Path(__file__).resolve().parent.parent
-KEY = ROOT / ".cache" / "key"
 # What `bench`, `reproduce`, `explain` and `ab` write first of all.
 FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR = "plan.json", "reproduction.json", "explanation.json", "ab.json"
 NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is at the control cell
@@ -29,16 +23,15 @@ _DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "o
 
 
 def write(path: Path, content: dict) -> None:
-    """Write the file with its digest and seal."""
-    digest = _digest(content)
-    content = {**content, "digest": digest, "seal": _seal(digest)}
+    """Write the file with its digest."""
+    content = {**content, "digest": _digest(content)}
     durable.replace(path, (json.dumps(content, indent=2, default=str) + "\n").encode())
 
 
 def read(path: Path) -> dict:
     """What is in the file. Raises UsageError where it is torn, or not as it was written.
 
-    Older files have no digest and are taken as they are, but for the interpreter.
+    Older files have no digest and are taken as they are.
     """
     content = jsonfiles.whole(path)
     if "digest" in content and content["digest"] != _digest(content):
@@ -46,12 +39,6 @@ def read(path: Path) -> dict:
     if "given" not in content and "table" not in content:
         raise UsageError(f"{path} does not say what the run was begun with; begin another one.")
     return content
-
-
-def is_ours(content: dict) -> bool:
-    """Whether this checkout wrote what `read` returned."""
-    seal = content.get("seal")
-    return isinstance(seal, str) and seal == _seal(content.get("digest", ""), make=False)
 
 
 def number_of(folder: Path) -> int:
@@ -71,18 +58,3 @@ def in_order(folders: Iterable[Path]) -> list[Path]:
 def _digest(content: dict) -> str:
     deciding = {name: content[name] for name in _DECIDING if name in content}
     return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _seal(digest: str, make: bool = True) -> str | None:
-    """The digest under the checkout's key; None where there is no key and none can be made."""
-    try:
-        if make and not KEY.exists():
-            KEY.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
-                descriptor = os.open(KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                os.write(descriptor, secrets.token_bytes(32))
-                os.close(descriptor)
-        key = KEY.read_bytes()
-    except OSError:
-        return None
-    return hmac.new(key, str(digest).encode(), "sha256").hexdigest() if key else None

@@ -8,7 +8,19 @@ import itertools
 import sys
 from pathlib import Path
 
-from harness import begun, cluster, environments, ladders, modes, peak_benchmarks, recordfile, runs, submission, sweep
+from harness import (
+    begun,
+    cluster,
+    environments,
+    foreign,
+    ladders,
+    modes,
+    peak_benchmarks,
+    recordfile,
+    runs,
+    submission,
+    sweep,
+)
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
 from harness.outcomes import Context
@@ -52,7 +64,7 @@ def submit(campaign: Campaign) -> int:
     campaign.make_environments()
     folder = (campaign.resumed or runs.Run.create(request.out)).folder
     kept = {"python": request.python, "timeout": request.timeout, "scratch": request.scratch}
-    kept |= {"container": request.container}
+    kept |= {"container": request.container, "workload": campaign.programs(folder).get("WORKLOAD")}
     again = [word for name, value in kept.items() if value is not None for word in (f"--{name}", str(value))]
     text = submission.script(folder, sys.argv[2:], again, request.nodes or 1, request.job)
     number = submission.submit(folder, text)
@@ -119,7 +131,9 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
 
 def going_on(run: runs.Run, campaign: Campaign) -> str:
     """The command that resumes a run, ready to be pasted."""
-    return campaign.request.again or f"make bench RESUME={name_of(run)}"
+    if campaign.request.again:
+        return campaign.request.again
+    return foreign.command("bench", run.folder, campaign.programs(run.folder))
 
 
 def exit_code(statuses: list[str]) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import begun, own, plan, preparation, requirements, runs, submission, surroundings, sweep, unchanged
+from harness import foreign, own, plan, preparation, requirements, runs, submission, surroundings, sweep, unchanged
 from harness.cluster import Cluster
 from harness.hosts import ALL_GPUS, SLURM
 from harness.lanes import Lane, of_gpus
@@ -180,6 +180,10 @@ class Campaign:
         parts = run, self.sweep, self.profile, self.interpreters, self.store, self.request.timeout
         return Launcher(*parts, prefix=prefix)
 
+    def programs(self, folder: Path) -> dict[str, str]:
+        """Return what a command line has to name to resume this sweep in a folder, by variable."""
+        return foreign.programs(folder, self.given, PYTHON=self.python)
+
     @property
     def around(self) -> Surroundings:
         """What stands around a worker's command. Raises UsageError."""
@@ -220,7 +224,7 @@ class Campaign:
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
             command = {"given": self.given, "python": self.python, "command": sys.argv}
-            command |= {"own": own.sealed(self.sweep.own_models)} if self.sweep.own_models else {}
+            command |= {"own": own.digests(self.sweep.own_models)} if self.sweep.own_models else {}
             run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
         if unchanged.leave_out_another_machine(run, facts["machine_id"]):
             self.console.print(unchanged.ANOTHER_MACHINE, highlight=False, soft_wrap=True)
@@ -254,30 +258,33 @@ def with_requirements(request: Request, resolved: Sweep, console: Console) -> st
 def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
     """The flags and the interpreter that a resumed run was begun with. Raises UsageError if any was changed."""
     given = run.plan["given"]
-    own.take_in(sweep.words(given.get("workload") or ()))
-    own.hold_to(run.plan.get("own", {}), begun.is_ours(run.plan), "workload" in request.flags)
-    begun_as = sweep.resolve(given)
-    changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
     # Older runs have the interpreter in machine.json.
     content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
-    return given, hold_to(content, changed, run.id, request.python)
+    python = interpreter_in(content, request.python)
+    named = foreign.programs(run.folder, given, PYTHON=python)
+    foreign.check_named(
+        "bench", run.folder, named, {"WORKLOAD": request.flags.get("workload"), "PYTHON": request.python}
+    )
+    own.check_unchanged(own.take_in(sweep.words(given.get("workload") or ())), run.plan.get("own", {}))
+    begun_as = sweep.resolve(given)
+    changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
+    check_same(python, changed, run.id, request.python)
+    return given, python
 
 
-def hold_to(content: dict, changed: list[str], name: str, python: str | None) -> str | None:
-    """The interpreter that a run was begun with. Raises UsageError where flags, or PYTHON, ask for something else.
+def interpreter_in(content: dict, given: str | None) -> str | None:
+    """Return the interpreter in what a folder was begun with; the one `given` where it is too old to have any."""
+    python = content.get("python", given)
+    return None if python is None else str(python)
 
-    A folder that another checkout wrote names no program to run: its interpreter has to be given again.
-    """
-    before = content.get("python", python)
+
+def check_same(before: str | None, changed: list[str], name: str, python: str | None) -> None:
+    """Raise UsageError where `changed` flags, or PYTHON, ask for something else than a run was begun with."""
     if python not in (None, before):
         changed = [*changed, "python"]
     if changed:
         words = ", ".join(flag.upper().replace("-", "_") for flag in changed)
         raise UsageError(f"{name} was begun with other values: leave out {words}, or begin another run.")
-    if before is not None and python is None and not begun.is_ours(content):
-        word = sweep.make_word("PYTHON", str(before))
-        raise UsageError(f"{name} was not begun in this checkout and names a program to run; if you trust it: {word}.")
-    return before
 
 
 def check_cells(run: runs.Run, planned: Plan) -> None:

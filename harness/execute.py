@@ -18,6 +18,7 @@ from harness.ledger import Ledger
 from harness.outcomes import Failure, Kept, Outcome
 from harness.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
 from harness.recorder import Recorder
+from harness.refusals import UsageError
 from harness.runs import Run, utc_now
 from harness.sweep import Sweep
 from launchers import local
@@ -88,6 +89,8 @@ class Executor:
         self.recorder.write_impossible(plan, finished, weights)
         for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
             shutil.rmtree(left, ignore_errors=True)
+            if left.exists():  # workers would run the compiled code in it
+                raise UsageError(f"{left} cannot be removed: remove it, then go on.")
         for entry in self.run.kept_reports():
             with contextlib.suppress(Misfit):  # what cannot be used is measured again
                 kept = read(Kept, entry)

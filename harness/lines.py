@@ -24,7 +24,7 @@ def append(
 
     `waiting` goes around the time until it is on disk, for one that is `synced`.
     """
-    with naming(path), open(path, "ab+") as file:
+    with naming(path), open(path, "ab+", opener=durable.no_link) as file:
         if file.tell() and _last_byte(file) != b"\n":
             file.write(b"\n")
         file.write(json.dumps(entry, default=str).encode() + b"\n")

@@ -47,11 +47,13 @@ def alone(path: Path) -> Iterator[Callable[[], bool]]:
 def _claimed(path: Path) -> int:
     """A descriptor of the file at `path`, locked."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(descriptor, path):
-                return descriptor
+                if os.fstat(descriptor).st_nlink == 1:
+                    return descriptor
+                path.unlink()  # the same file has another name, and what is written here would stand there as well
         except OSError as error:
             word = os.read(descriptor, 1000)
             os.close(descriptor)
@@ -65,7 +67,7 @@ def _claimed(path: Path) -> int:
 def _is_at(descriptor: int, path: Path) -> bool:
     """Whether the open file is still the one of that name."""
     with contextlib.suppress(OSError):
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     return False
 
 

@@ -68,6 +68,8 @@ class Kept:
 def _holds_arrays(path: Path) -> bool:
     """Whether the file's arrays can be read; outputs are not on disk for certain when the report of them is."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
         with np.load(path) as arrays:
             return all(arrays[name] is not None for name in arrays.files)
     except Exception:  # whatever a torn file makes NumPy, zipfile and zlib raise

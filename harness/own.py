@@ -1,4 +1,4 @@
-"""Users' own models on the command line: made known before anything is checked, and held to when a run goes on."""
+"""Users' own models on the command line: made known before anything is checked, and the same when a run is resumed."""
 
 from __future__ import annotations
 
@@ -82,23 +82,17 @@ def untrained(names: Iterable[str]) -> str:
     return f" Give {' and '.join(files)} a function loss(output) that returns a scalar." if files else ""
 
 
-def sealed(sources: dict[str, str]) -> dict[str, dict[str, str]]:
-    """What a run's plan keeps of users' files: where they lie, and a digest of what they held."""
+def digests(sources: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Return what a run's plan keeps of users' files: where they lie, and a digest of what they held."""
     return {name: {"source": source, "digest": workloads.get(name).digest} for name, source in sources.items()}
 
 
-def hold_to(kept: dict, is_ours: bool, again: bool) -> None:
-    """Raise UsageError where a run's files were changed, or where a folder from elsewhere names code to run.
-
-    `again` says that the workloads were given anew.
-    """
-    for name, entry in kept.items():
-        if not is_ours and not again:
+def check_unchanged(sources: dict[str, str], kept: dict) -> None:
+    """Raise UsageError where one of these files is another than when the run was begun; `kept` is in the run's plan."""
+    for name, source in sources.items():
+        entry = kept.get(name)
+        before = entry.get("digest") if isinstance(entry, dict) else None
+        if before and workloads.get(name).digest != before:
             raise UsageError(
-                f"This run was not begun in this checkout and names a program to run, {entry['source']}; if you trust "
-                "it, name it again with WORKLOAD=."
-            )
-        if entry["digest"] and workloads.get(name).digest != entry["digest"]:
-            raise UsageError(
-                f"{Path(entry['source']).name} was changed since the run was begun: put it back, or begin another run."
+                f"{Path(source).name} was changed since the run was begun: put it back, or begin another run."
             )

@@ -92,10 +92,12 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
         out = folder / f"{given['profile']}-{number:02}"
         console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
         begun = (out / runs.PLAN).exists()
-        place = {"resume": str(out)} if begun else {"out": str(out), "python": python}
+        place = {"python": python, "resume" if begun else "out": str(out)}
         again = f"the same command, with OUT={sweep.shell_word(str(folder))}"
         with contextlib.ExitStack() as held:
-            campaign = Campaign.of(Request({} if begun else given, again=again, **place), console, held)
+            campaign = Campaign.of(
+                Request({"workload": given["workload"]} if begun else given, again=again, **place), console, held
+            )
             if campaign.sweep != sweep.resolve(given):
                 raise UsageError(f"{out} is a run of other cells than those that are asked for: take another OUT.")
             run = bench.begin(campaign, held)

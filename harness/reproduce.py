@@ -16,7 +16,7 @@ import experiments
 from experiments.evidence import Evidence, Record, Records
 from experiments.spec import Experiment, Sweep
 from harness import begun as files
-from harness import bench, campaign, explain, plan, preparation, recordfile, runs, sweep
+from harness import bench, campaign, explain, foreign, plan, preparation, recordfile, runs, sweep
 from harness.campaign import Request
 from harness.ladders import Series
 from harness.progress import duration
@@ -105,10 +105,15 @@ def given_by(arguments: argparse.Namespace) -> dict:
 def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
     """What an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
     begun = files.read(folder / FILE)
+    python = campaign.interpreter_in(begun, arguments.python)
+    if arguments.from_run is None:
+        named = foreign.programs(folder, {}, PYTHON=python)
+        foreign.check_named("reproduce", folder, named, {"PYTHON": arguments.python})
     words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
     known = {**begun["flags"], "table": begun["table"], "device": begun["device"]}
     changed = [name for name, value in words.items() if value is not None and value != known.get(name)]
-    return begun, campaign.hold_to(begun, changed, folder.name, arguments.python)
+    campaign.check_same(python, changed, folder.name, arguments.python)
+    return begun, python
 
 
 def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:
@@ -189,7 +194,7 @@ def measure(
         python=python,
         timeout=arguments.timeout,
         dry_run=arguments.dry_run,
-        again=f"make reproduce {sweep.make_word('RESUME', str(folder))}",
+        again=foreign.command("reproduce", folder, foreign.programs(folder, {}, PYTHON=python)) if folder else None,
     )
     return (explain.explain if part.profiles else bench.bench)(request)
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 
-from harness import begun, belonging, jsonfiles, lines, locks, recordfile, rooflines
+from harness import begun, belonging, foreign, jsonfiles, lines, locks, recordfile, rooflines
 from harness.begun import EXPLANATION, PLAN, REPRODUCTION
 from harness.refusals import UsageError
 from harness.sweep import make_word
@@ -82,6 +82,7 @@ class Run:
         """Be the only process that adds to this run, until it ends. Raises UsageError where another one does."""
         with contextlib.ExitStack() as stack:
             try:
+                foreign.refuse_links(self.folder)
                 (self.folder / "launches").mkdir(exist_ok=True)
                 self._is_ours = stack.enter_context(locks.alone(self.folder / LOCK))
                 stack.callback(setattr, self, "_is_ours", _unheld)

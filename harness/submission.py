@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.refusals import UsageError, read_text
+from measurement import durable
 
 ROOT = Path(__file__).resolve().parent.parent
 # What sbatch is told as it was given, by flag.
@@ -80,7 +81,7 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
 def submit(out: Path, text: str) -> str:
     """Hand the script to sbatch; the job's number. Raises UsageError."""
     path = out / SCRIPT
-    path.write_text(text)
+    durable.replace(path, text.encode())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SBATCH_")}
     try:
         done = subprocess.run(
@@ -92,5 +93,5 @@ def submit(out: Path, text: str) -> str:
     if done.returncode or not number.isdigit():
         said = " ".join((done.stderr or done.stdout).replace("sbatch: error: ", "").split())
         raise UsageError(f"sbatch did not take the job: {said.rstrip('.')}; the script is {path}.")
-    (out / SUBMITTED).write_text(json.dumps({"job": number}) + "\n")
+    durable.replace(out / SUBMITTED, (json.dumps({"job": number}) + "\n").encode())
     return number

@@ -26,7 +26,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """The same for content that is written bit by bit: what is written takes the file's place when the block ends."""
     temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=no_link) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())  # else a machine that stops can leave the new name with nothing in it
@@ -36,6 +36,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         if isinstance(error, OSError):
             error.filename, error.filename2 = str(path), None  # a refused write names nothing
         raise
+
+
+def no_link(path: str, flags: int) -> int:
+    """Open a file for `open(…, opener=…)`; a link in its place is refused, or something else would be written to."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def sha256(path: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from doubles.suite import TINY, Finished
 
-from harness import begun, runs
+from harness import runs
 from harness.recorder import Recorder
 from harness.refusals import UsageError
 from measurement.peaks import Peaks
@@ -88,7 +88,7 @@ def test_a_plan_that_was_changed_is_refused_in_a_sentence(suite, folder, change)
 def test_another_torn_file_is_a_sentence(suite, folder, name):
     (folder / "records.jsonl").unlink()
     (folder / name).write_text('{"a": ')
-    done = suite.bench(folder, "--resume", str(folder))
+    done = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert "Traceback" not in done.output
     assert done.code == 0 if name == "machine.json" else f"{name} is torn or was changed" in done.output
 
@@ -117,33 +117,14 @@ def test_peaks_that_are_none_are_a_sentence(tmp_path, values):
 
 def test_the_interpreter_is_in_the_plan_and_needs_no_second_file(suite, folder):
     """A run that was killed before its machine was noted would else go on with other packages."""
+    place = suite.folder / "results/runs/a second file"
+    shutil.copytree(folder, place)
+    folder = place
     (folder / "machine.json").unlink()
     (folder / "records.jsonl").unlink()
-    done = suite.bench(folder, "--resume", str(folder))
+    done = suite.bench(folder, "--resume", folder.name)
     assert done.code == 0, done.output
     assert json.loads((folder / "machine.json").read_text())["python"] == sys.executable
-
-
-@pytest.mark.parametrize("legacy", [False, True], ids=["sealed elsewhere", "without a seal"])
-def test_a_folder_from_elsewhere_names_no_program_to_run(suite, folder, tmp_path, legacy):
-    """It is asked for again, and the sentence can be pasted; a report needs none."""
-    program = tmp_path / "program"
-    program.write_text(f'#!/bin/sh\ntouch {tmp_path}/RUN\nexec {sys.executable} "$@"\n')
-    program.chmod(0o755)
-    plan = json.loads((folder / "plan.json").read_text()) | {"python": str(program)}
-    (folder / "records.jsonl").unlink()
-    if legacy:
-        plan = {name: plan[name] for name in ("given", "command", "started_at", "cells")}
-        (folder / "machine.json").write_text(json.dumps({"python": str(program)}))
-    else:
-        plan |= {"digest": begun._digest(plan), "seal": "0" * 64}
-    (folder / "plan.json").write_text(json.dumps(plan))
-    refused = suite.bench(folder, "--resume", str(folder))
-    assert refused.code == 2
-    assert f"names a program to run; if you trust it: PYTHON={program}." in refused.output
-    assert not (tmp_path / "RUN").exists()
-    named = suite.bench(folder, "--resume", str(folder), "--python", str(program))
-    assert named.code == 0, named.output
 
 
 def records(folder: Path) -> list[dict]:
@@ -158,7 +139,7 @@ def test_a_cell_twice_and_a_foreign_one_are_left_out_and_told(suite, folder):
     first, second = records(folder)
     foreign = first | {"cell": first["cell"].replace("batch_size=2", "batch_size=64")}
     put(folder, [first, second, first | {"latency_ms_median": 9e9}, foreign])
-    done = suite.bench(folder, "--resume", str(folder))
+    done = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert done.code == 0, done.output
     assert "1 record of cells that have one already: left out." in done.output
     assert "run: 1 record of cells that the run did not plan: left out." in done.output
@@ -185,7 +166,7 @@ def test_resume_and_report_judge_a_line_alike(suite, folder, odd, capsys):
 
     first, second = records(folder)
     put(folder, [first, LINES[odd](second)])
-    refused = suite.bench(folder, "--resume", str(folder))
+    refused = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert refused.code == 2 and refused.output.count("\n") == 1
     (folder / "results.csv").unlink()  # which has what the records had
     assert runner.main(["report", str(folder)]) == 2
@@ -196,7 +177,7 @@ def test_lines_that_hold_no_record_are_measured_again(suite, folder):
     first, _second = records(folder)
     lines = [json.dumps(first), "[1, 2]", "[" * 100_000, "9" * 5000, '{"cell": "half']
     (folder / "records.jsonl").write_text("\n".join(lines))
-    done = suite.bench(folder, "--resume", str(folder))
+    done = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert done.code == 0, done.output
     assert len(Finished(0, "", folder).rows()) == 2
 

@@ -56,23 +56,27 @@ def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
 def test_resume_takes_no_other_values_than_the_run_was_begun_with(run, suite):
     """Else a run would hold cells of two plans, or of two interpreters."""
     first = run("--framework", "fake", "--mode", "eager", "--dtype", "fp32")
-    again = ("--resume", str(first.folder))
-    for flag, value in (("--batch", "64"), ("--mode", "eager,graph"), ("--python", "/usr/bin/another")):
+    again = ("--resume", str(first.folder), "--python", sys.executable)
+    for flag, value in (("--batch", "64"), ("--mode", "eager,graph")):
         refused = suite.bench(first.folder, *again, flag, value)
         assert refused.code == 2
         assert f"leave out {flag.strip('-').upper()}, or begin another run" in refused.output
-    same = suite.bench(first.folder, *again, "--framework", "fake", "--python", sys.executable)
+    refused = suite.bench(first.folder, *again[:2], "--python", "/usr/bin/another")
+    assert refused.code == 2 and f"PYTHON={sys.executable}" in refused.output
+    same = suite.bench(first.folder, *again, "--framework", "fake")
     assert same.code == 0
     assert same.lines == first.lines
 
 
 def test_resume_goes_on_with_the_run_s_own_interpreter(run, suite):
-    first = run("--framework", "fake", "--mode", "eager,graph")
-    (first.folder / "records.jsonl").write_bytes(first.lines[0])
-    again = suite.bench(first.folder, "--resume", str(first.folder))
-    assert again.code == 0
+    folder = suite.folder / "results/runs/own interpreter"
+    run("--framework", "fake", "--mode", "eager,graph", "--out", str(folder))
+    (folder / "records.jsonl").write_bytes(Finished(0, "", folder).lines[0])
+    again = suite.bench(folder, "--resume", folder.name)
+    assert again.code == 0, again.output
+    again = Finished(again.code, again.output, folder)
     assert again.complete()
-    assert json.loads((first.folder / "machine.json").read_text())["python"] == sys.executable
+    assert json.loads((folder / "machine.json").read_text())["python"] == sys.executable
 
 
 def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
@@ -176,7 +180,7 @@ def test_half_a_group_is_measured_again(run, suite, report):
     kept = Kept(eager, "2000-01-01T00:00:00Z", hello=Hello({}, Readback()), report=second)
     (first.folder / "launches/reports.jsonl").write_text(json.dumps(data_of(kept)) + "\n")
     records.write_bytes(b"")
-    again = suite.bench(first.folder, "--resume", str(first.folder))
+    again = suite.bench(first.folder, "--resume", str(first.folder), "--python", sys.executable)
     assert again.code == 0, again.output
     assert {record["cell"] for record in again.records} == {eager, graph}
     for record in again.records:

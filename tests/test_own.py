@@ -119,16 +119,15 @@ def test_a_file_of_no_framework_is_asked_about(tmp_path):
 
 
 def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
-    kept = own.sealed(own.take_in([str(net)]))
-    own.hold_to(kept, is_ours=True, again=False)
-    with pytest.raises(UsageError, match="if you trust it"):
-        own.hold_to(kept, is_ours=False, again=False)
-    own.hold_to(kept, is_ours=False, again=True)
+    sources = own.take_in([str(net)])
+    kept = own.digests(sources)
+    own.check_unchanged(sources, kept)
+    own.check_unchanged(sources, {})  # of a run that kept none
     workloads._OWN.clear()
-    net.write_text(NET + "# mended\n")
+    net.write_text(NET + "# changed\n")
     own.take_in([str(net)])
     with pytest.raises(UsageError, match=r"net\.py was changed"):
-        own.hold_to(kept, is_ours=True, again=False)
+        own.check_unchanged(sources, kept)
 
 
 def test_the_price_of_breaks_is_a_bound(cell, report):

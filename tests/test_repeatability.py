@@ -118,7 +118,7 @@ def test_a_user_s_own_model_is_repeated_and_gone_on_with(tmp_path, unmeasured):
     for _ in range(2):
         assert asked_for(tmp_path / "out", framework="torch", workload=str(net), threads="1") == [[], []]
     workloads._OWN.clear()
-    with pytest.raises(UsageError, match="of other cells"):
+    with pytest.raises(UsageError, match="names programs to run"):
         asked_for(tmp_path / "out", framework="torch", workload=str(other), threads="1")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -123,7 +124,7 @@ def test_a_run_goes_on_with_its_own_versions_and_tells_of_another_machine(run, s
     ):
         content = json.loads((folder / name).read_text())
         (folder / name).write_text(json.dumps(edit(content)))
-    again = suite.bench(folder, "--resume", str(folder))
+    again = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
     assert again.code == 2, again.output
     assert "This run was begun on another machine" in again.output
     assert "numpy was 0.1 when this run was begun and is" in again.output and "Traceback" not in again.output

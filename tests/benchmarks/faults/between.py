@@ -128,6 +128,7 @@ def users_model(trial: Trial, what: str) -> None:
     """A user's file that is another while it is measured, or between a run and its resume."""
     file = trial.folder / "net.py"
     file.write_text(MODEL)
+    trial.model = str(file)
     words = (*real_words(trial, "torch")[-4:-2], "--framework", "torch", "--mode", "eager", "--batch", "1,2")
     words = ("--workload", str(file), *words, "--python", trial.python, "--budget", "0.4", "--out", str(trial.out))
     process = trial.begin(*words)
