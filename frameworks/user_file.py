@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import os
 import random
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from frameworks.user_imports import put_first
 
 PACKAGES = "/site-packages/"
 INSTALLING = "name an interpreter that has it, PYTHON=/path/to/python, or what to install, REQUIREMENTS=file."
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 _SUITE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("frameworks", "worker", "measurement"))
 
 
@@ -114,13 +116,18 @@ def short_place(file: str, line: int | str, source: str) -> str:
 
 
 def place_of(error: BaseException, source: str) -> str:
-    """Where in the user's folder an exception came from, `net.py:12`; empty where it did not."""
+    """Return the innermost line of the user's folder that an exception came from, `net.py:12`; empty without one.
+
+    Paddle and TensorFlow replace the traceback and write its frames into the text.
+    """
+    frames = [(entry.filename, entry.lineno or 0) for entry in traceback.extract_tb(error.__traceback__)]
+    with contextlib.suppress(Exception):  # a `__str__` of the user's may raise
+        frames += [(file, int(line)) for file, line in _FRAME.findall(str(error))]
+    inside = [place for place in frames if _is_users(place[0], source)]
+    return short_place(*inside[-1], source) if inside else ""
+
+
+def _is_users(file: str, source: str) -> bool:
+    """Return whether a file lies in the user's folder, and is none of the suite's or of an installed package."""
     folder = str(Path(source).parent) + "/"
-    inside = [
-        entry
-        for entry in traceback.extract_tb(error.__traceback__)
-        if entry.filename.startswith(folder)
-        and not entry.filename.startswith(_SUITE)
-        and PACKAGES not in entry.filename
-    ]
-    return short_place(inside[-1].filename, inside[-1].lineno or 0, source) if inside else ""
+    return file.startswith(folder) and not file.startswith(_SUITE) and PACKAGES not in file

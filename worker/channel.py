@@ -12,6 +12,7 @@ from frameworks.adapter import Unsupported
 from frameworks.user_file import Fault
 from measurement.cells import Cell
 from measurement.protocol import REASON_CHARACTERS, Message, Phase
+from worker.reasons import message
 
 MARKER_BYTES = 512
 # How frameworks, XLA, the allocators and CUDA's libraries say that memory ran out: in a message or as an error's name.
@@ -55,18 +56,14 @@ class Channel:
         self.send(Phase(cell.id, phase))
 
 
-def _message(error: BaseException) -> str:
-    """Return an exception's text in one line."""
-    try:
-        return " ".join(str(error).split())
-    except Exception as other:  # a class of the user's with a `__str__` that raises
-        return f"its text cannot be had: __str__ raises {type(other).__name__}"
-
-
 def classify(error: BaseException) -> tuple[str, str]:
     """The status and the one-line reason of an exception from a framework."""
-    text = _message(error)
-    reason = text if isinstance(error, (Unsupported, Untrustworthy, Fault)) else f"{type(error).__name__}: {text}"
+    text = message(error)
+    reason = (
+        text
+        if isinstance(error, (Unsupported, Untrustworthy, Fault))
+        else f"{type(error).__name__}: {text}".removesuffix(": ")
+    )
     if isinstance(error, Unsupported):
         return "unsupported", reason[:REASON_CHARACTERS] or "The framework does not say why."
     if obstacle := obstacles.from_words(text):

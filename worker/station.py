@@ -11,12 +11,13 @@ from dataclasses import asdict
 import frameworks
 from frameworks import canary
 from frameworks.adapter import Adapter, Effective, Unsupported
-from frameworks.user_file import INSTALLING, Fault, place_of
+from frameworks.user_file import INSTALLING
 from measurement.cells import Cell
 from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks
 from worker.channel import Channel, classify
 from worker.forks import Forks
+from worker.reasons import of_user_model
 
 
 class Station:
@@ -71,9 +72,9 @@ class Station:
                 traceback.print_exc()
             status, reason = classify(error)
             if isinstance(error, SystemExit):
-                reason = f"the model called exit({'' if error.code is None else error.code})."
-            if source and not isinstance(error, (Unsupported, Fault)) and (place := place_of(error, source)):
-                reason = f"{place}: {reason}"
+                reason = f"the model called exit({'' if error.code is None else error.code})"
+            if source:
+                reason = of_user_model(error, reason, source)
             if source and isinstance(error, ModuleNotFoundError):
                 reason = f"{reason}: {INSTALLING}"
             trouble.append(status)
