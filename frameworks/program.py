@@ -13,6 +13,7 @@ in one normal form:
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,14 +46,19 @@ class Operation:
 # Those whose dtype decides what hardware computes.
 PRODUCTS = ("attention", "convolution", "matmul", "linear", "recurrent")
 
+# The arguments that begin with it, by framework.
+DTYPE_IN = ("dtype", "query", "operand 0")
+
 Program = Sequence[Operation]
 Pair = tuple[Operation | None, Operation | None]  # what eager executes and what the graph holds in its place
 
 
 def product_dtypes(program: Program) -> tuple[str, ...]:
     """Return the dtypes of a program's products, those of most products first."""
-    texts = [o.arguments.get("dtype") or o.arguments.get("query", "") for o in program if o.kind in PRODUCTS]
-    return tuple(dtype for dtype, _ in Counter(text.partition(" ")[0] for text in texts if text).most_common())
+    products = [operation.arguments for operation in program if operation.kind in PRODUCTS]
+    texts = [next((given[name] for name in DTYPE_IN if name in given), "") for given in products]
+    dtypes = Counter(text.partition(" ")[0] for text in texts)
+    return tuple(dtype for dtype, _ in dtypes.most_common() if "float" in dtype or "complex" in dtype)
 
 
 def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, str | None]:
@@ -75,15 +81,35 @@ def difference(eager: Program, graph: Program) -> str | None:
     None where the two are the same. Operators are aligned by their names in the order of execution; among several
     differences the first of those is named whose operator comes first in `DECIDING`.
     """
-    if [operation.key for operation in eager] == [operation.key for operation in graph]:
+    if len(eager) == len(graph) and all(map(_alike, eager, graph)):
         return None
     pairs = _paired(_without_moved(list(_aligned(eager, graph))))
+    apart = [pair for pair in pairs if None in pair or not _alike(*pair)]
+    if pairs and not apart:
+        return None
+    pairs = apart
     if not pairs:
         return "the same operators in another order"
     rank = min(map(_rank, pairs))
     lines = [_line(*pair) for pair in pairs if _rank(pair) == rank]
     count = lines.count(lines[0])
     return f"{lines[0]} ({count} times)" if count > 1 else lines[0]
+
+
+def _alike(one: Operation, other: Operation) -> bool:
+    """Say whether two operators are the same, where a length that a graph leaves open is any length."""
+    if one.key == other.key:
+        return True
+    if one.name != other.name or one.arguments.keys() != other.arguments.keys():
+        return False
+    return all(_same_text(text, other.arguments[name]) for name, text in one.arguments.items())
+
+
+def _same_text(one: str, other: str) -> bool:
+    if one == other or "None" not in one + other:
+        return one == other
+    parts = [re.split(r"([(),])", text) for text in (one, other)]
+    return len(parts[0]) == len(parts[1]) and all(a == b or "None" in (a, b) for a, b in zip(*parts, strict=True))
 
 
 def _aligned(eager: Program, graph: Program) -> Iterator[Pair]:
@@ -93,7 +119,7 @@ def _aligned(eager: Program, graph: Program) -> Iterator[Pair]:
     for tag, a_start, a_end, b_start, b_end in matcher.get_opcodes():
         left, right = eager[a_start:a_end], graph[b_start:b_end]
         if tag == "equal":
-            yield from ((a, b) for a, b in zip(left, right, strict=True) if a.key != b.key)
+            yield from ((a, b) for a, b in zip(left, right, strict=True) if not _alike(a, b))
         else:
             yield from _paired([*((a, None) for a in left), *((None, b) for b in right)])
 

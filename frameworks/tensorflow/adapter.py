@@ -15,8 +15,8 @@ from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
 from frameworks import canary as known
-from frameworks import generating
-from frameworks.tensorflow import generation, graphs, layers, memory, own
+from frameworks import generating, values
+from frameworks.tensorflow import generation, graphs, layers, memory, user_model
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -31,7 +31,7 @@ class Adapter(boundary.Adapter):
     def __init__(self) -> None:
         self._device = self._name = ""  # as the boundary names it (gpu:1) and as TensorFlow does (/GPU:0)
         self._gpu: tf.config.PhysicalDevice | None = None
-        self._own: dict[str, own.Model] = {}  # users' models by group
+        self._own: dict[str, user_model.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if device == "cpu":
@@ -69,7 +69,7 @@ class Adapter(boundary.Adapter):
             "flush_denormals": float(denormal) == 0.0,
             "tensor_float_32": tf32,
             "synchronous_execution": tf.config.experimental.get_synchronous_execution(),
-            "dtype": own.DTYPES if cell.implementation == "own" else _CAST,
+            "dtype": user_model.DTYPES if cell.implementation == "own" else _CAST,
             "affinity": sorted(os.sched_getaffinity(0)),
         }
         if cell.pass_name == "training":
@@ -92,8 +92,9 @@ class Adapter(boundary.Adapter):
             with tf.device(self._name):
                 if cell.group_id not in self._own:
                     trains = cell.pass_name == "training"
-                    self._own[cell.group_id] = own.Model(workload, weights, inputs, _variable_type(cell), trains)
-                running = own if cell.pass_name == "inference" else import_module("frameworks.tensorflow.own_training")
+                    self._own[cell.group_id] = user_model.Model(workload, weights, inputs, _variable_type(cell), trains)
+                training = cell.pass_name == "training"
+                running = import_module("frameworks.tensorflow.user_training") if training else user_model
                 return running.prepare(self._own[cell.group_id], cell)
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
         trains = cell.pass_name == "training"
@@ -128,7 +129,8 @@ class Adapter(boundary.Adapter):
                 tf.raw_ops.SyncDevice()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(generating.tensors(output))
+        tensors = values.tensors(generating.tensors(output), tf.is_tensor).items()
+        return {name: (x if x.dtype == tf.float64 else tf.cast(x, tf.float32)).numpy() for name, x in tensors}
 
     def release(self) -> None:
         self._own.clear()

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from frameworks.tensorflow.program import CALLS, LEFT_OUT
-from frameworks.user_file import Counted
+from frameworks.user_model import Counted, Inputs
 
 BY = (
     "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "
@@ -29,16 +29,16 @@ _WITHOUT_RULE = (
 )
 
 
-def counted(call: Callable[..., Any], inputs: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> Counted | None:
-    """What `call(*inputs)` computes and moves; None where its graph holds what the profiler cannot count."""
-    specifications = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in inputs]
-    graph = tf.function(lambda *tensors: call(*tensors)).get_concrete_function(*specifications).graph
+def counted(call: Callable[..., Any], inputs: Inputs, variables: Sequence[tf.Variable]) -> Counted | None:
+    """Return what `call(*inputs)` computes and moves; None where its graph holds what the profiler cannot count."""
+    graph = tf.function(lambda args, kwargs: call(args, kwargs)).get_concrete_function(*inputs).graph
+    given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]
     operators = [op for op in graph.get_operations() if op.type not in LEFT_OUT]
     if any(op.type in CALLS or op.type.startswith(_WITHOUT_RULE) for op in operators):
         return None
     einsums = [_einsum(op) for op in operators if op.type == "Einsum"]
     moved = [_nbytes([*op.inputs, *op.outputs]) for op in operators]
-    once = _nbytes([*variables, *inputs, *graph.outputs])
+    once = _nbytes([*variables, *given, *graph.outputs])
     if None in (*einsums, *moved, once):
         return None
     profiler = tf.compat.v1.profiler

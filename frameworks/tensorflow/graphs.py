@@ -65,11 +65,16 @@ def in_mode(
     return boundary.Step(outer(call), inputs, capture, **state, program=listed)
 
 
-def called(cell: Cell, function: Callable[..., Any], sets: Sequence[tuple]) -> tuple:
-    """What the cell's mode calls of a `tf.function`, the input sets, and what tells of its capture."""
+def called(
+    cell: Cell, function: Callable[..., Any], sets: Sequence[tuple], reasons: Sequence[tuple[str, str]] | None = None
+) -> tuple:
+    """Return what the cell's mode calls of a `tf.function`, the input sets, and what reports on its capture.
+
+    `reasons`, of a user model, are places and reasons for which it is traced again; others are traced once.
+    """
     if cell.mode == UNOPTIMIZED:
-        return Unoptimized(function), sets, Captured(function, sets[0], "no rewriter")
-    return function, sets, Captured(function, sets[0], "grappler")
+        return Unoptimized(function), sets, Captured(function, sets[0], "no rewriter", reasons)
+    return function, sets, Captured(function, sets[0], "grappler", reasons)
 
 
 class Captured:
@@ -78,8 +83,14 @@ class Captured:
     `rewriter` is what rewrites the graph where XLA does not compile it.
     """
 
-    def __init__(self, function: Callable[..., Any], inputs: tuple, rewriter: str):
-        self._function, self._inputs, self._rewriter = function, inputs, rewriter
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        inputs: tuple,
+        rewriter: str,
+        reasons: Sequence[tuple[str, str]] | None = None,
+    ):
+        self._function, self._inputs, self._rewriter, self._reasons = function, inputs, rewriter, reasons
         self._examined: tuple[str, int] | None = None
 
     def __call__(self) -> boundary.Capture:
@@ -89,13 +100,17 @@ class Captured:
         self._examined = self._examined or self._examine()
         backend, breaks = self._examined
         problems = {
-            f"traced {traces} times": traces != 1,
+            f"traced {traces} times": traces != 1 and self._reasons is None,
             f"{breaks} nodes call Python": breaks > 0,
             "tf.config.run_functions_eagerly is on, so no graph runs": tf.config.functions_run_eagerly(),
         }
         detail = "; ".join(problem for problem, holds in problems.items() if holds)
         # Compilations are traces: XLA compiles once for a trace of fixed shapes.
-        return boundary.Capture(not detail, traces, breaks, compilations=traces, backend=backend, detail=detail)
+        again = 0 if self._reasons is None else traces - 1
+        recompiled = tuple(self._reasons or (("", "TensorFlow names no reason"),))[:again]
+        return boundary.Capture(
+            *(not detail, traces - again, breaks, traces, backend, detail), recompiled=recompiled, recompilations=again
+        )
 
     def _examine(self) -> tuple[str, int]:
         """The compiler, and how many nodes leave the graph for Python."""

@@ -85,10 +85,10 @@ def trips_of(cell: Cell) -> tuple[int, ...]:
     return tuple(count for count in counts if count > 1)
 
 
-def captured(function: Any, inputs: tuple, trips: tuple[int, ...] = ()) -> Program:
-    """What the graph that `function` traced for `inputs` holds; traces nothing anew.
+def captured(function: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> Program:
+    """Return what the graph that `function` traced for `inputs` holds, without tracing it again.
 
-    Loops run `trips` times, those inside of loops the next number of times.
+    Loops run `trips` times, those inside of loops the next number of times; None: as often as their own limit says.
 
     Raises NotImplementedError for a graph that serves every shape, as shapes are most of what is compared.
     """
@@ -97,16 +97,27 @@ def captured(function: Any, inputs: tuple, trips: tuple[int, ...] = ()) -> Progr
     return list(_of_graph(function.get_concrete_function(*inputs).graph, trips))
 
 
-def _of_graph(graph: Any, trips: tuple[int, ...]) -> Iterator[Operation]:
+def _of_graph(graph: Any, trips: tuple[int, ...] | None) -> Iterator[Operation]:
     for node in graph.get_operations():
         called = [_function(node, key) for key in CALLS.get(node.type, ())]
-        loops = "body" in CALLS.get(node.type, ()) and trips
-        for _ in range(trips[0] if loops else 1):
+        loops = "body" in CALLS.get(node.type, ())
+        if trips is None and "then_branch" in CALLS.get(node.type, ()):
+            raise NotImplementedError("which branch of the graph's condition runs depends on its inputs")
+        count = _limit(node) if loops and trips is None else trips[0] if loops and trips else 1
+        for _ in range(count):
             for function in called:
-                yield from _of_graph(function, trips[1:] if loops else trips)
+                yield from _of_graph(function, trips[1:] if loops and trips else trips)
         if not called:
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
             yield from _normal(node.type, node.inputs, attributes, node.outputs)
+
+
+def _limit(node: Any) -> int:
+    """Return how often a loop runs at most. Raises NotImplementedError where the graph does not say so."""
+    limit = tf.get_static_value(node.inputs[1])
+    if limit is None or limit.ndim or limit < 0:
+        raise NotImplementedError("how often the graph's loop runs depends on its inputs")
+    return int(limit)
 
 
 def _function(node: Any, key: str) -> Any:
@@ -121,6 +132,8 @@ def _defined(name: str, shapes: list) -> Any:
 
 def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) -> Iterator[Operation]:
     """An operator in normal form: itself or none."""
+    if name == "Cast" and operands[0].dtype == results[0].dtype:
+        return
     if name not in LEFT_OUT and not _of_shapes(operands, results) and not _of_nothing(name, operands, results):
         yield _operation(name, operands, attributes, results)
 
