@@ -39,6 +39,7 @@ import tensorflow as tf
 import workloads
 from frameworks.adapter import Unsupported
 from measurement.cells import Cell
+from worker import user_model as examining
 
 adapter = import_module("frameworks.tensorflow.adapter").Adapter()
 
@@ -57,14 +58,15 @@ def measured(source, dtype, in_float32=()):
         step = step_of(source, dtype, mode)
         output = step()
         assert output.dtype == kind, (source, mode, output.dtype)
-        reference, (right,) = step.own.reference(1)
+        reference, (right,) = examining.reference(step.own, step.own.eager(1), 1)
         assert reference.endswith("float64"), reference
-        (got,), (value,) = adapter.to_numpy(output).values(), right.values()
+        (got,), (value,) = adapter.to_numpy(output).values(), right.arrays.values()
         assert np.abs(got - value).max() <= 6e-2 * np.abs(value).max(), (source, mode)
-        model = step.own._model
+        model = step.own
         held = {variable.name.rpartition("/")[2] for variable in model.variables if variable.dtype != kind}
         assert held == set(in_float32), (source, held)
-        operations = tf.function(model.call).get_concrete_function(*model.sets[0]).graph.get_operations()
+        graph = tf.function(lambda *given: model.call(*given)).get_concrete_function(*model.sets[0]).graph
+        operations = graph.get_operations()
         products = [one for one in operations if one.type in ("MatMul", "Conv2D", "DepthwiseConv2dNative")]
         assert products and all(one.outputs[0].dtype == kind for one in products), (source, products)
     adapter.release()
@@ -147,8 +149,8 @@ def layer(name, x):
 
 sequence = tf.ones((3, 4, 8))
 for name, inputs in (("BlockLSTM", sequence), ("BlockLSTMV2", sequence), ("LSTMBlockCell", tf.ones((4, 8)))):
-    assert counted(lambda x: layer(name, x), [inputs], [weights, bias]) is None, name
-product = counted(lambda x: x @ weights[:8], [tf.ones((4, 8))], [weights])
+    assert counted(lambda args, kwargs: layer(name, *args), ((inputs,), {}), [weights, bias]) is None, name
+product = counted(lambda args, kwargs: args[0] @ weights[:8], ((tf.ones((4, 8)),), {}), [weights])
 assert product.flops == 2 * 4 * 8 * 32, product
 """,
     )
