@@ -9,36 +9,57 @@ from typing import Any
 import tensorflow as tf
 
 from frameworks.tensorflow.program import CALLS, LEFT_OUT
-from frameworks.user_model import Counted, Inputs
+from frameworks.user_model import Counted
 
 BY = (
     "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "
     "operands and results"
 )
-# Operators with products in them that the profiler has no rule for: nothing is counted of a graph with one.
+# Operators that compute much and that the profiler has no rule for: nothing is counted of a graph with one.
 _WITHOUT_RULE = (
-    "Conv3DBackprop",
-    "CudnnRNN",
-    "LSTM",
-    "BlockLSTM",
-    "GRU",
-    "SparseTensorDense",
-    "XlaDot",
-    "XlaConv",
-    "QuantizedMatMul",
+    *(
+        "Conv3DBackprop",
+        "CudnnRNN",
+        "LSTM",
+        "BlockLSTM",
+        "GRU",
+        "XlaDot",
+        "XlaConv",
+        "XlaCallModule",
+        "QuantizedMatMul",
+    ),
+    *("Sparse", "CSRSparse", "Cholesky", "Matrix", "Qr", "Svd", "SelfAdjointEig", "Eig", "Lu", "FFT", "IFFT", "RFFT"),
+    *("IRFFT", "CTC", "Tridiagonal", "PyFunc", "EagerPyFunc", "UniformQuantized"),
+)
+# Begin as one of these does, and compute little.
+_WITH_RULE = (
+    "SparseSegment",
+    "SparseSoftmaxCrossEntropy",
+    "SparseReshape",
+    "MatrixDiag",
+    "MatrixBandPart",
+    "MatrixSetDiag",
 )
 
 
-def counted(call: Callable[..., Any], inputs: Inputs, variables: Sequence[tf.Variable]) -> Counted | None:
-    """Return what `call(*inputs)` computes and moves; None where its graph holds what the profiler cannot count."""
-    graph = tf.function(lambda args, kwargs: call(args, kwargs)).get_concrete_function(*inputs).graph
+def _unknown(kind: str) -> bool:
+    """Say whether an operator may compute much of which nothing is counted."""
+    return kind in CALLS or (kind.startswith(_WITHOUT_RULE) and not kind.startswith(_WITH_RULE))
+
+
+def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted | None:
+    """Return what `call(*inputs)` computes and moves; None where its graph holds what the profiler cannot count.
+
+    The variables that it moves are those that the graph reads.
+    """
+    graph = tf.function(lambda *given: call(*given)).get_concrete_function(*inputs).graph
     given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]
     operators = [op for op in graph.get_operations() if op.type not in LEFT_OUT]
-    if any(op.type in CALLS or op.type.startswith(_WITHOUT_RULE) for op in operators):
+    if any(_unknown(op.type) for op in operators):
         return None
     einsums = [_einsum(op) for op in operators if op.type == "Einsum"]
     moved = [_nbytes([*op.inputs, *op.outputs]) for op in operators]
-    once = _nbytes([*variables, *given, *graph.outputs])
+    once = _nbytes([*graph.variables, *given, *graph.outputs])
     if None in (*einsums, *moved, once):
         return None
     profiler = tf.compat.v1.profiler

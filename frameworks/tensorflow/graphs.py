@@ -107,7 +107,7 @@ class Captured:
         detail = "; ".join(problem for problem, holds in problems.items() if holds)
         # Compilations are traces: XLA compiles once for a trace of fixed shapes.
         again = 0 if self._reasons is None else traces - 1
-        recompiled = tuple(self._reasons or (("", "TensorFlow names no reason"),))[:again]
+        recompiled = tuple(self._reasons or ())[:again]
         return boundary.Capture(
             *(not detail, traces - again, breaks, traces, backend, detail), recompiled=recompiled, recompilations=again
         )
@@ -121,7 +121,12 @@ class Captured:
         # With this attribute TensorFlow raises, and does not fall back, where XLA cannot compile all of the function.
         if not concrete.function_def.attr["_XlaMustCompile"].b:
             return self._rewriter, breaks
-        module = self._function.experimental_get_compiler_ir(*self._inputs)(stage="hlo")
+        try:
+            module = self._function.experimental_get_compiler_ir(*self._inputs)(stage="hlo")
+        except Exception:
+            if self._reasons is None:
+                raise
+            return "xla", breaks  # of inputs for which TensorFlow shows no module, and compiles one
         return ("xla" if module.startswith("HloModule") else "unknown"), breaks
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from frameworks.adapter import Unsupported
-from frameworks.user_file import Fault
+from frameworks.user_file import Fault, UserFile
 
 KERAS = ("keras", "tf_keras")
+_asked: dict[str, str] = {}  # other backends that users' files name
 
 
 class Library:
     """`keras:MobileNetV2` as a user's file is. Raises `Unsupported` for another library."""
 
     def __init__(self, source: str):
+        self.name = source
         library, _, self._name = source.partition(":")
         if library != "keras":
             raise Unsupported(f"{library} is no library of TensorFlow's models.")
@@ -38,6 +42,39 @@ class Library:
             known = [name for name in dir(self._applications) if name[:1].isupper()]
             raise Fault(f"keras.applications has no {self._name!r}; there are {', '.join(known[:40])}.")
         return make(weights=None, input_shape=(self._size, self._size, 3))
+
+
+def opened(source: str, is_file: bool) -> UserFile | Library:
+    """Return a user's file, or a library by name. Raises Unsupported for a file that needs another backend of Keras."""
+    try:
+        return UserFile(source) if is_file else Library(source)
+    finally:
+        if is_file:  # an ImportError of another backend's framework is for that reason
+            refuse_other_backends(Path(source).name)
+
+
+def refuse_other_backends(file: str) -> None:
+    """Raise Unsupported where a user's file has Keras 3 compute with something else than TensorFlow.
+
+    The variable is put back, since other files may share the process.
+    """
+    keras, asked = sys.modules.get("keras"), os.environ.get("KERAS_BACKEND", "tensorflow")
+    if asked != "tensorflow":
+        _asked[file], os.environ["KERAS_BACKEND"] = asked, "tensorflow"
+    runs = keras.backend.backend() if hasattr(keras, "config") else "tensorflow"
+    if file in _asked or runs != "tensorflow":
+        raise Unsupported(
+            f"Keras' backend is {_asked.get(file, runs)} in {file}, and only TensorFlow's is measured here: remove "
+            "KERAS_BACKEND from the file."
+        )
+
+
+def compute_in(layer: Any, dtype: str) -> None:
+    """Have a layer of Keras 3 or Keras 2 compute in a dtype, whatever its policy is."""
+    if hasattr(layer, "_set_dtype_policy"):
+        layer._set_dtype_policy(dtype)
+    else:
+        layer.dtype_policy = dtype
 
 
 def installed_keras() -> list[Any]:

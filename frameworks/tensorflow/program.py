@@ -5,6 +5,7 @@ The graph is the traced one, before Grappler or XLA take it apart; `function` an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,10 +15,10 @@ from frameworks.program import Operation, Program
 from measurement.cells import Cell
 
 try:  # no part of TensorFlow's API, and the only place where it shows what it runs eagerly
-    from tensorflow.python.eager import context
+    from tensorflow.python.eager import context, wrap_function
     from tensorflow.python.framework import function_def_to_graph, op_callbacks, op_def_registry
 except ImportError:
-    context = function_def_to_graph = op_callbacks = op_def_registry = None
+    context = wrap_function = function_def_to_graph = op_callbacks = op_def_registry = None
 
 # Values, names of values, and shapes, which Python knows in a graph and TensorFlow computes eagerly.
 LEFT_OUT = {
@@ -26,7 +27,7 @@ LEFT_OUT = {
     "ZerosLike", "OnesLike", "Assert",
     # Graphs keep a TensorArray in them, eager mode in a list of Python's.
     "TensorListReserve", "TensorListSetItem", "TensorListGetItem", "TensorListFromTensor", "TensorListElementShape",
-    "EmptyTensorList", "TensorListPushBack", "TensorListPopBack",
+    "EmptyTensorList", "TensorListPushBack", "TensorListPopBack", "Unpack",
     # The pieces of a concatenation's gradient: one operator eagerly, one for each piece in graphs.
     "SplitV", "Slice", "ConcatOffset",
 }  # fmt: skip
@@ -35,6 +36,7 @@ CALLS = {
     "PartitionedCall": ("f",), "StatefulPartitionedCall": ("f",),
     "While": ("cond", "body"), "StatelessWhile": ("cond", "body"),
     "If": ("then_branch", "else_branch"), "StatelessIf": ("then_branch", "else_branch"),
+    "Case": ("branches",), "StatelessCase": ("branches",),
 }  # fmt: skip
 SYNONYMS = {"Tile": "BroadcastTo"}  # the gradient of a mean repeats it with the one in graphs, the other eagerly
 KINDS = {
@@ -48,35 +50,57 @@ KEPT = (
 )  # fmt: skip
 STACKS = ("Pack", "TensorListStack")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
+_OF_A_FUNCTION = re.compile(r"__(?:inference|forward)_(.*)_\d+")
 OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are told; behind them is what the forward operator set aside
 RANK_OF_SCORES = 4
 
 
 def executed(function: Callable, *inputs: Any) -> Program:
-    """What one eager call of `function` runs, operator by operator.
+    """Return what one eager call of `function` runs, operator by operator.
 
     Raises NotImplementedError where this version of TensorFlow does not show it.
     """
-    if op_callbacks is None:
-        raise NotImplementedError(f"TensorFlow {tf.__version__} does not show what it runs eagerly")
     operations: list[Operation] = []
 
-    def keep(called: Any, operands: Any, attributes: Any, results: Any, op_name: Any = None, graph: Any = None) -> None:
-        if graph is not None:  # added to a graph that is being traced, not run
-            return
-        name = tf.compat.as_str(called)  # text or bytes
-        pairs = dict(zip(attributes[::2], attributes[1::2], strict=True)) if attributes else {}
+    def keep(name: str, operands: Any, attributes: dict, results: Any) -> None:
         if name.startswith("__"):  # a function that was called eagerly goes by its own name
             operations.extend(_of_graph(_defined(name, [x.shape for x in operands]), ()))
         else:
-            operations.extend(_normal(name, operands, pairs, results))
+            operations.extend(_normal(name, operands, attributes, results))
 
-    op_callbacks.add_op_callback(keep)
+    _watched(function, inputs, keep)
+    return operations
+
+
+def functions_called(function: Callable, *inputs: Any) -> list[str]:
+    """Return the Python names of the functions of which an eager call of `function` runs a graph."""
+    names: list[str] = []
+
+    def keep(name: str, operands: Any, attributes: dict, results: Any) -> None:
+        if match := _OF_A_FUNCTION.fullmatch(name):
+            names.append(match[1])
+
+    _watched(function, inputs, keep)
+    return list(dict.fromkeys(names))
+
+
+def _watched(function: Callable, inputs: tuple, keep: Callable[[str, Any, dict, Any], None]) -> None:
+    """Call `function` eagerly, and `keep` each operator that it runs."""
+    if op_callbacks is None:
+        raise NotImplementedError(f"TensorFlow {tf.__version__} does not show what it runs eagerly")
+
+    def on_operator(
+        called: Any, operands: Any, attributes: Any, results: Any, op_name: Any = None, graph: Any = None
+    ) -> None:
+        if graph is None:  # else it is added to a graph that is being traced, not run
+            pairs = dict(zip(attributes[::2], attributes[1::2], strict=True)) if attributes else {}
+            keep(tf.compat.as_str(called), operands, pairs, results)  # text or bytes
+
+    op_callbacks.add_op_callback(on_operator)
     try:
         function(*inputs)
     finally:
-        op_callbacks.remove_op_callback(keep)
-    return operations
+        op_callbacks.remove_op_callback(on_operator)
 
 
 def trips_of(cell: Cell) -> tuple[int, ...]:
@@ -88,42 +112,72 @@ def trips_of(cell: Cell) -> tuple[int, ...]:
 def captured(function: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -> Program:
     """Return what the graph that `function` traced for `inputs` holds, without tracing it again.
 
-    Loops run `trips` times, those inside of loops the next number of times; None: as often as their own limit says.
+    Loops run `trips` times, those inside of loops the next number of times. With None, loops and conditions are those
+    that `inputs` lead to, for which the graph is run.
 
     Raises NotImplementedError for a graph that serves every shape, as shapes are most of what is compared.
     """
     if function.input_signature is not None:
         raise NotImplementedError("a graph with open shapes cannot be compared with what ran on one shape")
-    return list(_of_graph(function.get_concrete_function(*inputs).graph, trips))
+    concrete = function.get_concrete_function(*inputs)
+    return list(_of_graph(concrete.graph, trips, _Taken(concrete, inputs) if trips is None else None))
 
 
-def _of_graph(graph: Any, trips: tuple[int, ...] | None) -> Iterator[Operation]:
+def _of_graph(graph: Any, trips: tuple[int, ...] | None, taken: _Taken | None = None) -> Iterator[Operation]:
     for node in graph.get_operations():
-        called = [_function(node, key) for key in CALLS.get(node.type, ())]
-        loops = "body" in CALLS.get(node.type, ())
-        if trips is None and "then_branch" in CALLS.get(node.type, ()):
-            raise NotImplementedError("which branch of the graph's condition runs depends on its inputs")
-        count = _limit(node) if loops and trips is None else trips[0] if loops and trips else 1
-        for _ in range(count):
-            for function in called:
-                yield from _of_graph(function, trips[1:] if loops and trips else trips)
-        if not called:
+        called = CALLS.get(node.type)
+        if called is None:
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
             yield from _normal(node.type, node.inputs, attributes, node.outputs)
+            continue
+        loops = "body" in called
+        functions = [function for key in called for function in _functions(node, key)]
+        count = trips[0] if loops and trips else 1
+        if trips is None and loops:
+            count = int(_decided(node.outputs[0], taken))
+        elif trips is None and len(functions) > 1:
+            functions = [functions[_branch(node, _decided(node.inputs[0], taken), len(functions))]]
+        for _ in range(count):
+            for function in functions:
+                yield from _of_graph(function, trips[1:] if loops and trips else trips)
 
 
-def _limit(node: Any) -> int:
-    """Return how often a loop runs at most. Raises NotImplementedError where the graph does not say so."""
-    limit = tf.get_static_value(node.inputs[1])
-    if limit is None or limit.ndim or limit < 0:
-        raise NotImplementedError("how often the graph's loop runs depends on its inputs")
-    return int(limit)
+class _Taken:
+    """What a traced graph's tensors hold on given inputs: how often its loops ran, which branch it took."""
+
+    def __init__(self, concrete: Any, inputs: tuple):
+        given = concrete.function_type.unpack_inputs(concrete.function_type.bind(*inputs))
+        captured = {id(inside) for _, inside in concrete.graph.captures}
+        self._feeds = [tensor for tensor in concrete.graph.inputs if id(tensor) not in captured]
+        self._inputs = given[: len(self._feeds)]
+        self._graph = wrap_function.WrappedFunction(concrete.graph, variable_holder=wrap_function.VariableHolder())
+
+    def __call__(self, tensor: Any) -> Any:
+        (value,) = self._graph.prune(self._feeds, [tensor])(*self._inputs)
+        return value.numpy()
 
 
-def _function(node: Any, key: str) -> Any:
-    """The graph of a function that a node calls: as it was traced, or from its definition, which tells less."""
-    traced = getattr(node, f"_{key}_graph", None)
-    return traced or _defined(node.get_attr(key).name, [x.shape for x in node.inputs])
+def _decided(tensor: Any, taken: _Taken | None) -> Any:
+    """Return what decides on a loop or a branch. Raises NotImplementedError inside of another one."""
+    if taken is None:
+        raise NotImplementedError("the graph has a loop or a condition within another one or within a function")
+    return taken(tensor)
+
+
+def _branch(node: Any, value: Any, count: int) -> int:
+    """Return which branch a condition takes: that of a truth value, or of a number, the last one if there is none."""
+    if not node.type.endswith("Case"):
+        return 0 if value else 1
+    return int(value) if 0 <= value < count else count - 1
+
+
+def _functions(node: Any, key: str) -> list[Any]:
+    """Return the graphs of functions that a node calls: as traced, or from their definitions, which hold less."""
+    if traced := getattr(node, f"_{key}_graph", None):
+        return [traced]
+    shapes = [x.shape for x in node.inputs[1 if "branch" in key else 0 :]]
+    names = node.get_attr(key)
+    return [_defined(one.name, shapes) for one in (names if isinstance(names, list) else [names])]
 
 
 def _defined(name: str, shapes: list) -> Any:

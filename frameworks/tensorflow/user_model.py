@@ -5,7 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import gc
 import inspect
+import re
+import sys
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -29,6 +33,13 @@ DTYPES = (
     "keeps variables of batch norm in float32, and its Input casts to float32 and back in bf16"
 )
 FUNCTION = tf.types.experimental.PolymorphicFunction
+COMPOSITE = tf.__internal__.CompositeTensor
+# Tensors that tf.cast casts.
+TENSORS = (tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
+# Whose own functions are part of eager mode.
+LIBRARIES = ("tensorflow", "keras", "tf_keras")
+# How XLA says that it cannot compile an operator, in an error of a call.
+REFUSED = ("Detected unsupported operations", "compile-time constant", "XLA compilation", "uncompilable", "for XLA")
 
 
 class TensorFlowRules(Rules):
@@ -37,110 +48,183 @@ class TensorFlowRules(Rules):
     def array(self, value: Any) -> np.ndarray | None:
         if not isinstance(value, tf.Tensor | tf.Variable) or value.dtype in (tf.variant, tf.resource):
             return None
-        sixteen = value.dtype in (tf.bfloat16, tf.float16)
-        return np.asarray((tf.cast(value, tf.float32) if sixteen else value).numpy())
+        array = np.asarray(value.numpy())
+        return array.astype(np.float32) if array.dtype.kind == "V" else array  # bfloat16, and others of ml_dtypes
 
     def parts(self, value: Any) -> Mapping[str, Any] | None:
         if isinstance(value, tf.DType | tf.TensorShape):
             return {}
         if isinstance(value, tf.TensorArray):
             return {"stack": value.stack()}
-        if hasattr(value, "value") and _is_keras3(value):
+        if isinstance(value, tf.RaggedTensor):
+            return {"values": value.flat_values, "row_splits": value.nested_row_splits}
+        if isinstance(value, tf.SparseTensor):
+            value = tf.sparse.reorder(value)
+            return {"indices": value.indices, "values": value.values, "shape": tuple(value.shape)}
+        if isinstance(value, tf.experimental.ExtensionType):
+            return _fields(value)
+        if _is_keras3(value):
             return {"value": value.value}
-        if not isinstance(value, tf.__internal__.CompositeTensor) or isinstance(value, tf.Variable):
+        if not isinstance(value, COMPOSITE) or isinstance(value, tf.Variable):
             return None
         return {str(index): part for index, part in enumerate(tf.nest.flatten(value, expand_composites=True))}
 
     def opaque(self, value: Any) -> bool:
-        return isinstance(value, tf.Module) and not isinstance(value, tf.Variable)
+        return isinstance(value, tf.Module | tf.__internal__.tracking.AutoTrackable) and not isinstance(
+            value, tf.Variable
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A user's model as `model()` made it: what is called in its place, and all of its variables in a fixed order."""
+
+    model: Any
+    call: Callable[..., Any]
+    variables: Sequence[tf.Variable]
+
+    @property
+    def trained(self) -> list[tf.Variable]:
+        """The variables that training changes."""
+        if hasattr(self.model, "trainable_variables"):
+            return raw(self.model.trainable_variables)
+        return [variable for variable in self.variables if variable.trainable and variable.dtype.is_floating]
+
+    @property
+    def state(self) -> list[tf.Variable]:
+        """The model's own variables that training leaves to the model: running statistics."""
+        trained = {id(variable) for variable in self.trained}
+        own = raw(self.model.variables) if hasattr(self.model, "variables") else self.variables
+        return [variable for variable in own if id(variable) not in trained]
 
 
 class Model(user_model.UserModel):
     """A user's model with its variables in the cell's dtype; made on the current device."""
 
     rules = TensorFlowRules()
+    precisions = ("float64", "float32")
 
     def __init__(self, workload: Own, weights: Arrays, inputs: Sequence[Arrays], dtype: tf.DType, trains: bool = False):
-        super().__init__(user_file.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source))
-        self._trains, self.dtype, self._seed_of_weights = trains, dtype, int(weights["seed"])
-        self.precisions = [name for name in ("float64", "float32") if name != dtype.name]
+        super().__init__(hubs.opened(workload.source, workload.is_file))
+        self._source, self._trains, self.dtype = workload.source, trains, dtype
+        self._seed_of_weights = int(weights["seed"])
         self.settings: dict[str, Any] = {}
         self.sets = [self.place(arrays) for arrays in inputs]
-        self.model = self._built(dtype)
-        self._state = [(variable, tf.identity(variable)) for variable in self.variables]
+        self.made = self._built(dtype)
+        self._model = self.made.call
+        self._state = [(variable, tf.identity(variable)) for variable in self.made.variables]
         self.settle()
+        self._refuse_functions()
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
         tf.random.set_seed(seed)
 
     def placed(self, given: Inputs) -> Inputs:
-        return tf.nest.map_structure(partial(_cast, dtype=self.dtype), given)
+        return cast(given, self.dtype)
 
     def fresh(self, inputs: Inputs) -> Inputs:
         return tf.nest.map_structure(_copied, inputs)
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return self.model(*args, **kwargs)
+        return self._model(*args, **kwargs)
 
-    def calling(self, model: Callable) -> Call:
-        return lambda args, kwargs: model(*args, **kwargs)
+    def calling(self, model: Made) -> Call:
+        return lambda args, kwargs: model.call(*args, **kwargs)
 
     def restore(self) -> None:
         for variable, first in self._state:
             variable.assign(first)
 
     @contextlib.contextmanager
-    def in_precision(self, dtype: str) -> Iterator[tuple[Callable, Callable[[Inputs], Inputs]]]:
-        """Enter a new model in another dtype, with the values that this one's variables had first."""
+    def in_precision(self, dtype: str) -> Iterator[tuple[Made, Callable[[Inputs], Inputs]]]:
+        """Enter the model in another dtype, with the values that this one's variables had first.
+
+        The model itself where it computes in that dtype already and is not trained.
+        """
         kind = tf.as_dtype(dtype)
-        yield self.copied(kind), partial(tf.nest.map_structure, partial(_cast, dtype=kind))
+        own = kind == self.dtype and not self._trains and not _computing_otherwise(self.made.model, kind)
+        yield self.made if own else self.copied(kind, everywhere=True), partial(cast, dtype=kind)
 
     def cost(self) -> Counted | None:
-        return counting.counted(self.call, self.sets[0], self.variables)
+        return counting.counted(self.call, self.fresh(self.sets[0]))
 
     def computes_in(self) -> Sequence[str]:
-        return product_dtypes(program.executed(self.call, *self.sets[0]))
+        try:
+            return product_dtypes(program.executed(self.call, *self.fresh(self.sets[0])))
+        finally:
+            self.restore()
 
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """The model's variables."""
-        return variables_of(self.model)
+    def copied(self, dtype: tf.DType, everywhere: bool = False) -> Made:
+        """Return a new model in a dtype, with the values that this one's variables had first."""
+        made = self._built(dtype, everywhere)
+        for variable, (own, first) in zip(made.variables, self._state, strict=True):
+            if variable is not own:
+                variable.assign(tf.cast(first, variable.dtype) if variable.dtype != first.dtype else first)
+        return made
 
-    def _built(self, dtype: tf.DType) -> Callable[..., Any]:
-        """Return what calls a new model; its variables are made by a first call."""
-        with _making(dtype):
+    def _built(self, dtype: tf.DType, everywhere: bool = False) -> Made:
+        """Return a new model, whose variables are made by a first call.
+
+        `everywhere`: Keras' layers compute in the dtype even where the user's policy names another one.
+        """
+        created: list[tf.Variable] = []
+
+        def keep(make: Callable[..., tf.Variable], **told: Any) -> tf.Variable:
+            created.append(make(**told))
+            return created[-1]
+
+        with _making(dtype), tf.variable_creator_scope(keep):
             self.seed(self._seed_of_weights)
-            made, removed = plain(self.file.call("model"))
+            model, removed = plain(self.file.call("model"))
+            hubs.refuse_other_backends(self.file.name)
             if removed:
-                self.settings["tf.function removed from"] = removed
-            told = {"training": self._trains} if _takes_training(made) else {}
-            model = partial(made, **told)
-            args, kwargs = tf.nest.map_structure(partial(_cast, dtype=dtype), self.sets[0])
-            model(*args, **kwargs)
-        kept = _kept_in_float32(made)
-        floating = [v.dtype for v in variables_of(model) if v.dtype.is_floating and id(v) not in kept]
+                self.settings["tf.function removed from"] = ", ".join(removed)
+            for layer in _computing_otherwise(model, dtype) if everywhere else ():
+                hubs.compute_in(layer, dtype.name)
+            call = partial(model, training=self._trains) if _takes_training(model) else model
+            args, kwargs = cast(self.fresh(self.sets[0]), dtype)
+            call(*args, **kwargs)
+        own = raw(getattr(model, "variables", ()))
+        known = {id(variable) for variable in own}
+        variables = [*own, *(variable for variable in created if id(variable) not in known)]
+        kept = _kept_in_float32(model)
+        floating = [v.dtype for v in own or variables if v.dtype.is_floating and id(v) not in kept]
         if wrong := [made for made in floating if made.base_dtype != dtype]:
             raise Unsupported(
                 f"the model makes variables in {wrong[0].name} where {dtype.name} is asked for: leave dtypes to Keras, "
                 "or measure in fp32."
             )
-        return model
+        return Made(model, call, variables)
 
-    def copied(self, dtype: tf.DType) -> Callable[..., Any]:
-        """Return a new model in a dtype with the values that this one's variables had first."""
-        model = self._built(dtype)
-        for variable, (_, first) in zip(variables_of(model), self._state, strict=True):
-            variable.assign(_cast(first, variable.dtype))
-        return model
+    def _refuse_functions(self) -> None:
+        """Raise Unsupported for a model of which eager mode runs graphs that `plain` did not find."""
+        try:
+            names = program.functions_called(self.call, *self.fresh(self.sets[0]))
+        except NotImplementedError:
+            return
+        finally:
+            self.restore()
+        if any(name.startswith(("restored_function", "signature_wrapper")) for name in names):
+            raise Unsupported("the model calls a SavedModel, which has no eager mode: use the model it was made of.")
+        for found in (one for one in gc.get_objects() if names and issubclass(type(one), FUNCTION)):
+            code = getattr(getattr(found, "python_function", None), "__code__", None)
+            name = code and found.python_function.__name__
+            if name in names and not any(f"/{library}/" in code.co_filename for library in LIBRARIES):
+                place = user_file.short_place(code.co_filename, code.co_firstlineno, self._source)
+                raise Unsupported(
+                    f"the model calls {name} ({place}), a tf.function, so its eager mode would run a graph: remove "
+                    "tf.function from it."
+                )
 
 
 def prepare(model: Model, cell: Cell) -> Step:
     """Return the step of the model in the cell's mode."""
     told = {"restore": model.restore, "own": model}
     if cell.mode == "eager":
-        listed = partial(program.executed, model.call, *model.sets[0])
-        return Step(model.call, model.sets, program=listed, **told)
+        return Step(
+            model.call, model.sets, program=lambda: program.executed(model.call, *model.fresh(model.sets[0])), **told
+        )
     call, sets, capture, listed = captured(model.call, model, cell)
     return Step(call, sets, capture, program=listed, **told)
 
@@ -148,26 +232,56 @@ def prepare(model: Model, cell: Cell) -> Step:
 def captured(function: Callable, model: Model, cell: Cell) -> tuple:
     """Return what a graph mode calls of a function of input sets, the sets, its capture, and its operators."""
     graph = tf.function(lambda args, kwargs: function(args, kwargs), jit_compile=cell.mode == "function-xla")
-    reasons = [(model.file.name, reason) for reason in _others(model.sets)]
-    return *graphs.called(cell, graph, model.sets, reasons), partial(program.captured, graph, model.sets[0], None)
+    reasons = [(model.file.name, reason) for reason in other_inputs(model.sets)]
+    call, sets, capture = graphs.called(cell, graph, model.sets, reasons)
+    if cell.mode == "function-xla":
+        call = partial(_compiled, call)
+    return call, sets, capture, partial(program.captured, graph, model.sets[0], None)
 
 
-def _others(sets: Sequence[Inputs]) -> list[str]:
-    """Return, of the input sets for which a function is traced again, what differs from the first one."""
-    first, *rest = [_specification(inputs) for inputs in sets]
-    return list(dict.fromkeys(f"inputs of another kind: {other}" for other in rest if other != first))
+def _compiled(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call what XLA compiles. Raises Unsupported, with its reason, where it cannot."""
+    try:
+        return graph(args, kwargs)
+    except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
+        words = " ".join(str(error.message).split())
+        if not any(sign in words for sign in REFUSED):
+            raise
+        words = re.sub(r"graph __\S+?(\[\S*\])? ", "the graph ", words)
+        words = re.sub(r"\{\{node (\S+)\}\}", r"\1", words.partition("The op is created at")[0])
+        raise Unsupported(f"XLA cannot compile the model: {words[:400]}") from error
 
 
-def _specification(inputs: Inputs) -> str:
+def other_inputs(sets: Sequence[Inputs]) -> list[str]:
+    """Return, of the input sets for which a function is traced again, what differs from the first set."""
+    first, *rest = map(_specification, sets)
+    reasons = []
+    for given in rest:
+        other = {name: text for name, text in given.items() if first.get(name) != text}
+        if other:
+            kind = "shape" if any("[" in text for text in other.values()) else "value"
+            reasons.append(f"inputs of another {kind}: {', '.join(f'{name} {text}' for name, text in other.items())}")
+    return list(dict.fromkeys(reasons))
+
+
+def _specification(inputs: Inputs) -> dict[str, str]:
+    """Return what a trace depends on, by the input's name: dtypes and shapes of tensors, and other values."""
+
     def text(leaf: Any) -> str:
-        shape = getattr(leaf, "shape", None)
-        return repr(leaf) if shape is None else f"{leaf.dtype.name} {tuple(shape)}"
+        if isinstance(leaf, tf.experimental.ExtensionType):
+            return ", ".join(map(text, tf.nest.flatten(_fields(leaf))))
+        if not isinstance(leaf, TENSORS) and not isinstance(leaf, tf.Variable):
+            return repr(leaf)[:80] if isinstance(leaf, bool | int | float | str | None) else type(leaf).__name__
+        lengths = leaf.shape if leaf.shape.rank is not None else "any rank"
+        return f"{leaf.dtype.name}[{','.join('?' if n is None else str(n) for n in lengths)}]"
 
-    return ", ".join(map(text, tf.nest.flatten(inputs)))
+    args, kwargs = inputs
+    named = {f"argument {index + 1}": value for index, value in enumerate(args)} | kwargs
+    return {name: ", ".join(map(text, tf.nest.flatten(value))) for name, value in named.items()}
 
 
 def plain(made: Any) -> tuple[Callable, list[str]]:
-    """Return the user's model without `tf.function`, and the places from which that was removed.
+    """Return the user's model without `tf.function`, and the names from which that was removed.
 
     Raises Fault for what cannot be called, and Unsupported for what has no Python function behind it.
     """
@@ -179,38 +293,114 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
         raise Unsupported("model() returned a graph, which has no eager mode: return the model it was made of.")
     if not callable(made):
         raise Fault(f"model() returned {type(made).__name__}: return a Keras model, a tf.Module or a function.")
-    for layer in (made, *made.submodules) if isinstance(made, tf.Module) else (made,):
-        for owner in (layer, *type(layer).__mro__):
-            for name, value in list(getattr(owner, "__dict__", {}).items()):
-                if isinstance(value, FUNCTION) and hasattr(value, "python_function") and not name.startswith("_"):
+    for owner in _reached(made):
+        for name, value in list(vars(owner).items()):
+            if isinstance(value, FUNCTION) and hasattr(value, "python_function"):
+                if isinstance(owner, type):
                     setattr(owner, name, value.python_function)
-                    removed.append(name)
+                else:
+                    vars(owner)[name] = value.python_function  # Keras would track an attribute that is set
+                removed.append(name)
     return made, list(dict.fromkeys(removed))
 
 
-def variables_of(model: Any) -> list[tf.Variable]:
-    """Return the variables behind what `Model._built` returns."""
-    return raw(getattr(model.func, "variables", ()))
+def _reached(made: Any) -> Iterator[Any]:
+    """Yield a user's objects that a model reaches, their classes, and the modules of these."""
+    pending, seen = [made], set()
+    while pending and len(seen) < 100_000:
+        one = pending.pop()
+        if id(one) in seen or isinstance(one, tf.Tensor | tf.Variable | np.ndarray | str | bytes | int | float):
+            continue
+        seen.add(id(one))
+        if isinstance(one, Mapping):
+            pending += list(one.values())
+        elif isinstance(one, list | tuple | set):
+            pending += list(one)
+        elif isinstance(one, partial):
+            pending += [one.func, *one.args, *one.keywords.values()]
+        elif isinstance(one, types.MethodType):
+            pending += [one.__self__, one.__func__]
+        elif isinstance(one, types.FunctionType):
+            pending += [cell.cell_contents for cell in one.__closure__ or () if _is_set(cell)]
+            pending += [one.__globals__[name] for name in one.__code__.co_names if name in one.__globals__]
+            pending.append(sys.modules.get(one.__module__))
+        elif isinstance(one, FUNCTION) and hasattr(one, "python_function"):
+            pending.append(one.python_function)
+        elif isinstance(one, types.ModuleType | type):
+            if _is_users(one.__name__ if isinstance(one, types.ModuleType) else one.__module__):
+                pending += [value for value in vars(one).values() if isinstance(one, type)]
+                yield one
+        elif hasattr(one, "__dict__"):
+            pending += [*vars(one).values(), *type(one).__mro__]
+            pending += [sys.modules.get(kind.__module__) for kind in type(one).__mro__]
+            yield one
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # of a name that its function has not reached yet
+        return False
+
+
+def _is_users(module: str) -> bool:
+    return module.partition(".")[0] not in (*LIBRARIES, *sys.stdlib_module_names, "numpy")
+
+
+def cast(inputs: Any, dtype: tf.DType) -> Any:
+    """Return inputs with their arrays as tensors, floating-point ones in a dtype and complex ones in its width."""
+    return tf.nest.map_structure(partial(_cast, dtype=dtype), inputs)
 
 
 def _cast(leaf: Any, dtype: tf.DType) -> Any:
-    """Return a leaf of the inputs as a tensor, floating point and complex in a dtype's width; others as they are."""
-    if isinstance(leaf, np.ndarray):
-        leaf = tf.convert_to_tensor(leaf)
-    if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type | tf.__internal__.CompositeTensor):
-        held = {field.name: getattr(leaf, field.name) for field in dataclasses.fields(leaf) if field.init}
-        return dataclasses.replace(leaf, **tf.nest.map_structure(partial(_cast, dtype=dtype), held))
-    kind = getattr(leaf, "dtype", None)
-    if not isinstance(kind, tf.DType):
-        return leaf
+    if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, bool | str | bytes):
+        with contextlib.suppress(ValueError, TypeError):  # dates, objects: as the user would pass them
+            leaf = tf.convert_to_tensor(leaf)
+    if isinstance(leaf, tf.Variable):
+        kind = _kind_of(leaf.dtype, dtype)
+        return leaf if kind == leaf.dtype else tf.Variable(tf.cast(leaf, kind), trainable=leaf.trainable)
+    if isinstance(leaf, TENSORS):
+        kind = _kind_of(leaf.dtype, dtype)
+        return leaf if kind == leaf.dtype else tf.cast(leaf, kind)
+    if isinstance(leaf, tf.experimental.ExtensionType):
+        return _rebuilt(leaf, cast(_fields(leaf), dtype))
+    if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+        return _rebuilt(leaf, {name: cast(value, dtype) for name, value in vars(leaf).items()})
+    return leaf
+
+
+def _kind_of(kind: tf.DType, dtype: tf.DType) -> tf.DType:
     if kind.is_complex:
-        return tf.cast(leaf, tf.complex128 if dtype == tf.float64 else tf.complex64)
-    return tf.cast(leaf, dtype) if kind.is_floating else leaf
+        return tf.complex128 if dtype == tf.float64 else tf.complex64
+    return dtype if kind.is_floating else kind
+
+
+def _fields(value: tf.experimental.ExtensionType) -> dict[str, Any]:
+    """Return the fields of an extension type; TensorFlow keeps a cache beside them."""
+    return {name: field for name, field in vars(value).items() if not name.startswith("_tf_extension_type")}
+
+
+def _rebuilt(value: Any, fields: Mapping[str, Any]) -> Any:
+    """Return an object of the same class that holds other fields, whatever its `__init__` takes."""
+    made = object.__new__(type(value))
+    made.__dict__.update(fields)
+    return made
 
 
 def _copied(leaf: Any) -> Any:
-    constant = isinstance(leaf, str | bytes | bool | int | float | complex | type(None) | tf.Tensor)
-    return leaf if constant or isinstance(leaf, tf.__internal__.CompositeTensor) else copy.deepcopy(leaf)
+    if isinstance(leaf, tf.Variable):
+        return tf.Variable(leaf, trainable=leaf.trainable, dtype=leaf.dtype)
+    constant = isinstance(leaf, str | bytes | bool | int | float | complex | type(None) | tf.Tensor | COMPOSITE)
+    return leaf if constant else copy.deepcopy(leaf)
+
+
+def _computing_otherwise(model: Any, dtype: tf.DType) -> list[Any]:
+    """Return Keras' layers of a model that compute in another floating-point dtype."""
+    layers = getattr(model, "_flatten_layers", None)
+    computing = {layer: getattr(layer, "compute_dtype", None) for layer in (layers() if callable(layers) else ())}
+    return [
+        layer for layer, kind in computing.items() if kind not in (None, dtype.name) and tf.as_dtype(kind).is_floating
+    ]
 
 
 def raw(variables: Sequence[Any]) -> list[tf.Variable]:
@@ -219,7 +409,7 @@ def raw(variables: Sequence[Any]) -> list[tf.Variable]:
 
 
 def _is_keras3(variable: Any) -> bool:
-    return not isinstance(variable, tf.Variable) and hasattr(variable, "value")
+    return type(variable).__module__.startswith("keras.") and isinstance(getattr(variable, "value", None), tf.Variable)
 
 
 def _takes_training(model: Any) -> bool:

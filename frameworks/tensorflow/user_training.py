@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +11,7 @@ from frameworks import user_model
 from frameworks.adapter import Step, Unsupported
 from frameworks.tensorflow import program
 from frameworks.tensorflow.training import Trainer
-from frameworks.tensorflow.user_model import Model, captured, raw, variables_of
+from frameworks.tensorflow.user_model import Made, Model, captured
 from frameworks.user_file import Fault
 from frameworks.user_model import Inputs
 from measurement.cells import Cell
@@ -21,28 +20,25 @@ from measurement.cells import Cell
 class Training(user_model.Training):
     """A user's model under training."""
 
-    def losses(self, model: Callable, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
+    def losses(self, model: Made, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
         trainer = trainer_of(self.model, model)
         iteration = trainer.with_state(trainer)
         return (iteration(*inputs) for inputs in sets)
 
 
-def trainer_of(user: Model, model: Callable[..., Any]) -> Trainer:
-    """Return one optimizer iteration on the loss of what `model` gives, whose variables are trained."""
+def trainer_of(user: Model, model: Made) -> Trainer:
+    """Return one optimizer iteration on the loss of what a model gives, whose variables are trained."""
     function = user.file.function("loss")
 
     def loss(args: tuple, kwargs: dict[str, Any]) -> tf.Tensor:
-        value = function(model(*args, **kwargs))
+        value = function(model.call(*args, **kwargs))
         if not tf.is_tensor(value) or value.shape.num_elements() != 1:
             raise Fault("loss(output) is to return a scalar tensor, such as tf.reduce_mean(output**2).")
         return value
 
-    trained = raw(getattr(model.func, "trainable_variables", ()))
-    if not trained:
+    if not model.trained:
         raise Fault("model() has no trainable variables, so there is nothing to train.")
-    names = {id(variable) for variable in trained}
-    held = [variable for variable in variables_of(model) if id(variable) not in names]
-    return Trainer(loss, trained, {f"state.{index}": variable for index, variable in enumerate(held)})
+    return Trainer(loss, model.trained, {f"state.{index}": held for index, held in enumerate(model.state)})
 
 
 def prepare(model: Model, cell: Cell) -> Step:
@@ -52,7 +48,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     trainer = trainer_of(model, model.copied(model.dtype))
     told = {"restore": trainer.restore, "own": Training(model)}
     if cell.mode == "eager":
-        listed = partial(program.executed, trainer, *model.sets[0])
+        listed = lambda: program.executed(trainer, *model.fresh(model.sets[0]))  # noqa: E731
         return Step(trainer.with_state(trainer), model.sets, program=listed, **told)
     call, sets, capture, listed = captured(trainer, model, cell)
     return Step(trainer.with_state(call), sets, capture, program=listed, **told)
