@@ -14,9 +14,9 @@ import jaxlib
 import numpy as np
 
 import frameworks.adapter as boundary
-from frameworks import canary, generating
+from frameworks import canary, generating, values
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import compiling, generation, graphs, memory, models, own, program, runtime
+from frameworks.jax import compiling, generation, graphs, memory, models, program, runtime, user_model
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.passes import WITH_CACHE
@@ -44,7 +44,7 @@ class Adapter(boundary.Adapter):
     def __init__(self):
         self._compilations = graphs.Compilations()
         self._device: jax.Device | None = None
-        self._own: dict[str, own.Model] = {}  # users' models by group
+        self._own: dict[str, user_model.Model] = {}  # user models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         problem = runtime.problem(device)
@@ -114,9 +114,7 @@ class Adapter(boundary.Adapter):
         listed = program.listing(cell, call, (params, *device_inputs[0]), step, device_inputs[0])
         return Step(step, device_inputs, capture, program=listed)
 
-    def _trained(
-        self, cell: Cell, objective: Callable, params: dict, sets: Sequence[tuple], detail: str, told: Any = None
-    ) -> Step:
+    def _trained(self, cell: Cell, objective: Callable, params: dict, sets: Sequence[tuple], detail: str) -> Step:
         """An optimizer iteration on the parameters, in the cell's mode."""
         from frameworks.jax import training
 
@@ -126,24 +124,19 @@ class Adapter(boundary.Adapter):
         arguments = (trainer.state, *sets[0])
         trainer.iterate, capture = self._compilations.callable(cell, iterate, arguments, detail, donated=(0,))
         listed = program.listing(cell, trainer.iterate, arguments, trainer, sets[0])
-        return Step(trainer, sets, capture, trainer.restore, listed, own=told)
+        return Step(trainer, sets, capture, trainer.restore, listed)
 
     def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.group_id not in self._own:
             dtype = jnp.dtype(jnp.float32 if cell.pass_name == "training" else PRECISION[cell.dtype][0])
             trains = cell.pass_name == "training"
-            self._own[cell.group_id] = own.Model(workload, weights, inputs, self._device, dtype, trains)
+            self._own[cell.group_id] = user_model.Model(workload, weights, inputs, self._device, dtype, trains)
         model = self._own[cell.group_id]
         if cell.pass_name == "training":
-            from frameworks.jax import own_training
+            from frameworks.jax import user_training
 
-            told = own_training.Owned(model, jnp.dtype(PRECISION[cell.dtype][0]))
-            return self._trained(cell, told.objective, told.params, model.sets, model.detail, told)
-        arguments = (model.params, *model.sets[0])
-        call, capture = self._compilations.callable(cell, model.forward, arguments, model.detail)
-        step = model.eager() if cell.mode == "eager" else functools.partial(call, model.params)
-        listed = program.listing(cell, call, arguments, step, model.sets[0])
-        return Step(step, model.sets, capture, program=listed, own=own.Owned(model))
+            return user_training.prepare(model, cell, jnp.dtype(PRECISION[cell.dtype][0]), self._compilations)
+        return user_model.prepare(model, cell, self._compilations)
 
     def _prepare_generating(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """The model with a cache of its own, which a jitted call takes over from the one before."""
@@ -183,12 +176,20 @@ class Adapter(boundary.Adapter):
     def to_numpy(self, output: Any) -> Arrays:
         output = generating.tensors(output)
         held = getattr(output.get("state"), "held", None) if isinstance(output, dict) else None
-        return own.named({**output, **held} if held else output)
+        found = values.tensors({**output, **held} if held else output, lambda leaf: isinstance(leaf, jax.Array))
+        return {name: _on_host(array) for name, array in found.items()}
 
     def release(self) -> None:
+        for model in self._own.values():
+            model.release()
         self._own.clear()
         jax.clear_caches()
         gc.collect()  # compiled functions and parameters hang in reference cycles
 
     def meter(self, cell: Cell) -> memory.Meter | None:
         return memory.Meter(self._device) if cell.device_kind == "gpu" else None
+
+
+def _on_host(array: jax.Array) -> np.ndarray:
+    on_host = np.asarray(array)
+    return on_host if on_host.dtype == np.float64 else on_host.astype(np.float32)
