@@ -1,4 +1,4 @@
-"""User models in JAX: functions with parameters, callable pytrees, Flax modules, and functions that close over arrays."""
+"""User models in JAX: functions with their parameters or closures, callable pytrees, and Flax modules."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Function:
                 return
             try:
                 arguments = Partitioned.of(cast(self.params)), Partitioned.of(inputs)
-                jax.eval_shape(lambda p, i: (self.pure(Partitioned.joined(p), *Partitioned.joined(i)), None)[1], *arguments)
+                jax.eval_shape(self._traced, *arguments)
                 return
             except Exception:  # as its graph mode will say, where it is for another reason
                 continue
@@ -160,6 +160,9 @@ class Function:
     def release(self) -> None:
         """Put back what the user's functions held."""
         self.places.restore()
+
+    def _traced(self, params: Any, inputs: Any) -> None:
+        self.pure(Partitioned.joined(params), *Partitioned.joined(inputs))
 
 
 class Module:
@@ -215,6 +218,9 @@ class Model(user_model.UserModel):
         self.sets = [self.place(arrays) for arrays in inputs]
         self.applied, self.detail, unwrapped = _applied(made, self.sets[0], int(weights["seed"]), trains)
         try:
+            # A key draws other numbers where numbers have 64 bits.
+            if any(map(_is_key, jax.tree.leaves((self.sets, self.applied.params)))):
+                self.precisions = tuple(name for name in self.precisions if name != "float64")
             self.applied.settle(self.fresh(self.sets[0]), self._on_device)
             self.params = self._on_device(self.applied.params)
             self.restore()
@@ -293,11 +299,11 @@ class Jitted:
         self._model, self._graph, self._writes = model, graph, model.applied.writes
         self._first = self._params = Partitioned.of(model.params)
         # Inputs that were made for one call are partitioned within it.
-        self._known = {id(args): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
+        self._known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
         self._sets = list(model.sets)  # so that no identity above is given to another object
 
     def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        output = self._graph(self._params, self._known.get(id(args)) or Partitioned.of((args, kwargs)))
+        output = self._graph(self._params, self._known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
         if self._writes:
             output, state = output
             self._params = Partitioned.of(state)
@@ -324,6 +330,11 @@ def prepare(model: Model, cell: Cell, compilations: Any) -> Step:
     return Step(step, model.sets, told, step.restore, listed, own=model)
 
 
+def identity(args: tuple, kwargs: dict[str, Any]) -> tuple[int, int]:
+    """Return what tells an input set that is kept from every other; all empty tuples are one object."""
+    return id(args), id(kwargs)
+
+
 def refuse_what_is_held(model: Model) -> None:
     """Raise Unsupported for inputs with an object whose arrays jit would not be given."""
     for leaf in jax.tree.leaves(model.sets):
@@ -339,18 +350,18 @@ def with_recompilations(captured: Capture, model: Model) -> Capture:
     again = min(captured.graphs or 0, captured.compilations or 0) - 1
     if again < 1:
         return captured
-    first, *others = map(_signature, model.sets)
-    seen, places = [first], []
-    for other in others:
-        if other in seen:
-            continue
-        seen.append(other)
-        known = dict(first)
-        changed = [f"{name} {kind}".strip() for name, kind in other if known.get(name) != kind]
-        shaped = [kind for name, kind in other if known.get(name) != kind and "[" in kind]
-        what = "inputs of another shape" if shaped else "inputs with another value"
-        places.append((Path(model.source).name, f"{what}: {', '.join(changed)}" if changed else "inputs of another form"))
-    return replace(captured, recompilations=again, recompiled=tuple(places[:again]))
+    reason = "; ".join(_changes(list(map(_signature, model.sets)))) or "inputs of another form"
+    return replace(captured, recompilations=again, recompiled=((Path(model.source).name, reason),))
+
+
+def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
+    """Yield what each form of the inputs after the first has that the first has not."""
+    known = dict(signatures[0])
+    for signature in [other for index, other in enumerate(signatures) if other not in signatures[:index]][1:]:
+        changed = [(name, kind) for name, kind in signature if known.get(name) != kind]
+        what = "inputs of another shape" if any("[" in kind for _, kind in changed) else "inputs of another value"
+        if changed:
+            yield f"{what}: {', '.join(f'{name} {kind}' for name, kind in changed)}"
 
 
 def shapes(arguments: Any) -> Any:
@@ -393,7 +404,8 @@ def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Any, s
     def plain(value: Any) -> Any:
         if isinstance(value, jax.stages.Compiled | jax.export.Exported):
             raise Unsupported(
-                f"model() returned a {type(value).__name__}, which has no eager mode: return the function it was made of."
+                f"model() returned a {type(value).__name__}, which has no eager mode: return the function that it was "
+                "made of."
             )
         original = uncompiled(value)
         if original is not value:
@@ -475,8 +487,17 @@ def _key(key: Any) -> str:
 
 
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) or (
-        isinstance(leaf, np.ndarray | np.generic) and (leaf.dtype.kind in "biufc" or jnp.issubdtype(leaf.dtype, jnp.number))
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype.kind in "biufc" or jnp.issubdtype(leaf.dtype, jnp.number)
+    return isinstance(leaf, jax.Array)
+
+
+def _is_key(leaf: Any) -> bool:
+    """Say whether a leaf is a random key, typed or, as raw keys are, of two or more whole numbers of 32 bits."""
+    if not isinstance(leaf, jax.Array):
+        return False
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) or (
+        leaf.dtype == np.uint32 and leaf.shape[-1:] in ((2,), (4,))
     )
 
 

@@ -18,6 +18,7 @@ from frameworks.jax.user_model import (
     Partitioned,
     cast,
     counted,
+    identity,
     refuse_what_is_held,
     shapes,
     with_recompilations,
@@ -82,10 +83,10 @@ def prepare(model: Model, cell: Cell, dtype: np.dtype, compilations: Any) -> Ste
         refuse_what_is_held(model)
         listed = partial(program.captured, trainer.iterate, shapes(arguments))
         told = lambda: with_recompilations(capture(), model)  # noqa: E731
-    known = {id(args): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
+    known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
 
     def call(args: tuple, kwargs: dict[str, Any]) -> Any:
-        return trainer(known.get(id(args)) or Partitioned.of((args, kwargs)))
+        return trainer(known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
 
     return Step(call, model.sets, told, trainer.restore, listed, own=subject)
 

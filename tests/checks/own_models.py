@@ -11,6 +11,7 @@ import frameworks
 import workloads
 from harness import skeletons
 from measurement.cells import Cell
+from worker import user_model as examining
 from worker.channel import classify
 
 INPUTS = "\n\ndef inputs(batch_size=2):\n    return np.random.randn(batch_size, 8).astype('float32')\n"
@@ -78,6 +79,13 @@ MODES = {
 }
 
 
+def compared_with(subject, tolerance: float) -> tuple[str, list[dict]]:
+    """What outputs of the first two calls are compared with, by name, after all that a worker asks of a model."""
+    examining.refuse_what_changes(subject, tolerance)
+    reference, outputs = examining.reference(subject, subject.eager(2), 2)
+    return reference, [found.arrays for found in outputs]
+
+
 def measured(adapter, framework: str, source: Path, pass_name: str) -> dict:
     """By mode the outputs' names, how far they are from the reference's, and whether the graph is whole."""
     name, modes = source.name, {}
@@ -93,7 +101,7 @@ def measured(adapter, framework: str, source: Path, pass_name: str) -> dict:
             step()  # compiled, and trained once
             step.rewind()
             taken = [{key: value.copy() for key, value in adapter.to_numpy(step()).items()} for _ in range(2)]
-            reference, outputs = step.own.reference(2)
+            reference, outputs = compared_with(step.own, workload.tolerance["fp32"])
             cost, captured = step.own.cost(), step.capture()
         except Exception as error:
             return {"ended": list(classify(error))}
