@@ -46,7 +46,6 @@ class Listing(_EvalTrace):
 
     def __init__(self) -> None:
         super().__init__()
-        self._weakref = _eval_trace._weakref  # to libraries that ask, nothing is traced
         self.operations: list[Operation] = []
 
     def process_primitive(self, primitive: Any, args: Sequence, params: dict, /) -> Any:
@@ -77,7 +76,6 @@ class Dispatches(_EvalTrace):
 
     def __init__(self) -> None:
         super().__init__()
-        self._weakref = _eval_trace._weakref  # to libraries that ask, nothing is traced
         self.counts: Counter[str] = Counter()
 
     def process_primitive(self, primitive: Any, args: Sequence, params: dict, /) -> Any:

@@ -176,7 +176,8 @@ class Module:
         return nnx.merge(self._graph, params)
 
     def pure(self, params: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        module = nnx.merge(self._graph, params)
+        # Variables of NNX are written to only where they were made: inside of what traces.
+        module = nnx.merge(self._graph, jax.tree.map(lambda leaf: leaf, params))
         output = module(*args, **kwargs)
         return (output, nnx.state(module)) if self.writes else output
 
