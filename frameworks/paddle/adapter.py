@@ -14,9 +14,9 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, canary, generating
+from frameworks import adapter, canary, generating, values
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, cinn, eager_log, generation, graphs, models, own, own_training, plain, training
+from frameworks.paddle import calls, cinn, eager_log, generation, graphs, models, plain, training, user_model, user_training
 from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell
@@ -43,7 +43,7 @@ class Adapter(adapter.Adapter):
 
     def __init__(self) -> None:
         self._device = "cpu"
-        self._own: dict[str, own.Model] = {}  # users' models by group
+        self._own: dict[str, user_model.Model] = {}  # users' models by group
 
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         if mode is not None:
@@ -105,8 +105,8 @@ class Adapter(adapter.Adapter):
         if cell.implementation == "own":
             if cell.group_id not in self._own:
                 dtype = "float32" if trains else DTYPES[cell.dtype]
-                self._own[cell.group_id] = own.Model(workload, weights, inputs, dtype, trains)
-            return (own_training if trains else own).prepare(self._own[cell.group_id], cell, workload)
+                self._own[cell.group_id] = user_model.Model(workload, weights, inputs, dtype, trains)
+            return (user_training if trains else user_model).prepare(self._own[cell.group_id], cell, workload)
         if trains:
             return self._prepare_training(workload, cell, weights, inputs)
         model = models.build(workload, cell, weights)
@@ -148,7 +148,8 @@ class Adapter(adapter.Adapter):
             paddle.device.cuda.synchronize()
 
     def to_numpy(self, output: Any) -> Arrays:
-        return own.named(generating.tensors(output))
+        tensors = values.tensors(generating.tensors(output), calls.is_tensor)
+        return {name: calls.array(tensor) for name, tensor in tensors.items()}
 
     def release(self) -> None:
         self._own.clear()

@@ -44,3 +44,8 @@ def array(tensor: Any) -> np.ndarray:
     if values.dtype == np.uint16:  # the bits of bfloat16, the upper half of float32's
         return (values.astype(np.uint32) << 16).view(np.float32)
     return values.astype(np.float32)
+
+
+def is_tensor(value: Any) -> bool:
+    """Say whether a value is a tensor or a predictor's output handle."""
+    return isinstance(value, paddle.Tensor) or hasattr(value, "copy_to_cpu")

@@ -36,20 +36,22 @@ _OPERAND = re.compile(r"^\( (\w+) , ", re.MULTILINE)
 _TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTILINE)
 
 
-def listed(call: Callable[..., Any], inputs: tuple, cell: Cell) -> Program | None:
+def listed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Program | None:
     """The operators that a call on `inputs` dispatches in eager mode, in their order.
 
     None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError where the log is not as
-    this module knows it.
+    this module knows it, or where the call takes a tensor to NumPy: nothing logs what that does.
     """
     if not hasattr(paddle.base.core, "set_vlog_level"):
         return None
-    with _arguments_written(), _logged() as log:
+    with _arguments_written(), _taken_to_numpy() as taken, _logged() as log:
         call(*inputs)
+    if taken:
+        raise ValueError("eager mode takes a tensor to NumPy within the call, whose operators are not listed.")
     return programs.normal_form(dispatches(log(), cell))
 
 
-def dispatches(log: str, cell: Cell) -> list[programs.Dispatch]:
+def dispatches(log: str, cell: Cell | None) -> list[programs.Dispatch]:
     """The operators in a log of eager calls. Raises ValueError where it misses an operator's operands or attributes."""
     operators, running, calls = [], [], []
     for event in _EVENT.finditer(log):
@@ -111,6 +113,32 @@ def _logged() -> Iterator[Callable[[], str]]:
             os.close(stderr)
             file.seek(0)
             text = file.read().decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _taken_to_numpy() -> Iterator[list[str]]:
+    """Collect the files whose code turns tensors into arrays meanwhile; Paddle does so itself for `float(tensor)`."""
+    taken: list[str] = []
+    names = ("numpy", "__array__")
+    functions = {name: getattr(paddle.Tensor, name) for name in names}
+    package = os.path.dirname(paddle.__file__) + "/"
+
+    def noting(function: Callable) -> Callable:
+        def noted(*arguments, **named):
+            file = sys._getframe(1).f_code.co_filename
+            if not file.startswith(package):
+                taken.append(file)
+            return function(*arguments, **named)
+
+        return noted
+
+    try:
+        for name, function in functions.items():
+            setattr(paddle.Tensor, name, noting(function))
+        yield taken
+    finally:
+        for name, function in functions.items():
+            setattr(paddle.Tensor, name, function)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,14 @@ import contextlib
 import gc
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import paddle
 from paddle import inference, nn
+from paddle.jit.dy2static.error import ERROR_DATA
 
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.paddle import calls, eager_log, matrices, programs
@@ -20,6 +22,7 @@ from measurement.cells import Cell
 from workloads.products import SUM
 from workloads.spec import Workload
 
+FRAMEWORKS = f"{Path(__file__).parents[1]}/"
 SIDES = ("keys", "values")
 MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's programs, in Paddle 2's
 
@@ -98,6 +101,7 @@ class Exported:
     def __init__(self, model: nn.Layer, cell: Cell, specification: list) -> None:
         self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
         self._cell, self._predictor, self._program = cell, None, None
+        self._results: Any = None  # of the captured program, nested as the model gives them
         self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not loaded yet.")
 
     def __call__(self, *inputs):
@@ -111,6 +115,20 @@ class Exported:
     def operators(self) -> Program | None:
         """Those of the program as it was exported: what passes make of it is what the mode is for."""
         return programs.of_graph(self._program, self._cell)
+
+    def structured(self) -> Any:
+        """Return the output handles in the structure of the model's output. Raises ValueError where there are fewer."""
+        kept: list[Any] = []  # saved once each, as `paddle.jit.save` does
+        filled = []
+        for value in paddle.utils.flatten(self._results):
+            if isinstance(value, paddle.pir.Value):
+                place = next((number for number, one in enumerate(kept) if one.is_same(value)), len(kept))
+                kept += [value] if place == len(kept) else []
+                value = self._outputs[place]
+            filled.append(value)
+        if len(kept) != len(self._outputs):
+            raise ValueError(f"the predictor has {len(self._outputs)} outputs and the captured program {len(kept)}.")
+        return paddle.utils.pack_sequence_as(self._results, filled)
 
     def wanted(self) -> tuple[bool, bool]:
         """Whether IR passes, and whether oneDNN."""
@@ -131,6 +149,7 @@ class Exported:
             backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
             backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
             capture, self._program = captured(self._model, backend), traced(self._model)
+            self._results = programs_of(self._model)[-1].outputs
             self._model = None  # the predictor loads weights of its own
             gc.collect()
             if self._cell.device_kind == "gpu":
@@ -204,7 +223,34 @@ def captured(static: nn.Layer, backend: str) -> Capture:
     return Capture(program.num_blocks == 1 and products >= linears, len(programs), 0, len(programs), backend, detail)
 
 
-def traced(static: nn.Layer) -> paddle.static.Program | None:
-    """The program that `to_static` traced last, as its passes found it; None before the first call."""
-    programs = static.forward.program_cache
-    return programs.last()[-1][0].main_program if len(programs) else None
+def traced(static: nn.Layer, first: bool = False) -> paddle.static.Program | None:
+    """Return the program that `to_static` traced last, or first, as its passes found it; None before the first call."""
+    known = programs_of(static)
+    return known[0 if first else -1].main_program if known else None
+
+
+def programs_of(static: nn.Layer) -> list[Any]:
+    """Return what `to_static` knows of each program that it traced, in their order."""
+    return static.forward.program_cache.concrete_programs()
+
+
+def reason_of(error: BaseException) -> tuple[str, str, int] | None:
+    """Return why Paddle captures no graph, in its own words, and the file and line of the code it speaks of.
+
+    None for an error of another kind; the file is empty where Paddle names none.
+    """
+    data = getattr(error, ERROR_DATA, None)
+    if data is None:
+        return None
+    places = [place for file, line, *_ in data.origin_traceback if (place := _origin(data.origin_info_map, file, line))]
+    users = [place for place in places if not place[0].startswith(FRAMEWORKS)] or [("", 0)]
+    return f"{data.error_type.__name__}: {' '.join(str(data.error_value).split())}", *users[-1]
+
+
+def _origin(origins: Mapping[tuple[str, int], Any], file: str, line: int) -> tuple[str, int] | None:
+    """Return the place from which Paddle made a line of code, or the last one before it that was made from any."""
+    before = [number for name, number in origins if name == file and number <= line]
+    if not before:
+        return None
+    place = origins[file, max(before)].location
+    return place.filepath, place.lineno

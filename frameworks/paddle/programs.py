@@ -8,13 +8,14 @@ those of a captured program copy.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import paddle
 
-from frameworks.program import NONE, Operation
+from frameworks.program import NONE, PRODUCTS, Operation
 from measurement.cells import Cell
 
 # Attributes that choose a kernel: their names in a captured program, their places among the arguments of the eager
@@ -42,6 +43,7 @@ KINDS = {
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
 ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
+FIRST_OPERANDS = ("x", "input", "q", "query")  # of products
 CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
 RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
@@ -66,10 +68,25 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
     operations, before = [], None
     for dispatch in dispatches:
         name = dispatch.name.removesuffix("_")
-        if name not in LEFT_OUT:
+        if name not in LEFT_OUT and not _is_identity(name, dispatch):
             operations.append(_operation(name, dispatch, before))
         before = dispatch
     return operations
+
+
+def product_dtypes(program: Iterable[Operation]) -> tuple[str, ...]:
+    """Return the floating-point dtypes of a program's products, of their first operands, those of most first."""
+    products = [operation.arguments for operation in program if operation.kind in PRODUCTS]
+    first = [text.partition(" ")[0] for given in products for name, text in given.items() if name in FIRST_OPERANDS]
+    return tuple(dtype for dtype, _ in Counter(first).most_common() if "float" in dtype or "complex" in dtype)
+
+
+def _is_identity(name: str, dispatch: Dispatch) -> bool:
+    """Say whether an operator renames its operand: a cast to the dtype that it has, a copy."""
+    if name == "assign":
+        return True
+    given = [text.partition(" ")[0] for texts in dispatch.operands.values() for text in texts]
+    return name == "cast" and given == [dispatch.results[0].partition(" ")[0]]
 
 
 def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operation:
@@ -91,9 +108,9 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
     return Operation(name, kind, arguments)
 
 
-def tensor(dtype: str, shape: list[int], cell: Cell) -> str:
+def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
     """`float32 (1,32,768)`; of a program that serves every shape its rank alone, for its dimensions are left open."""
-    return f"{dtype} rank {len(shape)}" if cell.shapes == "dynamic" else f"{dtype} ({','.join(map(str, shape))})"
+    return f"{dtype} rank {len(shape)}" if cell and cell.shapes == "dynamic" else f"{dtype} ({','.join(map(str, shape))})"
 
 
 def _text(value: Any) -> str:
@@ -124,7 +141,8 @@ def _of_a_shape(operator: Any) -> bool:
 
 def _dispatch(operator: Any, cell: Cell) -> Dispatch:
     if list(operator.blocks()):
-        raise ValueError(f"the captured program has a block inside its operator {operator.name()}.")
+        name = operator.name().removeprefix("pd_op.")
+        raise ValueError(f"the graph holds a branch or loop ({name}), so its operators depend on the tensors' values.")
     sources = zip(operator.get_input_names(), operator.operands_source(), strict=True)
     operands = {key: [tensor(*_type(part), cell) for part in _parts(value)] for key, value in sources}
     results = [tensor(*_type(value), cell) for value in operator.results() if value.is_dense_tensor_type()]

@@ -14,7 +14,7 @@ import frameworks
 import workloads
 from frameworks.adapter import Unsupported
 from frameworks.paddle import adapter as paddle_adapter
-from frameworks.paddle import graphs, models, own
+from frameworks.paddle import graphs, models, user_model
 from measurement.cells import Cell
 
 CELL = Cell(
@@ -67,18 +67,6 @@ def no_library() -> None:
         models.build(workloads.get("bert-tiny"), dataclasses.replace(CELL, implementation="library"), {})
 
 
-def many_tensors() -> None:
-    model = object.__new__(own.Model)
-    model.dtype, model.file = "float32", SimpleNamespace(call=lambda *_, **__: tuple([paddle.ones([1])] * 9))
-    model.place({"seed": paddle.to_tensor(0)})
-
-
-def no_dtype() -> None:
-    model = object.__new__(own.Model)
-    model.layer, model.dtype, model.sets = SimpleNamespace(layer=paddle.nn.Linear(2, 2)), "float32", []
-    model.in_more_precision(lambda layer, sets: 1 // 0, 1)
-
-
 def refusals() -> dict[str, str]:
     """Every refusal that is no matter of a user's file, and can be brought about on a CPU."""
     bert, changed = workloads.get("bert-tiny"), lambda **changes: dataclasses.replace(CELL, **changes)
@@ -89,9 +77,7 @@ def refusals() -> dict[str, str]:
         "fused": refused(lambda: models.build(bert, CELL, {})),
         "library": refused(no_library),
         "passes": refused(lambda: graphs._configure(config, passes=False, onednn=False)),
-        "tensors": refused(many_tensors),
-        "dtype": refused(no_dtype),
-        "hub": refused(lambda: own.Model(SimpleNamespace(is_file=False, name="timm:vit"), {}, [], "float32")),
+        "hub": refused(lambda: user_model.Model(SimpleNamespace(is_file=False, name="timm:vit"), {}, [], "float32")),
         "gpu": frameworks.load_adapter("paddle").obstacle("gpu:0") or "",
     }
 

@@ -1,0 +1,121 @@
+"""Inputs and outputs of user models as nested values: tensors in containers, dataclasses and other objects."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import paddle
+from paddle import nn
+
+# What is handed on as it is: it holds no tensors, or is a model or code.
+_PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, nn.Layer)
+# The key of its class among the fields of a dataclass, which Paddle's graphs take as a dict.
+_CLASS = "dataclass"
+_VALUES = (paddle.Tensor, paddle.static.InputSpec, paddle.pir.Value) if hasattr(paddle, "pir") else (paddle.Tensor, paddle.static.InputSpec)
+
+
+def changed(value: Any, change: Callable[[Any], Any], memo: dict[int, Any] | None = None) -> Any:
+    """Return a copy of a nested value with `change` applied to each tensor and array; shared parts stay shared."""
+    memo = {} if memo is None else memo
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, paddle.Tensor | np.ndarray):
+        made = change(value)
+    elif isinstance(value, _PLAIN) or callable(value):
+        return value
+    elif isinstance(value, tuple):
+        parts = [changed(entry, change, memo) for entry in value]
+        made = type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    elif isinstance(value, list):
+        made = [changed(entry, change, memo) for entry in value]
+    elif isinstance(value, Mapping) and hasattr(value, "__setitem__"):
+        made = copy.copy(value)
+        for key, entry in value.items():
+            made[key] = changed(entry, change, memo)
+    else:
+        return copy.deepcopy(value, memo | {id(found): changed(found, change, memo) for found in tensors(value)})
+    memo[id(value)] = made
+    return made
+
+
+def tensors(value: Any, seen: dict[int, Any] | None = None) -> list[Any]:
+    """Return the tensors and arrays that a nested value holds, in its order."""
+    seen = {} if seen is None else seen
+    if id(value) in seen or isinstance(value, _PLAIN):
+        return []
+    seen[id(value)] = value
+    if isinstance(value, (*_VALUES, np.ndarray)):
+        return [value]
+    if isinstance(value, Mapping):
+        entries = list(value.values())
+    elif isinstance(value, list | tuple | set | frozenset):
+        entries = list(value)
+    else:
+        entries = [] if callable(value) else list(getattr(value, "__dict__", {}).values())
+    return [found for entry in entries for found in tensors(entry, seen)]
+
+
+def packed(value: Any) -> Any:
+    """Return inputs as `to_static` takes them: the fields of a dataclass that holds tensors as a dict."""
+    if isinstance(value, list):
+        return [packed(entry) for entry in value]
+    if isinstance(value, tuple):
+        parts = [packed(entry) for entry in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, dict):
+        return {key: packed(entry) for key, entry in value.items()}
+    if _is_dataclass(value) and tensors(value):
+        held = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {_CLASS: type(value)} | {name: packed(entry) for name, entry in held.items()}
+    return value
+
+
+def unpacked(value: Any) -> Any:
+    """Return what was packed as the user gave it."""
+    if isinstance(value, dict) and isinstance(value.get(_CLASS), type):
+        made = object.__new__(value[_CLASS])
+        for name, entry in value.items():
+            if name != _CLASS:
+                object.__setattr__(made, name, unpacked(entry))
+        return made
+    if isinstance(value, list):
+        return [unpacked(entry) for entry in value]
+    if isinstance(value, tuple):
+        parts = [unpacked(entry) for entry in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return {key: unpacked(entry) for key, entry in value.items()} if isinstance(value, dict) else value
+
+
+def opened(value: Any) -> Any:
+    """Return an output as a graph gives it: what holds tensors and is no container of Paddle's becomes a dict.
+
+    Names are those that `frameworks.values` gives to the parts.
+    """
+    if isinstance(value, (*_VALUES, *_PLAIN)):
+        return value
+    if isinstance(value, Mapping):
+        return {key: opened(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        if hasattr(value, "_fields"):
+            return {name: opened(entry) for name, entry in zip(value._fields, value, strict=True)}
+        return type(value)([opened(entry) for entry in value])
+    if _is_dataclass(value):
+        return {field.name: opened(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if not tensors(value):
+        return value
+    held = sorted(getattr(value, "__dict__", {}).items())
+    return {name.strip("_") or name: opened(entry) for name, entry in held if not callable(entry)}
+
+
+def form(value: Any) -> list[Any]:
+    """Return the parts of a packed value that are no tensors, and its structure, to be compared with another's."""
+    leaves = paddle.utils.flatten(value)
+    return [None if isinstance(leaf, paddle.Tensor) else leaf for leaf in leaves]
+
+
+def _is_dataclass(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type | Mapping)
