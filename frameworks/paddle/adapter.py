@@ -16,7 +16,18 @@ from paddle import nn
 
 from frameworks import adapter, canary, generating, values
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import calls, cinn, eager_log, generation, graphs, models, plain, training, user_model, user_training
+from frameworks.paddle import (
+    calls,
+    cinn,
+    eager_log,
+    generation,
+    graphs,
+    models,
+    plain,
+    training,
+    user_model,
+    user_training,
+)
 from frameworks.paddle import device as gpu
 from frameworks.paddle.calls import DTYPES
 from measurement.cells import Cell

@@ -82,9 +82,7 @@ def product_dtypes(program: Iterable[Operation]) -> tuple[str, ...]:
 
 
 def _is_identity(name: str, dispatch: Dispatch) -> bool:
-    """Say whether an operator renames its operand: a cast to the dtype that it has, a copy."""
-    if name == "assign":
-        return True
+    """Say whether an operator is a cast to the dtype that its operand has."""
     given = [text.partition(" ")[0] for texts in dispatch.operands.values() for text in texts]
     return name == "cast" and given == [dispatch.results[0].partition(" ")[0]]
 
@@ -110,7 +108,9 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
 
 def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
     """`float32 (1,32,768)`; of a program that serves every shape its rank alone, for its dimensions are left open."""
-    return f"{dtype} rank {len(shape)}" if cell and cell.shapes == "dynamic" else f"{dtype} ({','.join(map(str, shape))})"
+    return (
+        f"{dtype} rank {len(shape)}" if cell and cell.shapes == "dynamic" else f"{dtype} ({','.join(map(str, shape))})"
+    )
 
 
 def _text(value: Any) -> str:

@@ -15,7 +15,11 @@ from paddle import nn
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, nn.Layer)
 # The key of its class among the fields of a dataclass, which Paddle's graphs take as a dict.
 _CLASS = "dataclass"
-_VALUES = (paddle.Tensor, paddle.static.InputSpec, paddle.pir.Value) if hasattr(paddle, "pir") else (paddle.Tensor, paddle.static.InputSpec)
+_VALUES = (
+    (paddle.Tensor, paddle.static.InputSpec, paddle.pir.Value)
+    if hasattr(paddle, "pir")
+    else (paddle.Tensor, paddle.static.InputSpec)
+)
 
 
 def changed(value: Any, change: Callable[[Any], Any], memo: dict[int, Any] | None = None) -> Any:
@@ -111,10 +115,9 @@ def opened(value: Any) -> Any:
     return {name.strip("_") or name: opened(entry) for name, entry in held if not callable(entry)}
 
 
-def form(value: Any) -> list[Any]:
-    """Return the parts of a packed value that are no tensors, and its structure, to be compared with another's."""
-    leaves = paddle.utils.flatten(value)
-    return [None if isinstance(leaf, paddle.Tensor) else leaf for leaf in leaves]
+def form(value: Any) -> Any:
+    """Return a nested value with None for each tensor and array: what two input sets must have in common."""
+    return changed(value, lambda _: None)
 
 
 def _is_dataclass(value: Any) -> bool:

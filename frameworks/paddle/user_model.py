@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import paddle
@@ -239,9 +239,7 @@ def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     return captured(Called(model.shared()), model, workload, cell, model.autograd, told)
 
 
-def captured(
-    layer: Called, model: Model, workload: Own, cell: Cell, autograd: Callable, told: dict[str, Any]
-) -> Step:
+def captured(layer: Called, model: Model, workload: Own, cell: Cell, autograd: Callable, told: dict[str, Any]) -> Step:
     """Return the step of what `to_static` makes of a layer."""
     signature = list(trees.packed(model.specification(cell))) if cell.shapes == "dynamic" else None
     static, capture, _ = graphs.to_static(layer, workload, cell, (), signature)
@@ -254,7 +252,7 @@ def captured(
             with autograd():
                 return static(args, kwargs)
         except Exception as error:
-            raise explained(error, model.source) from error
+            _raise(error, model.source)
 
     def operators() -> Any:
         program = graphs.traced(static, first=True)
@@ -291,7 +289,7 @@ class Predicted:
             with self._model.autograd():
                 self._exported.load()
         except Exception as error:
-            raise explained(error, self._model.source) from error
+            _raise(error, self._model.source)
         (self._output,) = self._exported.structured()
 
     def capture(self) -> Capture:
@@ -312,15 +310,14 @@ def whole(capture: Capture, static: nn.Layer, name: str) -> Capture:
     return replace(capture, whole=bool(capture.graphs), recompilations=len(others), recompiled=recompiled)
 
 
-def explained(error: Exception, source: str) -> Exception:
-    """Return an error of capture with Paddle's own reason first and the user's line; others as they are."""
+def _raise(error: Exception, source: str) -> NoReturn:
+    """Raise an error of capture with Paddle's own reason and the user's line, and others as they are."""
     found = graphs.reason_of(error)
     if found is None:
-        return error
+        raise error
     reason, file, line = found
     place = f" (at {user_file.short_place(file, line, source)})" if file else ""
-    kind = type(error) if type(error).__module__ == "builtins" and type(error) is not KeyError else RuntimeError
-    return kind(f"to_static: {reason}{place}")
+    raise RuntimeError(f"to_static: {reason}{place}") from error
 
 
 def plain(layer: Any, name: str) -> tuple[nn.Layer, list[str]]:
@@ -329,7 +326,9 @@ def plain(layer: Any, name: str) -> tuple[nn.Layer, list[str]]:
     Raises Fault for what is no layer, and Unsupported for a loaded program, which has no eager mode.
     """
     if isinstance(layer, TranslatedLayer) or type(layer).__name__ == "PirTranslatedLayer":
-        raise Unsupported("model() returned a loaded program, which has no eager mode: return the layer it was made of.")
+        raise Unsupported(
+            "model() returned a loaded program, which has no eager mode: return the layer it was made of."
+        )
     if not isinstance(layer, nn.Layer):
         raise Fault(f"model() of {name} returned {type(layer).__name__}: return a paddle.nn.Layer.")
     removed: list[str] = []

@@ -13,7 +13,7 @@ from paddle import nn
 from frameworks import user_model
 from frameworks.adapter import Step
 from frameworks.paddle import training
-from frameworks.paddle.user_model import Called, Model, listed, captured
+from frameworks.paddle.user_model import Called, Model, captured, listed
 from frameworks.user_model import Inputs
 from measurement.cells import Cell
 from workloads.own import Own
@@ -51,8 +51,8 @@ def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     objective, bf16 = objective_of(model, model.copied()), cell.dtype == "bf16"
     if cell.mode == "eager":
         trainer = Trainer(objective, objective, bf16)
-        listed = partial(listed, model, trainer.loss, cell)
-        return Step(trainer, model.sets, restore=trainer.restore, program=listed, own=Training(model))
+        operators = partial(listed, model, trainer.loss, cell)
+        return Step(trainer, model.sets, restore=trainer.restore, program=operators, own=Training(model))
     step = captured(objective, model, workload, cell, contextlib.nullcontext, {"own": Training(model)})
     trainer = Trainer(objective, step.call, bf16)
     return Step(trainer, model.sets, step.capture, trainer.restore, step.program, own=Training(model))
