@@ -67,8 +67,8 @@ def pool_threads() -> int | None:
 
 
 def shapes(arguments: Any) -> Any:
-    """Shapes and dtypes of a tree of arrays, without the arrays."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), arguments)
+    """Return a tree with shapes and dtypes for its arrays; numbers stay."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype) if hasattr(x, "shape") else x, arguments)
 
 
 def is_whole(module: str) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from frameworks import user_file, user_model
 from frameworks.adapter import Capture, Step, Unsupported
-from frameworks.jax import program
+from frameworks.jax import program, runtime
 from frameworks.jax.captured import Places, as_tree, uncompiled
 from frameworks.program import PRODUCTS, product_dtypes
 from frameworks.user_file import Fault
@@ -326,7 +326,7 @@ def prepare(model: Model, cell: Cell, compilations: Any) -> Step:
         return Step(model.call, model.sets, capture, model.restore, listed, own=model)
     refuse_what_is_held(model)
     step = Jitted(model, call)
-    listed = partial(program.captured, call, shapes(arguments))
+    listed = partial(program.captured, call, runtime.shapes(arguments))
     told = lambda: with_recompilations(capture(), model)  # noqa: E731
     return Step(step, model.sets, told, step.restore, listed, own=model)
 
@@ -363,11 +363,6 @@ def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
         what = "inputs of another shape" if any("[" in kind for _, kind in changed) else "inputs of another value"
         if changed:
             yield f"{what}: {', '.join(f'{name} {kind}' for name, kind in changed)}"
-
-
-def shapes(arguments: Any) -> Any:
-    """Return a tree with shapes and dtypes for its arrays."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype) if hasattr(x, "shape") else x, arguments)
 
 
 def counted(function: Callable, *arguments: Any) -> Counted | None:

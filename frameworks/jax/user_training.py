@@ -12,7 +12,7 @@ import numpy as np
 
 from frameworks import user_model
 from frameworks.adapter import Step
-from frameworks.jax import program, training
+from frameworks.jax import program, runtime, training
 from frameworks.jax.user_model import (
     Model,
     Partitioned,
@@ -20,7 +20,6 @@ from frameworks.jax.user_model import (
     counted,
     identity,
     refuse_what_is_held,
-    shapes,
     with_recompilations,
 )
 from frameworks.user_file import Fault
@@ -81,7 +80,7 @@ def prepare(model: Model, cell: Cell, dtype: np.dtype, compilations: Any) -> Ste
         listed: Callable = lambda: program.executed(iterate, *arguments)  # noqa: E731
     else:
         refuse_what_is_held(model)
-        listed = partial(program.captured, trainer.iterate, shapes(arguments))
+        listed = partial(program.captured, trainer.iterate, runtime.shapes(arguments))
         told = lambda: with_recompilations(capture(), model)  # noqa: E731
     known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
 
