@@ -219,10 +219,11 @@ class Model(user_model.UserModel):
         self.sets = [self.place(arrays) for arrays in inputs]
         self.applied, self.detail, unwrapped = _applied(made, self.sets[0], int(weights["seed"]), trains)
         try:
-            # A key draws other numbers where numbers have 64 bits.
-            if any(map(_is_key, jax.tree.leaves((self.sets, self.applied.params)))):
-                self.precisions = tuple(name for name in self.precisions if name != "float64")
             self.applied.settle(self.fresh(self.sets[0]), self._on_device)
+            # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
+            draws = not isinstance(self.applied, Module) or self.applied.writes
+            if any(map(_is_key, jax.tree.leaves((self.sets, self.applied.params if draws else ())))):
+                self.precisions = tuple(name for name in self.precisions if name != "float64")
             self.params = self._on_device(self.applied.params)
             self.restore()
             self.settle()
