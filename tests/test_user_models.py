@@ -107,3 +107,57 @@ def test_an_object_that_holds_itself_is_read_once():
     found = read({"node": Node(), "nothing": object()}, Rules())
     assert {name: array.tolist() for name, array in found.arrays.items()} == {"node.value": 3.0}
     assert found.not_compared == ["nothing (object)"]
+
+
+@pytest.fixture(scope="module")
+def tensorflow_answers(tmp_path_factory):
+    return answers_of("tensorflow", "user_models_tensorflow.py", str(tmp_path_factory.mktemp("own")))
+
+
+NOT_COMPILED = {"words", "sparse", "writes to a list", "a record"}
+REFUSED = {
+    "a hidden function": "a_hidden_function.py:6), a tf.function",
+    "a graph": "returned a graph",
+    "saved": "calls a SavedModel",
+    "backend": "Keras' backend is jax",
+    "draws": "random numbers",
+    "state": "the same call twice",
+}
+
+
+def test_tensorflow_runs_models_of_every_kind_as_their_own_eager_mode(tensorflow_answers):
+    for name, found in tensorflow_answers.items():
+        if name in REFUSED:
+            assert found["ended"].startswith("unsupported") and REFUSED[name] in found["ended"], (name, found)
+        elif name != "trained" and name not in NOT_COMPILED:
+            assert found["alike"] == dict.fromkeys(("eager", "function", "function-xla"), True), (name, found)
+            assert found["program"] == dict.fromkeys(("eager", "function", "function-xla")), (name, found)
+            assert found["not compared"] == [] and found["again"][0], (name, found)
+
+
+def test_tensorflow_says_what_it_traces_again(tensorflow_answers):
+    for name, words in (("scalars", "another value: limit 1."), ("lengths", "another shape: ids int64[2,")):
+        whole, again, reasons = tensorflow_answers[name]["again"]
+        assert whole and again == 2 and all(words in reason for reason in reasons), (name, reasons)
+    assert tensorflow_answers["same lengths"]["again"] == [True, 0, []]
+    assert tensorflow_answers["writes"]["writes"] == ["argument 2"]
+
+
+def test_tensorflow_says_whose_limit_it_is(tensorflow_answers):
+    for name in ("words", "sparse"):
+        alike = tensorflow_answers[name]["alike"]
+        assert alike["function"] is True and alike["function-xla"].startswith("unsupported: XLA"), alike
+    for name in ("writes to a list", "a record"):
+        assert tensorflow_answers[name]["alike"]["function"].startswith("unsupported: tf.function"), name
+
+
+def test_tensorflow_removes_functions_and_names_what_computes(tensorflow_answers):
+    removed = tensorflow_answers["functions"]["settings"]["tf.function removed from"]
+    assert set(removed.split(", ")) == {"hot", "call", "own"}
+    for name in ("mixed 2", "mixed 3"):
+        found = tensorflow_answers[name]
+        assert found["computes in"] == ["bfloat16", "float32"] and found["reference"].endswith("float32")
+    for name in ("solves", "gru", "sparse"):
+        assert tensorflow_answers[name]["counted"] is False, name
+    assert tensorflow_answers["ragged"]["output"]["row_splits.0"] == [0, 1, 3, 6]
+    assert tensorflow_answers["words"]["output"]["1"] == ["A", "BCD"]

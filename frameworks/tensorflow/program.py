@@ -5,8 +5,8 @@ The graph is the traced one, before Grappler or XLA take it apart; `function` an
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -50,7 +50,6 @@ KEPT = (
 )  # fmt: skip
 STACKS = ("Pack", "TensorListStack")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
-_OF_A_FUNCTION = re.compile(r"__(?:inference|forward)_(.*)_\d+")
 OPERANDS = {"FusedBatchNormGradV3": 5}  # how many are told; behind them is what the forward operator set aside
 RANK_OF_SCORES = 4
 
@@ -73,12 +72,12 @@ def executed(function: Callable, *inputs: Any) -> Program:
 
 
 def functions_called(function: Callable, *inputs: Any) -> list[str]:
-    """Return the Python names of the functions of which an eager call of `function` runs a graph."""
+    """Return the names of the graphs that an eager call of `function` runs."""
     names: list[str] = []
 
     def keep(name: str, operands: Any, attributes: dict, results: Any) -> None:
-        if match := _OF_A_FUNCTION.fullmatch(name):
-            names.append(match[1])
+        if name.startswith("__"):
+            names.append(name)
 
     _watched(function, inputs, keep)
     return list(dict.fromkeys(names))
@@ -120,55 +119,76 @@ def captured(function: Any, inputs: tuple, trips: tuple[int, ...] | None = ()) -
     if function.input_signature is not None:
         raise NotImplementedError("a graph with open shapes cannot be compared with what ran on one shape")
     concrete = function.get_concrete_function(*inputs)
-    return list(_of_graph(concrete.graph, trips, _Taken(concrete, inputs) if trips is None else None))
+    return list(_of_graph(concrete.graph, trips, _Run.of(concrete, inputs) if trips is None else None))
 
 
-def _of_graph(graph: Any, trips: tuple[int, ...] | None, taken: _Taken | None = None) -> Iterator[Operation]:
+def _of_graph(graph: Any, trips: tuple[int, ...] | None, run: _Run | None = None) -> Iterator[Operation]:
     for node in graph.get_operations():
         called = CALLS.get(node.type)
         if called is None:
             attributes = {name: node.get_attr(name) for name in node.node_def.attr if not name.startswith("_")}
             yield from _normal(node.type, node.inputs, attributes, node.outputs)
             continue
-        loops = "body" in called
         functions = [function for key in called for function in _functions(node, key)]
-        count = trips[0] if loops and trips else 1
-        if trips is None and loops:
-            count = int(_decided(node.outputs[0], taken))
-        elif trips is None and len(functions) > 1:
-            functions = [functions[_branch(node, _decided(node.inputs[0], taken), len(functions))]]
+        loops, inner, count = "body" in called, None, 1
+        if trips is None:
+            if run is None:
+                raise NotImplementedError("the graph has a loop, a condition or a function within a loop")
+            if loops:
+                count = int(run.value(node.outputs[0]))
+            else:
+                functions = [functions[_branch(node, run)]]
+                inner = run.inside(functions[0], node.inputs[len(node.inputs) - len(functions[0].inputs) :])
+        elif loops and trips:
+            count = trips[0]
         for _ in range(count):
             for function in functions:
-                yield from _of_graph(function, trips[1:] if loops and trips else trips)
+                yield from _of_graph(function, trips[1:] if loops and trips else trips, inner)
 
 
-class _Taken:
-    """What a traced graph's tensors hold on given inputs: how often its loops ran, which branch it took."""
+@dataclass
+class _Run:
+    """A graph and what it is given, of which tensors can be computed: how often its loops run, what it branches on."""
 
-    def __init__(self, concrete: Any, inputs: tuple):
+    graph: Any
+    feeds: list[Any]
+    given: list[Any]
+
+    @classmethod
+    def of(cls, concrete: Any, inputs: tuple) -> _Run:
+        """Return the run of a traced function on its inputs."""
         given = concrete.function_type.unpack_inputs(concrete.function_type.bind(*inputs))
         captured = {id(inside) for _, inside in concrete.graph.captures}
-        self._feeds = [tensor for tensor in concrete.graph.inputs if id(tensor) not in captured]
-        self._inputs = given[: len(self._feeds)]
-        self._graph = wrap_function.WrappedFunction(concrete.graph, variable_holder=wrap_function.VariableHolder())
+        feeds = [tensor for tensor in concrete.graph.inputs if id(tensor) not in captured]
+        return cls(concrete.graph, feeds, given[: len(feeds)])
 
-    def __call__(self, tensor: Any) -> Any:
-        (value,) = self._graph.prune(self._feeds, [tensor])(*self._inputs)
-        return value.numpy()
+    def inside(self, graph: Any, inputs: Sequence[Any]) -> _Run:
+        """Return the run of the graph of a function that a node of this one calls."""
+        graph.structured_input_signature = None  # a definition's is none that TensorFlow can call
+        return _Run(graph, list(graph.inputs), self._computed(list(inputs)))
+
+    def value(self, tensor: Any) -> Any:
+        """Return what a tensor of the graph holds."""
+        return self._computed([tensor])[0].numpy()
+
+    def _computed(self, tensors: list[Any]) -> list[Any]:
+        fed = {id(feed): value for feed, value in zip(self.feeds, self.given, strict=True)}
+        wanted = list({id(tensor): tensor for tensor in tensors if id(tensor) not in fed}.values())
+        if wanted:
+            function = wrap_function.WrappedFunction(self.graph, variable_holder=wrap_function.VariableHolder())
+            found = function.prune(self.feeds, wanted)(*self.given)
+            fed |= {id(tensor): value for tensor, value in zip(wanted, found, strict=True)}
+        return [fed[id(tensor)] for tensor in tensors]
 
 
-def _decided(tensor: Any, taken: _Taken | None) -> Any:
-    """Return what decides on a loop or a branch. Raises NotImplementedError inside of another one."""
-    if taken is None:
-        raise NotImplementedError("the graph has a loop or a condition within another one or within a function")
-    return taken(tensor)
-
-
-def _branch(node: Any, value: Any, count: int) -> int:
-    """Return which branch a condition takes: that of a truth value, or of a number, the last one if there is none."""
-    if not node.type.endswith("Case"):
-        return 0 if value else 1
-    return int(value) if 0 <= value < count else count - 1
+def _branch(node: Any, run: _Run) -> int:
+    """Return which of its functions a node calls: by a truth value, or by a number, where the last one is the rest."""
+    if len(CALLS[node.type]) == 2:
+        return 0 if run.value(node.inputs[0]) else 1
+    if CALLS[node.type] != ("branches",):
+        return 0
+    value, count = int(run.value(node.inputs[0])), len(node.get_attr("branches"))
+    return value if 0 <= value < count else count - 1
 
 
 def _functions(node: Any, key: str) -> list[Any]:

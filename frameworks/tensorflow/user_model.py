@@ -38,8 +38,16 @@ COMPOSITE = tf.__internal__.CompositeTensor
 TENSORS = (tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 # Whose own functions are part of eager mode.
 LIBRARIES = ("tensorflow", "keras", "tf_keras")
-# How XLA says that it cannot compile an operator, in an error of a call.
-REFUSED = ("Detected unsupported operations", "compile-time constant", "XLA compilation", "uncompilable", "for XLA")
+# What errors of a call say that cannot be compiled or traced, and whose limit it is.
+REFUSED = {
+    "Detected unsupported operations": "XLA",
+    "must be a compile-time constant": "XLA",
+    "XLA compilation": "XLA",
+    "uncompilable": "XLA",
+    "Could not generate a generic TraceType": "tf.function",
+    "To be compatible with tf.function": "tf.function",
+    "should not modify its Python input arguments": "tf.function",
+}
 
 
 class TensorFlowRules(Rules):
@@ -109,6 +117,7 @@ class Model(user_model.UserModel):
         self._source, self._trains, self.dtype = workload.source, trains, dtype
         self._seed_of_weights = int(weights["seed"])
         self.settings: dict[str, Any] = {}
+        self._removed: list[str] = []
         self.sets = [self.place(arrays) for arrays in inputs]
         self.made = self._built(dtype)
         self._model = self.made.call
@@ -179,7 +188,8 @@ class Model(user_model.UserModel):
             model, removed = plain(self.file.call("model"))
             hubs.refuse_other_backends(self.file.name)
             if removed:
-                self.settings["tf.function removed from"] = ", ".join(removed)
+                self._removed = list(dict.fromkeys([*self._removed, *removed]))  # of a class once for all copies
+                self.settings["tf.function removed from"] = ", ".join(self._removed)
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
                 hubs.compute_in(layer, dtype.name)
             call = partial(model, training=self._trains) if _takes_training(model) else model
@@ -200,21 +210,24 @@ class Model(user_model.UserModel):
     def _refuse_functions(self) -> None:
         """Raise Unsupported for a model of which eager mode runs graphs that `plain` did not find."""
         try:
-            names = program.functions_called(self.call, *self.fresh(self.sets[0]))
+            names = set(program.functions_called(self.call, *self.fresh(self.sets[0])))
         except NotImplementedError:
             return
         finally:
             self.restore()
-        if any(name.startswith(("restored_function", "signature_wrapper")) for name in names):
-            raise Unsupported("the model calls a SavedModel, which has no eager mode: use the model it was made of.")
         for found in (one for one in gc.get_objects() if names and issubclass(type(one), FUNCTION)):
-            code = getattr(getattr(found, "python_function", None), "__code__", None)
-            name = code and found.python_function.__name__
-            if name in names and not any(f"/{library}/" in code.co_filename for library in LIBRARIES):
+            if names.isdisjoint(_graphs_of(found)):
+                continue
+            if _is_restored(found):
+                raise Unsupported(
+                    "the model calls a SavedModel, which has no eager mode: use the model it was made of."
+                )
+            code = getattr(found.python_function, "__code__", None)
+            if code and _is_users(found.python_function.__module__):
                 place = user_file.short_place(code.co_filename, code.co_firstlineno, self._source)
                 raise Unsupported(
-                    f"the model calls {name} ({place}), a tf.function, so its eager mode would run a graph: remove "
-                    "tf.function from it."
+                    f"the model calls {code.co_name} ({place}), a tf.function, so its eager mode would run a graph: "
+                    "remove tf.function from it."
                 )
 
 
@@ -234,22 +247,21 @@ def captured(function: Callable, model: Model, cell: Cell) -> tuple:
     graph = tf.function(lambda args, kwargs: function(args, kwargs), jit_compile=cell.mode == "function-xla")
     reasons = [(model.file.name, reason) for reason in other_inputs(model.sets)]
     call, sets, capture = graphs.called(cell, graph, model.sets, reasons)
-    if cell.mode == "function-xla":
-        call = partial(_compiled, call)
-    return call, sets, capture, partial(program.captured, graph, model.sets[0], None)
+    return partial(_refusing, call), sets, capture, partial(program.captured, graph, model.sets[0], None)
 
 
-def _compiled(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call what XLA compiles. Raises Unsupported, with its reason, where it cannot."""
+def _refusing(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a graph. Raises Unsupported, with TensorFlow's reason, where it cannot hold the model or XLA compile it."""
     try:
         return graph(args, kwargs)
-    except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
-        words = " ".join(str(error.message).split())
-        if not any(sign in words for sign in REFUSED):
+    except (TypeError, ValueError, tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
+        words = " ".join(str(error).split())
+        sign = next((sign for sign in REFUSED if sign in words), None)
+        if sign is None:
             raise
-        words = re.sub(r"graph __\S+?(\[\S*\])? ", "the graph ", words)
-        words = re.sub(r"\{\{node (\S+)\}\}", r"\1", words.partition("The op is created at")[0])
-        raise Unsupported(f"XLA cannot compile the model: {words[:400]}") from error
+        words = re.sub(r"graph __\S+?(\[\S*\])? on", "the graph on", words.partition("The op is created at")[0])
+        words = re.sub(r"\{\{node (\S+)\}\}", r" \1", re.sub(r"<function \S+ at \w+>|\S*<lambda>\(.*?\)", "it", words))
+        raise Unsupported(f"{REFUSED[sign]} cannot take the model: {words[words.find(sign) :][:400]}") from error
 
 
 def other_inputs(sets: Sequence[Inputs]) -> list[str]:
@@ -257,27 +269,31 @@ def other_inputs(sets: Sequence[Inputs]) -> list[str]:
     first, *rest = map(_specification, sets)
     reasons = []
     for given in rest:
-        other = {name: text for name, text in given.items() if first.get(name) != text}
-        if other:
+        if other := {name: text for name, (text, key) in given.items() if first.get(name, ("", None))[1] != key}:
             kind = "shape" if any("[" in text for text in other.values()) else "value"
             reasons.append(f"inputs of another {kind}: {', '.join(f'{name} {text}' for name, text in other.items())}")
     return list(dict.fromkeys(reasons))
 
 
-def _specification(inputs: Inputs) -> dict[str, str]:
-    """Return what a trace depends on, by the input's name: dtypes and shapes of tensors, and other values."""
-
-    def text(leaf: Any) -> str:
-        if isinstance(leaf, tf.experimental.ExtensionType):
-            return ", ".join(map(text, tf.nest.flatten(_fields(leaf))))
-        if not isinstance(leaf, TENSORS) and not isinstance(leaf, tf.Variable):
-            return repr(leaf)[:80] if isinstance(leaf, bool | int | float | str | None) else type(leaf).__name__
-        lengths = leaf.shape if leaf.shape.rank is not None else "any rank"
-        return f"{leaf.dtype.name}[{','.join('?' if n is None else str(n) for n in lengths)}]"
-
+def _specification(inputs: Inputs) -> dict[str, tuple[str, Any]]:
+    """Return what a trace depends on by the input's name, as text and to compare: shapes, other values, objects."""
     args, kwargs = inputs
     named = {f"argument {index + 1}": value for index, value in enumerate(args)} | kwargs
-    return {name: ", ".join(map(text, tf.nest.flatten(value))) for name, value in named.items()}
+    found = {name: [_traced_by(leaf) for leaf in tf.nest.flatten(value)] for name, value in named.items()}
+    return {name: (", ".join(text for text, _ in leaves), leaves) for name, leaves in found.items()}
+
+
+def _traced_by(leaf: Any) -> tuple[str, Any]:
+    if isinstance(leaf, tf.experimental.ExtensionType):
+        parts = [_traced_by(part) for part in tf.nest.flatten(_fields(leaf))]
+        return ", ".join(text for text, _ in parts), parts
+    if isinstance(leaf, (*TENSORS, tf.Variable)):
+        lengths = leaf.shape if leaf.shape.rank is not None else ("any rank",)
+        text = f"{leaf.dtype.name}[{','.join('?' if n is None else str(n) for n in lengths)}]"
+        return text, text
+    if isinstance(leaf, bool | int | float | complex | str | bytes | None):
+        return repr(leaf)[:80], leaf
+    return f"{type(leaf).__name__} object", id(leaf)
 
 
 def plain(made: Any) -> tuple[Callable, list[str]]:
@@ -286,22 +302,41 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
     Raises Fault for what cannot be called, and Unsupported for what has no Python function behind it.
     """
     removed = []
-    if isinstance(made, FUNCTION) and hasattr(made, "python_function"):
-        made, removed = made.python_function, ["the function"]
-    loaded = type(made).__module__.endswith("saved_model.load")
-    if loaded or isinstance(made, tf.types.experimental.ConcreteFunction | FUNCTION):
+    if _has_original(made):
+        made = made.python_function
+        removed = [getattr(made, "__name__", "the function")]
+    if isinstance(made, tf.types.experimental.ConcreteFunction | FUNCTION):
         raise Unsupported("model() returned a graph, which has no eager mode: return the model it was made of.")
     if not callable(made):
         raise Fault(f"model() returned {type(made).__name__}: return a Keras model, a tf.Module or a function.")
     for owner in _reached(made):
         for name, value in list(vars(owner).items()):
-            if isinstance(value, FUNCTION) and hasattr(value, "python_function"):
+            if _has_original(value):
                 if isinstance(owner, type):
                     setattr(owner, name, value.python_function)
                 else:
                     vars(owner)[name] = value.python_function  # Keras would track an attribute that is set
                 removed.append(name)
     return made, list(dict.fromkeys(removed))
+
+
+def _has_original(value: Any) -> bool:
+    """Say whether a value is a tf.function that was made of a Python function, not of a SavedModel."""
+    return isinstance(value, FUNCTION) and hasattr(value, "python_function") and not _is_restored(value)
+
+
+def _graphs_of(function: Any) -> Iterator[str]:
+    """Return the names of the graphs that a tf.function holds, without tracing it."""
+    if _is_restored(function):
+        graphs_held = function.concrete_functions
+    else:
+        traced = function.experimental_get_tracing_count()
+        graphs_held = function._list_all_concrete_functions() if traced else ()
+    return (tf.compat.as_str(graph.name) for graph in graphs_held)
+
+
+def _is_restored(function: Any) -> bool:
+    return type(function).__module__.startswith("tensorflow.python.saved_model")
 
 
 def _reached(made: Any) -> Iterator[Any]:
@@ -324,7 +359,7 @@ def _reached(made: Any) -> Iterator[Any]:
             pending += [cell.cell_contents for cell in one.__closure__ or () if _is_set(cell)]
             pending += [one.__globals__[name] for name in one.__code__.co_names if name in one.__globals__]
             pending.append(sys.modules.get(one.__module__))
-        elif isinstance(one, FUNCTION) and hasattr(one, "python_function"):
+        elif _has_original(one):
             pending.append(one.python_function)
         elif isinstance(one, types.ModuleType | type):
             if _is_users(one.__name__ if isinstance(one, types.ModuleType) else one.__module__):
