@@ -107,7 +107,7 @@ class Step:
         if self._ready is None:
             self.get_ready()
         ready, self._ready = self._ready, None
-        return ready
+        return ready or ()
 
     def called_in_parts(self) -> Iterator[Any]:
         """A call that gives its outputs one after the other; one that has no `parts` gives its only one."""

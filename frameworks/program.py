@@ -84,7 +84,7 @@ def difference(eager: Program, graph: Program) -> str | None:
     if len(eager) == len(graph) and all(map(_alike, eager, graph)):
         return None
     pairs = _paired(_without_moved(list(_aligned(eager, graph))))
-    apart = [pair for pair in pairs if None in pair or not _alike(*pair)]
+    apart = [(a, b) for a, b in pairs if a is None or b is None or not _alike(a, b)]
     if pairs and not apart:
         return None
     pairs = apart

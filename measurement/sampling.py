@@ -85,7 +85,7 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
         return contender.timer(calls)
     step, synchronize, wall = contender.step, contender.synchronize, clocks.wall
     if contender.get_ready:
-        return _time_prepared_calls(contender, calls, clocks)
+        return _time_prepared_calls(contender, contender.get_ready, calls, clocks)
     if contender.synchronize_each_call:
         start = wall()
         for _ in range(calls):
@@ -99,11 +99,11 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
     return (wall() - start) / calls
 
 
-def _time_prepared_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
+def _time_prepared_calls(contender: Contender, get_ready: Callable[[], None], calls: int, clocks: Clocks) -> float:
     """Return seconds per call over calls that each need new inputs, which are made before each call is timed."""
     spent = 0.0
     for _ in range(calls):
-        contender.get_ready()
+        get_ready()
         contender.synchronize(None)
         start = clocks.wall()
         contender.synchronize(contender.step())

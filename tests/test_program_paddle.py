@@ -25,7 +25,7 @@ PLANTED = {
     "Transposition": ("matmul: transpose_y True in eager, False in the graph",),
     "flash": ("flash_attn: ", "attn_mask none in eager, float16 (2,1,4,4) in the graph", "causal False in eager, True"),
     "Unseen": ("unknown: gelu was dispatched by a way on which its attributes are not seen",),
-    "Branching": ("unknown: the captured program has a block inside its operator",),
+    "Branching": ("unknown: the graph holds a branch or loop (if)",),
 }
 SWEEP = ["--framework", "paddle", "--workload", "bert-tiny,mlp", "--batch", "2", "--seq", "16", "--width", "32",
          "--depth", "2", "--threads", "1", "--budget", "0.1", "--mode", "all"]  # fmt: skip

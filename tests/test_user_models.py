@@ -118,7 +118,6 @@ NOT_COMPILED = {"words", "sparse", "writes to a list", "a record"}
 REFUSED = {
     "a hidden function": "a_hidden_function.py:6), a tf.function",
     "a graph": "returned a graph",
-    "saved": "calls a SavedModel",
     "backend": "Keras' backend is jax",
     "draws": "random numbers",
     "state": "the same call twice",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -251,7 +251,7 @@ class InterleavedComparison(GroupWork):
         np.savez(path, **values)
         return str(path)
 
-    def on_host(self, step: Step) -> Callable[[Any], Mapping[str, np.ndarray]]:
+    def on_host(self, step: Step) -> Callable[[Any], dict[str, np.ndarray]]:
         """Return what fetches an output of this step as arrays by name."""
         subject = step.own
         return self.adapter.to_numpy if subject is None else lambda output: subject.values(output).arrays

@@ -24,6 +24,7 @@ from frameworks.jax.user_model import (
 )
 from frameworks.user_file import Fault
 from frameworks.user_model import Counted, Inputs
+from frameworks.values import Values
 from measurement.cells import Cell
 
 
@@ -40,6 +41,10 @@ class Training(user_model.Training):
         if all(kept is not None for kept in self._kept):
             raise Fault("model() has no floating-point parameters that could be trained.")
         self.params = self._trained(model.params)
+
+    def values(self, output: dict[str, Any]) -> Values:
+        """Return the loss: the training state that a call gives besides is no output."""
+        return super().values({"loss": output["loss"]})
 
     def losses(self, model: Any, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
         iterate = training.iteration(partial(self._objective, np.dtype(dtype)), 1, scanned=False)

@@ -90,7 +90,7 @@ class Exportable(nn.Layer):
 
     def forward(self, tensors):
         args, kwargs = self._filled(tensors)
-        return (self.called(args, kwargs),)  # Paddle puts what is no list or tuple into a list
+        return {"output": self.called(args, kwargs)}  # which Paddle puts into a list, as it does not every container
 
 
 class Model(user_model.UserModel):
@@ -290,7 +290,8 @@ class Predicted:
                 self._exported.load()
         except Exception as error:
             _raise(error, self._model.source)
-        (self._output,) = self._exported.structured()
+        (outputs,) = self._exported.structured()
+        self._output = outputs["output"]
 
     def capture(self) -> Capture:
         return replace(self._exported.captured, whole=bool(self._exported.captured.graphs))

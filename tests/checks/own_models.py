@@ -100,7 +100,7 @@ def measured(adapter, framework: str, source: Path, pass_name: str) -> dict:
                 step.load()
             step()  # compiled, and trained once
             step.rewind()
-            taken = [{key: value.copy() for key, value in adapter.to_numpy(step()).items()} for _ in range(2)]
+            taken = [{key: value.copy() for key, value in step.own.values(step()).arrays.items()} for _ in range(2)]
             reference, outputs = compared_with(step.own, workload.tolerance["fp32"])
             cost, captured = step.own.cost(), step.capture()
         except Exception as error:

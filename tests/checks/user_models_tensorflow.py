@@ -161,15 +161,6 @@ def model():
     return tf.function(lambda x: x * 2.0).get_concrete_function(tf.TensorSpec((4, 8)))
 """
     + FLOATS,
-    "saved": """
-def model():
-    module, folder = tf.Module(), os.path.join(os.path.dirname(__file__), "saved")
-    module.f = tf.function(lambda x: x * 2.0, input_signature=[tf.TensorSpec((None, 8))])
-    tf.saved_model.save(module, folder)
-    loaded = tf.saved_model.load(folder)
-    return lambda x: loaded.f(x)
-"""
-    + FLOATS,
     "mixed 3": """
 def model():
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
