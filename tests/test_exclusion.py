@@ -174,6 +174,7 @@ RULE = "measurement/exclusion.py"
 LOOK_AT_STATUS = {
     RULE: "the rule itself",
     "measurement/schema.py": "the list, and that others need a reason",
+    "measurement/values.py": "that a record of any other status has a reason",
     "harness/recordfile.py": "a measured record needs a latency to be read",
     "harness/bench.py": "the exit code",
     "harness/pairs.py": "the times shown beside the reason for which a cell is not compared",

@@ -108,7 +108,9 @@ MARKDOWN = "<img src=x onerror=alert(1)> ![a](http://x/y) [b](javascript:c)\n\n#
 def test_markdown_holds_no_tag_link_or_heading_of_a_record_s(tmp_path, capsys):
     import runner
 
-    odd = small_set()[0] | {"status": "error", "reason": MARKDOWN, "mode": "x" + MARKDOWN, "latency_ms_median": None}
+    first = small_set()[0]
+    odd = first | {"cell": f"{first['cell']}-odd", "status": "error", "reason": MARKDOWN, "mode": "x" + MARKDOWN}
+    odd["latency_ms_median"] = None
     folder = write_run(tmp_path / "run", [*small_set(), odd])
     assert runner.main(["report", str(folder)]) == 0
     text = (folder / "report.md").read_text()
