@@ -26,7 +26,7 @@ COLUMNS_READ = (
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "peak_memory_mb", "regime", "program"),
     *("latency_call_ms_p95", "latency_call_ms_p99", "parity_rel_rms_err", "parity_reference"),
     *("mfu_pct", "other_load_cores", "steal_share", "graphs", "graph_breaks", "graph_break_places"),
-    *("outside_share", "gain_at_best", "recompiled_places"),
+    *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
 # What goes without saying.
 USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}

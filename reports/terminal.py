@@ -15,7 +15,7 @@ from rich.text import Text
 from measurement.exclusion import excluded
 from measurement.schema import is_baseline
 from measurement.text import plain
-from reports import facts, marks
+from reports import facts, marks, recompiled
 from reports.content import times
 from reports.points import USUAL, natural
 
@@ -167,6 +167,9 @@ def counts(records: list[dict], told: Collection[str] = (), shown: list[dict] | 
     lines += [
         f"{name} ({raised[name]}): docs/methodology.md says what it means" for name in marks.OF_THE_CELL if raised[name]
     ]
+    for framework in dict.fromkeys(record["framework"] for record in records):
+        own = (record for record in records if record["framework"] == framework)
+        lines += [f"{framework} {sentence}" for sentence in recompiled.sentences(own)]
     lines += failures(records)
     return "\n".join(line for line in lines if line and line not in told)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from measurement.exclusion import WORDS, unknown_program
 from measurement.schema import is_noisy
 from measurement.statistics import Interval
-from reports import facts
+from reports import facts, recompiled
 from reports.content import ratio, text_of
 from reports.points import Point
 from reports.verdict.places import Shape
@@ -201,7 +201,9 @@ def _untold(advice: Advice) -> str:
 
 def cautions(advice: Advice) -> str:
     """What the advice leaves out, what may be as good and how far it holds, in sentences; empty if there is nothing."""
-    return " ".join(filter(None, (_excluded(advice), _unknown(advice), _ties(advice), _certainty(advice))))
+    return " ".join(
+        filter(None, (_excluded(advice), _unknown(advice), _again(advice), _ties(advice), _certainty(advice)))
+    )
 
 
 def _excluded(advice: Advice) -> str:
@@ -217,6 +219,17 @@ def _unknown(advice: Advice) -> str:
     """Which recommended mode was not shown to run eager mode's program."""
     unknown = any(unknown_program(point.record) for point in advice.chosen)
     return f"Whether {advice.mode} runs eager mode's program is not known." if unknown else ""
+
+
+def _again(advice: Advice) -> str:
+    """Return which modes compiled again, how often, and by which guard; recommended or not."""
+    points = [
+        point
+        for judged in advice.judged
+        for point in (judged.eager, *judged.choices, *judged.others, *judged.excluded, *judged.contradicting)
+        if point
+    ]
+    return " ".join(recompiled.sentences(point.record for point in points))
 
 
 def _ties(advice: Advice) -> str:

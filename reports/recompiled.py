@@ -1,0 +1,35 @@
+"""Where a mode compiled again: how often, which guard failed, and in which line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from reports.content import times
+
+MOST_PLACES = 2  # in a sentence; report.md has all
+
+
+def sentence(record: Mapping) -> str:
+    """Return `inductor recompiled 5 times: x.size(0) == 3 (net.py:12).`; empty where nothing was compiled again."""
+    count, places = record.get("recompilations") or 0, json.loads(record.get("recompiled_places") or "[]")
+    if not count and not places:
+        return ""
+    if count and count >= _calls(record):
+        done = "compiles at every call"
+    else:
+        done = f"recompiled {times(count, 'time')}" if count else "recompiled"
+    shown = "; ".join(f"{why} ({place})" for place, why in places[:MOST_PLACES])
+    more = f"; and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+    return f"{record['mode']} {done}{f': {shown}{more}' if shown else ''}."
+
+
+def sentences(records: Iterable[Mapping]) -> list[str]:
+    """Return each sentence once, in the order of the records."""
+    return list(dict.fromkeys(filter(None, map(sentence, records))))
+
+
+def _calls(record: Mapping) -> float:
+    """Return the calls in the samples of a record; infinite where it does not say."""
+    calls = (record.get("samples") or 0) * (record.get("calls_per_sample") or 0)
+    return calls or float("inf")
