@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from frameworks.adapter import Meter
+from frameworks.adapter import Meter, Step
 from frameworks.paddle.fatbin import architectures
 from harness import judgement
 from harness.outcomes import Outcome
