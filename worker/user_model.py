@@ -58,7 +58,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
         name,
         eager=beside,
         not_compared=tuple(sorted({name for found in outputs for name in found.not_compared})),
-        computes_in=_quietly(subject.computes_in) or (),
+        computes_in=_quietly(subject.computes_in),
         settings={name: str(value) for name, value in subject.settings.items()},
         counted_by=costs.pop("by", reason),
         **costs,
@@ -96,7 +96,7 @@ def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance:
     error = difference(_joined(eager), _joined(reference))
     if error.needed > max(MOST_EAGER_ERROR, tolerance):
         raise Unsupported(
-            f"eager mode is off {name} by a relative {error.relative:.2g} through rounding alone, so no mode can be "
+            f"eager mode is off {name} by a relative {error.relative:.2g}, so no mode can be "
             "compared with it: measure in a wider dtype, or give settings a tolerance."
         )
 

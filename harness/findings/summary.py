@@ -114,7 +114,7 @@ def _tensorflow() -> str:
 
 def _losses() -> str:
     told = "; ".join(loss.short() for loss in losses.losses())
-    return f"- **Compiling by default can lose.** It comes to these shares of eager mode's speed: {told}."
+    return f"- **Compiling by default can lose.** Shares of eager mode's speed: {told}."
 
 
 def _precision() -> str:
