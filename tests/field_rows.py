@@ -1,0 +1,84 @@
+"""User models with what must be found of them, as data: `tests/field/<framework>.toml` and the files in that folder.
+
+A `[[row]]` has a `file`, which rows may share, and says in `what` why it is there. Optional: `thread`, an address where
+users met the kind; `options`, flags of `bench`; `requirements`, lines for its flag of that name.
+`expected.<mode>` has columns of the mode's record, `expected.all` those of every mode:
+
+- `status` "measured" stands for any status of a measured and correct cell, and is expected where none is given;
+- text is a phrase that the column must hold, or must not hold after "!"; a list holds several; "" is an empty column;
+- a number is equal, and text such as ">0" is a bound.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent / "field"
+MEASURED = ("ok", "noisy", "disturbed")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One entry of a table."""
+
+    framework: str
+    file: str
+    what: str
+    expected: Mapping[str, Mapping[str, Any]]
+    thread: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    requirements: Sequence[str] = ()
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / self.framework / self.file
+
+    @property
+    def modes(self) -> list[str]:
+        """The modes that must have a record."""
+        return [mode for mode in self.expected if mode != "all"]
+
+    def of(self, mode: str) -> dict[str, Any]:
+        """What the record of a mode must hold."""
+        return {"status": "measured", **self.expected.get("all", {}), **self.expected.get(mode, {})}
+
+    def unlike(self, record: Mapping[str, Any]) -> list[str]:
+        """Return what of a record is not as expected, a phrase a column."""
+        expected = self.of(record["mode"])
+        return [
+            f"{column} {record.get(column)!r} is not {wanted!r}"
+            for column, wanted in expected.items()
+            if not _holds(column, record.get(column), wanted)
+        ]
+
+
+def rows(framework: str) -> list[Row]:
+    """Return a framework's table, in its order."""
+    path = FOLDER / f"{framework}.toml"
+    entries = tomllib.loads(path.read_text()).get("row", []) if path.exists() else []
+    return [Row(framework=framework, **entry) for entry in entries]
+
+
+def frameworks() -> list[str]:
+    """Return the frameworks that have a table."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def _holds(column: str, found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, list):
+        return all(_holds(column, found, one) for one in wanted)
+    if wanted == "":
+        return found in (None, "")
+    if not isinstance(wanted, str):
+        return found == wanted
+    if column == "status":
+        return found in MEASURED if wanted == "measured" else found == wanted
+    if wanted[0] in "<>":
+        return found is not None and (found > float(wanted[1:]) if wanted[0] == ">" else found < float(wanted[1:]))
+    if wanted[0] == "!":
+        return wanted[1:] not in str(found or "")
+    return wanted in str(found or "")
