@@ -238,7 +238,8 @@ FLAGS = (
     ),
     Flag(
         ZERO,
-        "every value that the outputs were compared with is zero; of a cell compared with nothing, every output",
+        "every value that the outputs were compared with is zero, or there is none; of a cell compared with "
+        "nothing, every output",
         "The outputs are zero, whatever stands before the last layer: nothing shows that they are right. The cell is "
         "excluded.",
         "Give the last layer weights that are not zero.",

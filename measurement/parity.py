@@ -175,11 +175,11 @@ def _common(one: np.ndarray, other: np.ndarray) -> float:
 def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
     """Return the flag of outputs that say nothing of what stands before them, whose every array is zero or constant.
 
-    A classifier whose weights begin with zeros gives zeros, a softmax over one class gives ones. An array of one value
-    alone is no constant.
+    A classifier whose weights begin with zeros gives zeros, a softmax over one class gives ones, and a detector that
+    detects nothing no value at all, as good as zeros. An array of one value alone is no constant.
     """
     arrays = [values != "" if values.dtype.kind in "US" else values for values in outputs.values() if values.size]
-    if arrays and not any(map(np.any, arrays)):
+    if outputs and not any(map(np.any, arrays)):
         return ZERO
     several = any(values.size > 1 for values in arrays)
     return CONSTANT if several and all((values == values.flat[0]).all() for values in arrays) else None

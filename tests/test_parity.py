@@ -94,6 +94,7 @@ def test_what_is_no_number_is_no_reference():
 def test_outputs_that_are_zero_or_constant_throughout_are_empty():
     zeros, ones, one = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32), np.ones(1, np.float32)
     assert emptiness({"0.a": zeros, "1.a": -zeros}) == "zero_outputs"
+    assert emptiness({"0.boxes": np.ones((0, 4)), "0.labels": np.ones(0, np.int64)}) == "zero_outputs"
     assert emptiness({"0.a": ones, "1.a": 2 * ones, "1.loss": one}) == "constant_outputs"
     for said in ({}, {"0.a": zeros, "0.b": np.r_[0.0, 1e-30]}, {"0.loss": one}, {"0.a": np.r_[0.5, 0.25], "0.b": ones}):
         assert emptiness(said) is None
