@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,15 @@ class Counted:
     unfused_bytes: int
     by: str
     transcendentals: int = 0
+
+
+class Uncounted(Exception):
+    """What a call costs is not known; the message says why, such as by the operators that no rule counts."""
+
+    @classmethod
+    def of(cls, operators: Iterable[str]) -> Uncounted:
+        """Return the error of operators without a rule, by their names."""
+        return cls(f"no rule for {', '.join(sorted(set(operators)))}")
 
 
 class Subject(ABC):
@@ -59,7 +68,7 @@ class Subject(ABC):
         """Return what eager mode computes of the first calls on a copy of the model in `dtype`, which may raise."""
 
     def cost(self) -> Counted | None:
-        """Return what a call costs; None where the framework has no counter for its operators."""
+        """Return what a call costs; None where the framework has no counter. Raises Uncounted."""
         return None
 
     def computes_in(self) -> Sequence[str]:

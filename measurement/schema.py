@@ -137,7 +137,7 @@ COLUMNS = _columns(
     ("break_even_calls", "float", "calls", "calls after which loading and compiling have paid; empty if never"),
     ("break_even_tokens", "float", "tokens", "passes decode and generate: tokens that these calls generate"),
     ("flops", "int", "FLOP", "floating-point operations per call, padding included, analytic"),
-    ("counted_by", "str", "", "who counted flops and bytes of a user's own model; empty: they are analytic"),
+    ("counted_by", "str", "", "who counted flops and bytes of a user's own model, or why nobody did; empty: analytic"),
     ("computes_in", "str", "", "of user models: the dtypes of eager mode's products, most first; empty: not known"),
     ("not_compared_outputs", "str", "", "of user models: outputs of a type without a rule for comparison"),
     ("real_flops", "int", "FLOP", "what sequences at their own lengths would take, without padding, analytic"),

@@ -51,7 +51,11 @@ def test_torch_says_that_a_graph_mode_gave_up(torch_answers):
 
 def test_torch_differentiates_in_forward_and_counts_no_kernel_of_others(torch_answers):
     assert torch_answers["autograd of forces"] == "no_grad" and torch_answers["autograd of lock"] == "inference_mode"
-    assert torch_answers["costs"] == {"own kernel": False, "sparse": False, "lock": True}
+    costs = torch_answers["costs"]
+    assert costs["own kernel"] == [{}, "not counted: no rule for check::twice"]
+    assert costs["sparse"][0] == {} and "aten::_sparse" in costs["sparse"][1]
+    # Norms read what they sum up, and are no products: x twice, the norm twice, and the quotient; no copy of x.
+    assert costs["lock"][0] and costs["norm"][0]["unfused_bytes"] == 4 * (12 + 4 + 12 + 4 + 12)
 
 
 def test_torch_finds_state_and_randomness_for_what_they_are(torch_answers):

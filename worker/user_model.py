@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from frameworks.adapter import Step, Unsupported
-from frameworks.user_model import Subject
+from frameworks.user_model import Subject, Uncounted
 from frameworks.values import Values
 from measurement.own import OwnModel
 from measurement.parity import MOST_EAGER_ERROR, difference
@@ -52,7 +52,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
     if eager is not None:
         beside = _saved(eager, folder / f"eager-{position}.npz")
         _refuse_what_is_far(eager, outputs, tolerance, name)
-    costs, reason = _cost(subject)
+    costs, reason = cost_of(subject)
     return OwnModel(
         kept,
         name,
@@ -101,12 +101,12 @@ def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance:
         )
 
 
-def _cost(subject: Subject) -> tuple[dict[str, Any], str]:
+def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:
     """Return the columns of a call's cost, or none and why: a cost that cannot be counted ends no cell."""
     try:
         counted = subject.cost()
     except Exception as error:
-        return {}, f"not counted: {_line(error)}"
+        return {}, f"not counted: {error if isinstance(error, Uncounted) else _line(error)}"
     return ({}, "") if counted is None else (asdict(counted), "")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from frameworks.tensorflow.program import CALLS, LEFT_OUT
-from frameworks.user_model import Counted
+from frameworks.user_model import Counted, Uncounted
 
 BY = (
     "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "
@@ -47,21 +47,21 @@ def _unknown(kind: str) -> bool:
     return kind in CALLS or (kind.startswith(_WITHOUT_RULE) and not kind.startswith(_WITH_RULE))
 
 
-def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted | None:
-    """Return what `call(*inputs)` computes and moves; None where its graph holds what the profiler cannot count.
+def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
+    """Return what `call(*inputs)` computes and moves. Raises Uncounted where the profiler cannot count its graph.
 
     The variables that it moves are those that the graph reads.
     """
     graph = tf.function(lambda *given: call(*given)).get_concrete_function(*inputs).graph
     given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]
     operators = [op for op in graph.get_operations() if op.type not in LEFT_OUT]
-    if any(_unknown(op.type) for op in operators):
-        return None
+    if unknown := [op.type for op in operators if _unknown(op.type)]:
+        raise Uncounted.of(unknown)
     einsums = [_einsum(op) for op in operators if op.type == "Einsum"]
     moved = [_nbytes([*op.inputs, *op.outputs]) for op in operators]
     once = _nbytes([*graph.variables, *given, *graph.outputs])
     if None in (*einsums, *moved, once):
-        return None
+        raise Uncounted("the traced graph leaves shapes open")
     profiler = tf.compat.v1.profiler
     options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation()).with_empty_output()
     told = profiler.profile(graph=graph, options=options.build())

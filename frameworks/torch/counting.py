@@ -13,15 +13,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from frameworks.user_model import Counted
+from frameworks.user_model import Counted, Uncounted
 
-# Recurrent layers as one kernel for all steps, of which nothing is counted.
-UNCOUNTED = ("mkldnn_rnn_layer_backward", "_cudnn_rnn", "_cudnn_rnn_backward")
 # Operators outside of these hold kernels of somebody else; and ATen's own of which torch counts nothing.
 OWN_NAMESPACES = ("aten", "prim", "prims", "profiler")
 _HEAVY = re.compile(
-    r"_?sparse_|_?linalg_|_fft_|_ctc_loss|_?cdist|cholesky|_?lu_|lstsq|svd|qr|geqrf|ormqr|triangular|quantized_|q_|"
-    r"(_?thnn_|_cudnn_|miopen_)\w*(rnn|lstm|gru)|_weight_int|_scaled_mm|_grouped_mm"
+    r"_?sparse_|_?linalg_(?!vector_norm|cross)|_fft_|_ctc_loss|_?cdist|cholesky|_?lu_|lstsq|svd|qr|geqrf|ormqr|triangular|quantized_|q_|"
+    r"(_?thnn_|_cudnn_|miopen_|mkldnn_)\w*(rnn|lstm|gru)|_weight_int|_scaled_mm|_grouped_mm"
 )
 BY = "torch.utils.flop_counter: products, convolutions and attention; bytes of every operator's operands and results"
 
@@ -72,42 +70,41 @@ class _Bytes(TorchDispatchMode):
         self.uncounted: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        known = func._overloadpacket in self._rules
+        if not known:
+            with self:  # what it consists of, as the FLOPs are counted
+                result = func.decompose(*args, **(kwargs or {}))
+            if result is not NotImplemented:
+                return result
         result = func(*args, **(kwargs or {}))
-        if func._overloadpacket not in self._rules and (
-            func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname)
-        ):
+        if not known and (func.namespace not in OWN_NAMESPACES or _HEAVY.match(func._opname)):
             self.uncounted.add(func.name())
         if not func.is_view:
             self.moved += nbytes((args, kwargs, result))
         return result
 
 
-def count(call: Callable[[], Any], module: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Counted | None:
-    """What `call` computes and moves; weights, buffers, inputs and outputs once are what must move.
+def count(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[], Sequence[Any]]) -> Counted:
+    """What `call(*fresh())` computes and moves; weights, buffers, inputs and outputs once are what must move.
 
-    None where it runs a kernel that is not counted.
+    `fresh` makes inputs of their own for each of two calls, and is not counted.
+    Raises Uncounted where it runs kernels that may compute much and have no rule.
     """
-    uncounted: list[int] = []
-
-    def passed_over(*_: Any, **__: Any) -> int:
-        uncounted.append(1)
-        return 0
-
-    rules = {getattr(torch.ops.aten, name): passed_over for name in UNCOUNTED}
-    rules[torch.ops.aten.mkldnn_rnn_layer] = fused_lstm
+    rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
     rules |= {getattr(torch.ops.aten, name): rule for name, rule in ATTENTION_ON_CPUS.items()}
     flops = FlopCounterMode(display=False, custom_mapping=rules)
     moved = _Bytes(flops.flop_registry)
+    given, inputs = fresh(), fresh()
     with _taken_apart(), flops:
-        output = call()
+        call(*given)
     with moved:
-        call()
-    if uncounted or moved.uncounted:
-        return None
+        output = call(*inputs)
+    if moved.uncounted:
+        raise Uncounted.of(moved.uncounted)
     held = [*module.parameters(), *module.buffers()]
     return Counted(
         flops=int(flops.get_total_flops()),
-        bytes=nbytes((held, list(inputs), output)),
+        bytes=nbytes((held, inputs, output)),
         unfused_bytes=moved.moved,
         by=BY,
     )

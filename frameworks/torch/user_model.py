@@ -153,10 +153,11 @@ class Model(user_model.UserModel):
         finally:
             torch.set_default_dtype(before)
 
-    def cost(self) -> Counted | None:
-        counted = count(lambda: self.call(*self.fresh(self.sets[0])), self.module, self.sets[0])
-        self.restore()
-        return counted
+    def cost(self) -> Counted:
+        try:
+            return count(self.call, self.module, lambda: self.fresh(self.sets[0]))
+        finally:
+            self.restore()
 
     def computes_in(self) -> Sequence[str]:
         listed = program.operations(self.call, self.fresh(self.sets[0]))

@@ -32,13 +32,12 @@ class Training(user_model.Training):
         trainer = self._trainer(model)
         return (trainer(*inputs) for inputs in sets)
 
-    def cost(self) -> Counted | None:
+    def cost(self) -> Counted:
         """Return FLOPs and bytes of one eager iteration; the update reads and writes every weight, fused or not."""
         module = copy.deepcopy(self.model.module).to(self.model.device)
-        trainer, inputs = self._trainer(module), self.model.fresh(self.model.sets[0])
-        counted = count(lambda: trainer(*inputs), module, inputs)
+        counted = count(self._trainer(module), module, lambda: self.model.fresh(self.model.sets[0]))
         weights = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
-        return counted and replace(counted, bytes=counted.bytes + UPDATE_BYTES * weights)
+        return replace(counted, bytes=counted.bytes + UPDATE_BYTES * weights)
 
     def _trainer(self, module: torch.nn.Module) -> training.Trainer:
         objective = self._objective(module)

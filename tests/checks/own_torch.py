@@ -242,7 +242,7 @@ def fused_path_flops() -> list[int]:
     """FLOPs counted of torch's own attention, which takes a fused path here, and of the products that it is."""
     attention, x = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 4, 8)
     with torch.inference_mode():
-        counted = counting.count(lambda: attention(x, x, x, need_weights=False), attention, [x])
+        counted = counting.count(lambda x: attention(x, x, x, need_weights=False), attention, lambda: [x])
     return [counted.flops, 2 * 2 * (4 * 8 * 4 * 8 + 2 * 4 * 4 * 8)]  # four projections, scores and their sums
 
 

@@ -262,7 +262,7 @@ def compared(adapter: Adapter, source: str) -> dict:
     answer = {"reference": name, "not compared": right[0].not_compared, "settings": dict(step.own.settings)}
     answer |= {"writes": step.own.writes, "computes in": step.own.computes_in(), "output": outputs(step, 1)[0]}
     try:
-        answer["counted"] = step.own.cost() is not None
+        answer["counted"] = bool(examining.cost_of(step.own)[0])
     except Exception as error:
         answer["counted"] = repr(error)
     eager = step.program()

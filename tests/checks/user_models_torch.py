@@ -134,6 +134,13 @@ class Net(nn.Module):
 def inputs(batch_size=4):
     return torch.randn(batch_size, 3)
 """,
+    "norm": """
+class Net(nn.Module):
+    def forward(self, x):
+        return x / torch.linalg.norm(x, dim=-1, keepdim=True)
+def inputs(batch_size=4):
+    return torch.randn(batch_size, 3)
+""",
     "own kernel": """
 @torch.library.custom_op("check::twice", mutates_args=())
 def twice(x: torch.Tensor) -> torch.Tensor:
@@ -308,9 +315,8 @@ def main() -> None:
     answers["computes in"] = {n: prepared(adapter, sources[n]).own.computes_in() for n in ("autocast", "lock")}
     for name in ("forces", "lock"):
         answers[f"autograd of {name}"] = prepared(adapter, sources[name]).own.settings["autograd"]
-    answers["costs"] = {
-        n: prepared(adapter, sources[n]).own.cost() is not None for n in ("own kernel", "sparse", "lock")
-    }
+    counted = ("own kernel", "sparse", "lock", "norm")
+    answers["costs"] = {name: examining.cost_of(prepared(adapter, sources[name]).own) for name in counted}
     step = prepared(adapter, sources["counter"], "inductor")
     for _ in range(12):
         step()
