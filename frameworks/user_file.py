@@ -108,11 +108,15 @@ def seed_python(seed: int) -> None:
 
 def short_place(file: str, line: int | str, source: str) -> str:
     """`net.py:12`: a file relative to the user's folder, or to where packages lie."""
-    folder = str(Path(source).parent) + "/"
-    for start in (folder, *(f"{path}/" for path in sorted(sys.path, key=len, reverse=True) if path)):
-        if file.startswith(start):
-            return f"{file.removeprefix(start)}:{line}"
-    return f"{file}:{line}"
+    return f"{without_folders(file, source)}:{line}"
+
+
+def without_folders(text: str, source: str) -> str:
+    """Return a text whose paths are relative to the user's folder, or to where packages and Python's library lie."""
+    for folder in (str(Path(source).parent), *sorted(sys.path, key=len, reverse=True)):
+        if folder.startswith("/"):
+            text = re.sub(rf"(?<![\w./-]){re.escape(folder)}/", "", text)
+    return text
 
 
 def place_of(error: BaseException, source: str) -> str:

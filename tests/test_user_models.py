@@ -58,6 +58,12 @@ def test_torch_differentiates_in_forward_and_counts_no_kernel_of_others(torch_an
     assert costs["lock"][0] and costs["norm"][0]["unfused_bytes"] == 4 * (12 + 4 + 12 + 4 + 12)
 
 
+def test_torch_prices_no_break_where_forward_records_gradients_and_names_places_without_folders(torch_answers):
+    breaks, unpriced = torch_answers["breaks with gradients"]
+    reason = dict(breaks)["breaks_with_gradients.py:11"]
+    assert unpriced and "`save` in file `torch/serialization.py`" in reason, breaks
+
+
 def test_torch_finds_state_and_randomness_for_what_they_are(torch_answers):
     assert "two answers, by state" in torch_answers["ended"]["state"]
     assert "draws random numbers" in torch_answers["ended"]["random beside NaN"]

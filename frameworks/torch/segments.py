@@ -15,7 +15,7 @@ import torch
 from frameworks.adapter import Capture
 from frameworks.program import Program
 from frameworks.torch.graphs import CountingBackend
-from frameworks.user_file import PACKAGES, short_place
+from frameworks.user_file import PACKAGES, short_place, without_folders
 
 # What torch logs under TORCH_LOGS=graph_breaks,recompiles: https://docs.pytorch.org/docs/stable/logging.html
 _LOGS = {"graph_breaks": ("symbolic_convert", "convert_frame"), "recompiles": ("guards",)}
@@ -134,7 +134,8 @@ class Backend(CountingBackend):
         return (mine or others or [None])[-1]
 
     def _keep(self, kept: dict[str, str], place: tuple[str, str], reason: str) -> None:
-        kept.setdefault(short_place(*place, self._source), " ".join(reason.split())[:REASON_CHARACTERS])
+        text = without_folders(" ".join(reason.split()), self._source)
+        kept.setdefault(short_place(*place, self._source), text[:REASON_CHARACTERS])
 
     def _keep_break(self, place: tuple[str, str], reason: str) -> None:
         self._keep(self._breaks, place, reason)

@@ -201,7 +201,9 @@ def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step
         compiled = graphs.under_options(compiled, graphs.OPTIONS[cell.mode])
     call = model.calling(compiled, backend.begin)
     listed = partial(backend.listed, lambda call: model.autograd()(call))
-    return Step(call, model.sets, backend.capture, program=listed, watch=backend.watch, **told)
+    # A forward that records gradients runs graphs of its backward where none can be timed apart.
+    watch = backend.watch if model.settings["autograd"] == "inference_mode" else None
+    return Step(call, model.sets, backend.capture, program=listed, watch=watch, **told)
 
 
 class Replayed:

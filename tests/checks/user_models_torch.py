@@ -134,6 +134,17 @@ class Net(nn.Module):
 def inputs(batch_size=4):
     return torch.randn(batch_size, 3)
 """,
+    "breaks with gradients": """
+class Net(nn.Module):
+    def forward(self, x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            energy = x.square().sum()
+            torch.save({}, "/dev/null")
+            return torch.autograd.grad(energy * 2, x)[0]
+def inputs(batch_size=4):
+    return torch.randn(batch_size, 3)
+""",
     "norm": """
 class Net(nn.Module):
     def forward(self, x):
@@ -317,6 +328,9 @@ def main() -> None:
         answers[f"autograd of {name}"] = prepared(adapter, sources[name]).own.settings["autograd"]
     counted = ("own kernel", "sparse", "lock", "norm")
     answers["costs"] = {name: examining.cost_of(prepared(adapter, sources[name]).own) for name in counted}
+    step = prepared(adapter, sources["breaks with gradients"], "inductor")
+    step()
+    answers["breaks with gradients"] = [step.capture().breaks, step.watch is None]
     step = prepared(adapter, sources["counter"], "inductor")
     for _ in range(12):
         step()
