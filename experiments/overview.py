@@ -10,6 +10,7 @@ from pathlib import Path
 
 import experiments
 from experiments.spec import Experiment, Sweep
+from measurement.text import make_command
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "experiments.md"
 _BEGIN, _END = "<!-- {name}: made by experiments/overview.py -->", "<!-- end of {name} -->"
@@ -18,7 +19,7 @@ _BEGIN, _END = "<!-- {name}: made by experiments/overview.py -->", "<!-- end of 
 def section(experiment: Experiment) -> str:
     """Source, commands, sweeps and claims of a table, between its marks."""
     kinds = dict.fromkeys(part.device for part in experiment.sweeps())
-    commands = "\n".join(f"make reproduce TABLE={experiment.name} DEVICE={kind}" for kind in kinds)
+    commands = "\n".join(make_command("reproduce", {"TABLE": experiment.name, "DEVICE": kind}) for kind in kinds)
     return "\n".join(
         [
             _BEGIN.format(name=experiment.name),

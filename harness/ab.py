@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import alternation, compare, foreign, heading, paired, pairs, report, runs, sweep, versions
+from harness import alternation, compare, foreign, heading, paired, pairs, published, report, runs, sweep, versions
 from harness.begun import PAIR, in_order
 from harness.begun import read as read_begun
 from harness.begun import write as write_begun
@@ -22,7 +22,8 @@ from harness.progress import Bar, duration
 from harness.recorder import Recorder
 from harness.refusals import INTERRUPTED, UsageError
 from harness.uv import SetupError
-from reports import published, terminal
+from measurement.text import make_command
+from reports import terminal
 from reports.compare import Side
 
 _LETTERS = "ab"
@@ -199,8 +200,8 @@ def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:
 def refuse_a_pair(out: str | None) -> None:
     """Raise UsageError where OUT is a pair of runs."""
     if out and (Path(out) / PAIR).exists():
-        again = sweep.make_word("RESUME", out)
-        raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: make ab {again}.")
+        again = make_command("ab", {"RESUME": out})
+        raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: {again}.")
 
 
 def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:

@@ -29,6 +29,7 @@ from harness.recorder import Recorder
 from harness.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from launchers import slurm
 from measurement.schema import MEASURED
+from measurement.text import make_command
 from reports import ladder, terminal, verdict, write
 from reports.points import Points
 
@@ -69,7 +70,7 @@ def submit(campaign: Campaign) -> int:
     text = submission.script(folder, sys.argv[2:], again, request.nodes or 1, request.job)
     number = submission.submit(folder, text)
     console.print(f"Run {folder}: submitted as job {number}.", highlight=False, soft_wrap=True)
-    console.print(f"Next: {sweep.make_word('make watch RUN', str(folder))}", highlight=False, soft_wrap=True)
+    console.print(f"Next: {make_command('watch', {'RUN': str(folder)})}", highlight=False, soft_wrap=True)
     return DONE
 
 
@@ -143,8 +144,8 @@ def exit_code(statuses: list[str]) -> int:
 
 
 def name_of(run: runs.Run) -> str:
-    """What finds the run on a command line: its name in results/runs, else its folder, quoted for a shell."""
-    return sweep.shell_word(run.id if run.folder.parent == runs.RUNS else str(run.folder))
+    """Return what finds the run on a command line: its name in results/runs, else its folder."""
+    return run.id if run.folder.parent == runs.RUNS else str(run.folder)
 
 
 def measured_cells(records: list[dict]) -> frozenset[str]:
@@ -154,9 +155,9 @@ def measured_cells(records: list[dict]) -> frozenset[str]:
 
 def next_steps(run: runs.Run, measured: frozenset[str]) -> str:
     """Return the commands to type after a run; a comparison where an earlier run measured one of the same cells."""
-    mine = "" if run.folder.parent == runs.RUNS else f" RUN={name_of(run)}"
-    report, before = f"make report{mine}", earlier(run, measured)
-    return f"{report} · make compare A={name_of(before)} B={name_of(run)}" if before else report
+    report = make_command("report", {} if run.folder.parent == runs.RUNS else {"RUN": name_of(run)})
+    before = earlier(run, measured)
+    return f"{report} · {make_command('compare', {'A': name_of(before), 'B': name_of(run)})}" if before else report
 
 
 def earlier(run: runs.Run, measured: frozenset[str]) -> runs.Run | None:

@@ -300,6 +300,5 @@ def check_cells(run: runs.Run, planned: Plan) -> None:
 def options_of(arguments: argparse.Namespace) -> dict:
     """Flag -> what was given for it; flags win over the sweep file."""
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
-    flags = [axis.flag for axis in sweep.AXES.values()] + list(sweep.parameter_flags()) + list(sweep.OPTIONS)
-    values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in flags}
+    values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in sweep.option_names()}
     return sweep.over_file(given, {flag: value for flag, value in values.items() if value is not None})

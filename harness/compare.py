@@ -10,11 +10,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table as Grid
 
-from harness import changes, heading, pairs, report, runs
+from harness import changes, heading, pairs, published, report, runs
 from harness.refusals import FINDING, INCOMPLETE, UsageError
 from measurement import durable
 from reports import compare as comparing
-from reports import published, select, terminal
+from reports import select, terminal
 
 COLOURS = {
     comparing.SLOWER: "red",

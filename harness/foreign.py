@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from harness.refusals import UsageError
-from harness.sweep import make_word, words
+from harness.sweep import words
+from measurement.text import make_command
 from workloads.own import absolute, is_own
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -38,8 +39,7 @@ def programs(folder: Path, given: Mapping, **others: object) -> dict[str, str]:
 def command(target: str, folder: Path, named: Mapping[str, str]) -> str:
     """Return the command that resumes a folder, ready to be pasted into a shell."""
     place = folder.name if folder.parent == RUNS else str(folder)
-    parts = [make_word(name, value) for name, value in {"RESUME": place, **named}.items()]
-    return " ".join(["make", target, *parts])
+    return make_command(target, {"RESUME": place, **named})
 
 
 def check_named(target: str, folder: Path, named: Mapping[str, str], again: Mapping[str, object]) -> None:

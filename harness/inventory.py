@@ -21,6 +21,7 @@ from harness import environments, modes, sweep
 from harness.words import UsageError
 from launchers import local
 from measurement import machine
+from measurement.text import make_command
 from reports import terminal
 
 PROBE_SECONDS = 120
@@ -125,7 +126,7 @@ def ask(name: str, device: str, python: str | None) -> dict | str:
     else:
         interpreter = environments.path(name, kind) / "bin" / "python"
         if not interpreter.exists():
-            return f"not installed: make setup FRAMEWORK={name} DEVICE={kind}"
+            return f"not installed: {make_command('setup', {'FRAMEWORK': name, 'DEVICE': kind})}"
     kept, key = ANSWERS / f"{name}-{device.replace(':', '-')}.json", _fingerprint(interpreter)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # none yet, or torn
         if (entry := json.loads(kept.read_text()))["key"] == key:

@@ -23,6 +23,7 @@ from harness.refusals import INTERRUPTED, UsageError
 from measurement import durable, machine
 from measurement.exclusion import excluded
 from measurement.statistics import Interval
+from measurement.text import make_word
 from reports import terminal
 
 OVERLAP = 0.9  # of two runs' intervals are to overlap
@@ -93,7 +94,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
         console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
         begun = (out / runs.PLAN).exists()
         place = {"python": python, "resume" if begun else "out": str(out)}
-        again = f"the same command, with OUT={sweep.shell_word(str(folder))}"
+        again = f"the same command, with {make_word('OUT', str(folder))}"
         with contextlib.ExitStack() as held:
             campaign = Campaign.of(
                 Request({"workload": given["workload"]} if begun else given, again=again, **place), console, held

@@ -12,10 +12,10 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-from harness import begun, belonging, jsonfiles, ladders, lines, modes, recordfile, runs, sweep
+from harness import begun, belonging, jsonfiles, ladders, lines, modes, published, recordfile, runs, sweep
 from harness.sweep import UsageError
 from measurement import schema
-from reports import explanation, published, select, terminal
+from reports import explanation, select, terminal
 from reports.content import listed, times
 from reports.ladder import Ladder
 from reports.points import COLUMNS_READ, Points

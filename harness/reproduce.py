@@ -22,6 +22,7 @@ from harness.ladders import Series
 from harness.progress import duration
 from harness.refusals import INTERRUPTED, UsageError
 from measurement.statistics import Interval
+from measurement.text import make_word
 from reports import explanation, terminal
 
 FILE = runs.REPRODUCTION
@@ -230,7 +231,7 @@ def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path,
 
     evidence = evidence_in(chosen, folder)
     if not evidence.device_kinds:
-        word = sweep.make_word("RESUME", str(folder))
+        word = make_word("RESUME", str(folder))
         raise UsageError(f"{folder} holds no records of {experiment.name} yet; {word} goes on with it.")
     out.mkdir(parents=True, exist_ok=True)
     written = page.write(experiment, chosen, evidence, out)

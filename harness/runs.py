@@ -15,8 +15,8 @@ from pathlib import Path
 from harness import begun, belonging, foreign, jsonfiles, lines, locks, recordfile, rooflines
 from harness.begun import EXPLANATION, PLAN, REPRODUCTION
 from harness.refusals import UsageError
-from harness.sweep import make_word
 from measurement import durable, programs, schema, values
+from measurement.text import make_word
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"

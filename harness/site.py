@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from harness import history, modes, recordfile, report, runs
+from harness import history, modes, published, recordfile, report, runs
 from harness.report import RECORDS, TABLE, folder_for
 from measurement import durable
-from reports import published, sections, select, terminal, trend, trend_page
+from reports import sections, select, terminal, trend, trend_page
 from reports.content import times
 from reports.material import Material
 from reports.page import html, index

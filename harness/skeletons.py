@@ -8,6 +8,7 @@ from pathlib import Path
 
 import frameworks
 from harness.refusals import UsageError, naming
+from measurement.text import make_command
 
 _FILE = "model.py"  # what a skeleton takes itself to be called
 
@@ -47,5 +48,5 @@ def new_workload(arguments: argparse.Namespace) -> int:
             file.write(text(framework, path.name))
     except FileExistsError:
         raise UsageError(f"{path} exists already; choose another NAME.") from None
-    print(f"{path} is there: put your model in, then make bench WORKLOAD={path}")
+    print(f"{path} is there: put your model in, then {make_command('bench', {'WORKLOAD': path.name})}")
     return 0

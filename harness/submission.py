@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.refusals import UsageError, read_text
 from measurement import durable
+from measurement.text import shell_word
 
 ROOT = Path(__file__).resolve().parent.parent
 # What sbatch is told as it was given, by flag.
@@ -69,11 +70,11 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
     lines = given.get("lines")
     further = [read_text(lines, "The file of further lines", 1 << 20).rstrip("\n")] if lines else []
     body = _BODY.format(
-        root=shlex.quote(str(ROOT)),
-        out=shlex.quote(str(out)),
-        again=shlex.join(again),
-        words=shlex.join(words),
-        python=shlex.quote(sys.executable),
+        root=shell_word(str(ROOT)),
+        out=shell_word(str(out)),
+        again=" ".join(map(shell_word, again)),
+        words=" ".join(map(shell_word, words)),
+        python=shell_word(sys.executable),
     )
     return "\n".join(["#!/bin/bash", *head, *further, body])
 

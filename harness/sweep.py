@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-import shlex
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +19,6 @@ from harness.words import canonical, choose, numbers, whole_number
 from measurement.checked import LARGEST_INTEGER
 from measurement.machine import gpus
 from measurement.profiles import PROFILES
-from measurement.text import plain
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
@@ -38,23 +35,6 @@ class Axis:
     help: str
     default: str
     parse: Callable[[str], object]
-
-
-def make_word(variable: str, value: str) -> str:
-    """`VARIABLE=value` as it can be pasted into a shell after `make`; the Makefile expands nothing in a value."""
-    return f"{variable}={shell_word(value)}"
-
-
-def shell_word(value: str) -> str:
-    """The value quoted for a shell, so that it can be pasted from where it is printed.
-
-    What a terminal would not show as it is, a tab among it, is written as bytes in octal, which bash, zsh and ksh read
-    back between $' and '.
-    """
-    if plain(value) == value and "\t" not in value:
-        return shlex.quote(value)
-    shown = (chr(byte) if 32 < byte < 127 and byte not in b"\\'" else f"\\{byte:03o}" for byte in os.fsencode(value))
-    return f"$'{''.join(shown)}'"
 
 
 def _threads(value: int | str) -> int:
@@ -139,6 +119,11 @@ OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "col
 OPTIONS |= {"force": False, "budget": None, "unseen-seq": None, "policy": None, "launcher": hosts.LOCAL}
 
 
+def option_names() -> list[str]:
+    """Return the flags that say what is measured."""
+    return [*(axis.flag for axis in AXES.values()), *parameter_flags(), *OPTIONS]
+
+
 MOST_OF_A_SWEEP = 1 << 20  # bytes of a sweep file
 
 
@@ -150,7 +135,7 @@ def from_file(path: str) -> dict:
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
     own.take_in(words(content.get("workload", ())))
-    known = {axis.flag for axis in AXES.values()} | set(parameter_flags()) | set(OPTIONS) - {"launcher"}
+    known = {*option_names()} - {"launcher"}
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
         choose(key, sorted(known), f"setting in {path} called")

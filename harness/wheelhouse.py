@@ -11,7 +11,6 @@ import argparse
 import hashlib
 import os
 import re
-import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from harness import environments, offline
 from harness.environments import Recipe
 from harness.sweep import choose, resolve
 from harness.uv import ROOT, SetupError, run
+from measurement.text import make_command, shell_word
 
 UV_PINS = "requirements-uv.txt"
 
@@ -36,7 +36,7 @@ def wheelhouse(arguments: argparse.Namespace, report=print) -> int:
         return 1
     size = sum(path.stat().st_size for path in out.iterdir() if path.is_file())
     report(f"{out}: {size / 1e6:.0f} MB. Take it to the other machine, and there:")
-    report(f"make setup FRAMEWORK={','.join(names)} DEVICE={device} WHEELHOUSE=FOLDER")
+    report(make_command("setup", {"FRAMEWORK": ",".join(names), "DEVICE": device, "WHEELHOUSE": "FOLDER"}))
     return 0
 
 
@@ -91,7 +91,7 @@ class Pip:
         """Download into a folder of its own and return the files. Raises SetupError with pip's last lines."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         command = [*self._pip, "download", "--quiet", "--find-links", str(self._out), "--dest", str(folder), *words]
-        run(command, dict(os.environ), f"`pip download {shlex.join(words)}` failed")
+        run(command, dict(os.environ), f"`pip download {' '.join(map(shell_word, words))}` failed")
         return sorted(folder.iterdir())
 
     def collect(self, environment: str, fingerprint: str, files: list[Path]) -> None:

@@ -38,7 +38,7 @@ def answer(verdicts: list[verdict.Verdict], console: Console) -> None:
     for sentence in islice(told, MOST_SENTENCES):
         console.print(sentence, highlight=False, markup=False)
     if next(told, None):
-        console.print(f"make report writes the rest, of {times(len(verdicts), 'setting')}.", highlight=False)
+        console.print(f"`make report` writes the rest, of {times(len(verdicts), 'setting')}.", highlight=False)
 
 
 def subject(material: Material) -> str:

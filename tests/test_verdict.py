@@ -249,4 +249,4 @@ def test_the_terminal_prints_as_many_sentences_as_are_read_and_says_that_there_a
     write.answer(verdict.of(Points(rows), KNOWN), Console(width=300))
     shown = capsys.readouterr().out
     assert shown.count("use alpha.compile(model)") == write.MOST_SENTENCES
-    assert f"make report writes the rest, of {write.MOST_SENTENCES + 1} settings." in shown
+    assert f"`make report` writes the rest, of {write.MOST_SENTENCES + 1} settings." in shown

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from harness import modes, rooflines
+from harness import modes, published, rooflines
 from measurement.statistics import Interval
-from reports import published
 from reports.content import span, text_of
 from reports.material import Material
 from reports.points import Point, Points

@@ -1,13 +1,17 @@
 """`results/README.md`: what each committed folder holds, where and when it was measured, and by what command.
 
-Made from the folders' own files by `python -m reports.published`, so that a folder that is new or gone needs no edit.
+Made from the folders' own files by `python -m harness.published`, so that a folder that is new or gone needs no edit.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from harness import sweep
+from measurement.text import make_command
+from workloads import signature
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 UNPUBLISHED = "runs"  # what this machine measured, under results/ but not committed
@@ -15,7 +19,7 @@ UNPUBLISHED = "runs"  # what this machine measured, under results/ but not commi
 PLANS = {"plan.json": "bench", "explanation.json": "explain"}
 HEAD = """# Published results
 
-Made from the folders' own files by `python -m reports.published`.
+Made from the folders' own files by `python -m harness.published`.
 What was found is told in [h200](h200/README.md) and [experiments](experiments/README.md).
 A run has `plan.json`, `machine.json`, `records.jsonl`, `results.csv` and, if it kept them, `samples.jsonl.gz` (raw
 samples) and `versions.json` (every package installed).
@@ -55,19 +59,28 @@ def row(folder: Path, results: Path) -> list[str]:
     ]
 
 
-def command(target: str, given: dict) -> str:
-    """What to type for the same again, from the flags that were given. Of an absolute path its name is enough."""
-    meant = {flag: value for flag, value in given.items() if value is not None and value is not False}
+def command(target: str, given: Mapping[str, object]) -> str:
+    """Return what to type for the same again, from the flags in a plan, which somebody else may have written.
+
+    Of an absolute path its name is enough. A flag that is no option here is left out: make would take it for a variable
+    of its own, such as SHELL.
+    """
+    known = set(map(_variable, sweep.option_names()))
+    for word in sweep.words(given.get("workload") or ()):
+        known.update(signature.variables(word))  # of a user's model, if its file is here
     if target == "explain":
-        meant.pop("budget", None)  # of a sweep file; a profile has none
-    words = [f"{flag.upper().replace('-', '_')}={_value(value)}" for flag, value in meant.items()]
-    return " ".join(["make", target, *words])
+        known.discard("BUDGET")  # of a sweep file; a profile has none
+    meant = {_variable(flag): value for flag, value in given.items() if value is not None and value is not False}
+    return make_command(target, {name: _value(value) for name, value in meant.items() if name in known})
 
 
-def _value(value) -> str:
+def _variable(flag: str) -> str:
+    return flag.upper().replace("-", "_")
+
+
+def _value(value: object) -> str:
     text = ",".join(map(str, value)) if isinstance(value, list) else "1" if value is True else str(value)
-    text = Path(text).name if text.startswith("/") else text
-    return f"'{text}'" if set(text) & set(" *?|") else text
+    return Path(text).name if text.startswith("/") else text
 
 
 def _machine(folder: Path, entries: list[dict]) -> str:

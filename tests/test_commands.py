@@ -1,0 +1,144 @@
+"""Commands: what the suite prints can be pasted as it is."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, listed_files
+from doubles.reported import small_set, write_run
+
+import runner
+from harness import ab, begun, bench, foreign, published, runs
+from harness.refusals import UsageError
+from measurement.text import make_command, shell_word
+
+TARGETS = re.search(r"(?m)^TARGETS := (.*)$", (ROOT / "Makefile").read_text())[1].split()
+TOUCH = "touch EXECUTED"
+# What a shell or make would run, expand, split or take for an option.
+PAYLOADS = [
+    *(f"$({TOUCH})", f"`{TOUCH}`", f"'; {TOUCH}; '", f'"; {TOUCH}; "', f"'\"'; {TOUCH}; '", f"a; {TOUCH}"),
+    *(f"a | {TOUCH}", f"a && {TOUCH}", f"a & {TOUCH}", "a > EXECUTED", f"<({TOUCH})", f"\\'; {TOUCH}; \\'"),
+    *(f"$(shell {TOUCH})", f"${{shell {TOUCH}}}", f"$$(shell {TOUCH})", f"$$({TOUCH})", f"$(eval $(shell {TOUCH}))"),
+    *("$(file >EXECUTED)", "$(error x)", "$(HOME)", "${HOME}", "$${HOME}", "$HOME", "$$", "$"),
+    *("-x", "--force", f"--eval=$(shell {TOUCH})", "*", "?", "[a-z]*", "~", "{a,b}", "!!", "%", "a%b", "# a", "a#b"),
+    *("\\", "a\\", "a b", "a  b ", "it's", 'qu"ote', "=a", "a=b", "a:b", "a,b", "a\tb", "a\rb", "a\x0bb"),
+    *("a\u0085b", "a\u2028b", "a\u2029b", "a\u00a0b", "\u202etxt.exe", "\x1b[31mred\x1b]0;title\x07", "\u200b"),
+    *("\udcff", "ü\x7f", "\U0001f600"),
+]  # fmt: skip
+LINES = [f"a\n{TOUCH}", f"'\n{TOUCH}\n'", "a\n", f"a\r\n{TOUCH}", f"a\\\n{TOUCH}"]
+
+
+def words_of(commands: list[str], cwd: Path) -> list[list[str]]:
+    """What bash makes of each command's words, `make` itself apart."""
+    script = "\n".join(f"{re.sub('^make', 'show', command)}; printf '\\036\\0'" for command in commands)
+    script = f"show() {{ printf '%s\\0' \"$@\"; }}\n{script}"
+    done = subprocess.run(["bash", "-c", os.fsencode(script)], cwd=cwd, capture_output=True, check=True)
+    parts = done.stdout.split(b"\x1e\0")[:-1]
+    return [[os.fsdecode(word) for word in part.split(b"\0")[:-1]] for part in parts]
+
+
+@pytest.fixture
+def empty(tmp_path) -> Path:
+    """A folder in which nothing may appear."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return folder
+
+
+def refusal(call, *given: object) -> str:
+    with pytest.raises(UsageError) as refused:
+        call(*given)
+    return str(refused.value)
+
+
+def composed(value: str, folder: Path) -> dict[str, tuple[str, list[str]]]:
+    """Commands that the suite composes, with a value of a user's or of a foreign folder's in each; their words."""
+    out = folder / value.replace("/", "|")
+    out.mkdir(exist_ok=True)
+    for name in ("plan.json", begun.PAIR):
+        (out / name).write_text("{}")
+    place, run = f"RESUME={out}", runs.Run(out)
+    given = {"framework": ["torch", value], "filter": value, "isolate": True, "weights": None}
+    steps = bench.next_steps(run, frozenset())
+    return {
+        "published": (published.command("bench", given), [f"FRAMEWORK=torch,{value}", f"FILTER={value}", "ISOLATE=1"]),
+        "foreign": (foreign.command("ab", out, {"A": value, "B": value}), [place, f"A={value}", f"B={value}"]),
+        "next": (steps, [f"RUN={out}"]),
+        "pair": (refusal(ab.refuse_a_pair, str(out)).partition("go on with it: ")[2][:-1], [place]),
+        "run": ("make bench " + refusal(runs.check_free, str(out)).partition("go on with it: ")[2][:-1], [place]),
+    }
+
+
+def test_what_is_composed_can_be_pasted(tmp_path, empty):
+    """Through a real shell, from one line, without anything that a terminal or a page would show as something else."""
+    commands = [one for value in [*PAYLOADS, *LINES] for one in composed(value, tmp_path).values()]
+    assert [words[1:] for words in words_of([command for command, _ in commands], empty)] == [w for _, w in commands]
+    assert all(command.isprintable() and "  " not in command for command, _ in commands)
+    assert list(empty.iterdir()) == []
+
+
+def test_what_is_quoted_shows_every_sign():
+    """Else a page would fold it, a terminal turn it into another, or a line end there."""
+    assert shell_word("a b") == "'a b'" and shell_word("mlp") == "mlp" and shell_word("") == "''"
+    assert shell_word("a\tb\n") == r"$'a\011b\012'"
+    assert shell_word("a  b") == r"$'a\040\040b'"
+    assert make_command("bench", {"OUT": "é x", "FORCE": "1"}) == "make bench OUT='é x' FORCE=1"
+
+
+def test_a_foreign_plan_s_flag_that_is_no_option_is_not_a_part_of_a_command(tmp_path, capsys):
+    """`SHELL=` names the program that make runs; other names are code."""
+    flags = {"framework": "alpha", "shell": "/x/sh", "SHELL": "/x/sh", f"a;{TOUCH};b": "1", "makeflags": "--eval=x"}
+    flags |= {"runner": "/x", "python": "/x/python", "bootstrap-python": "/x", "filter": "a b"}
+    assert published.command("bench", flags) == "make bench FRAMEWORK=alpha FILTER='a b'"
+    folder = write_run(tmp_path / "run", small_set())
+    (folder / "plan.json").write_text(json.dumps({"given": flags}))
+    assert runner.main(["report", str(folder)]) == 0
+    assert runner.main(["compare", str(write_run(tmp_path / "other", small_set())), str(folder)]) in (0, 1, 3)
+    for name in ("summary.md", "report.md", "report.html", "comparison.md"):
+        text = (folder / name).read_text()
+        assert "SHELL" not in text and TOUCH not in text and "/x" not in text
+    assert "make bench FRAMEWORK=alpha FILTER='a b'" in (folder / "summary.md").read_text()
+    capsys.readouterr()
+
+
+def test_a_parameter_of_a_user_s_own_model_is_a_part_of_the_command(tmp_path):
+    model = tmp_path / "net.py"
+    model.write_text("def inputs(batch_size=1, hidden_size=4): ...")
+    given = {"workload": [str(model)], "hidden-size": "8", "other": "1"}
+    assert published.command("bench", given) == "make bench WORKLOAD=net.py HIDDEN_SIZE=8"
+    model.unlink()
+    assert published.command("bench", given) == "make bench WORKLOAD=net.py"
+
+
+COMPOSED = re.compile(rf"(?:\bmake (?:{'|'.join(TARGETS)})\b[^.;:`]*|runner\.py \w+[^.;:`]*|\bRESUME=)\{{\}}")
+
+
+def unquoted(source: str) -> list[str]:
+    """Return what formatted texts hold of commands with a value in them, past the function that quotes."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            found += COMPOSED.findall(text)
+    return found
+
+
+COMMANDS = ("harness", "reports", "launchers", "worker", "frameworks", "workloads", "experiments", "runner.py")
+# Two words of the suite's own, in a file that may import nothing of it.
+WITHOUT = {"harness/offline.py": ["make wheelhouse {}"]}
+
+
+def test_no_command_is_composed_but_by_the_function_that_quotes():
+    files = [path for path in listed_files() if path.suffix == ".py" and path.parts[0] in COMMANDS]
+    sources = ((path, (ROOT / path).read_text()) for path in files)
+    found = {str(path): unquoted(text) for path, text in sources if "make " in text or "runner.py " in text}
+    found = {path: words for path, words in found.items() if words}
+    assert found == WITHOUT
+    assert unquoted('f"go on: make bench RESUME={x}"') and unquoted('f"make setup {x}"')
+    assert not unquoted('f"There is no run; `make bench` makes one in {x}"')
