@@ -1,8 +1,21 @@
-# `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch 1,8.
+# `make` prints what there is. Variables given on the command line become the runner's flags: BATCH=1,8 is --batch=1,8.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
+# This file's own names, which a command line would replace before it is checked.
+override OWN_NAMES := newline TARGETS DEFINITION PARAMETERS escaped quoted OWN FLAGS CLUSTER OTHERS SETTINGS SWITCHES KNOWN UNKNOWN NEAREST
+override GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
+$(if $(filter $(OWN_NAMES),$(GIVEN)),$(error There is no variable $(filter $(OWN_NAMES),$(GIVEN)); `make` lists them))
 TARGETS := help setup wheelhouse new-workload bench ladder explain reproduce report compare ab history watch gather site selfcheck list test lint lock clean
 .PHONY: $(TARGETS)
+# These say how environments are made, and may come from the environment as well.
+SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
+# A line break would end a recipe's line: what follows would be a command, which runs with -i.
+define newline
+
+
+endef
+$(foreach v,$(GIVEN) $(SETTINGS),$(if $(findstring $(newline),$(value $(v))),$(error $(v) holds a line break; write it in one line)))
+$(if $(findstring $(newline),$(MAKECMDGOALS) $(.VARIABLES)),$(error The name of a target or variable holds a line break; `make` lists them))
 # An environment variable of the same name never changes what is measured.
 # Workloads' parameters, read off their definitions: `Parameter(name, flag, ...)`.
 DEFINITION := Parameter\(\s*"\w+",\s*"\K[\w-]+
@@ -10,7 +23,9 @@ PARAMETERS := $(sort $(shell grep -zohP '$(DEFINITION)' workloads/*.py | tr '\0a
 # Makes the environments; workers run in those, or in PYTHON=/path/to/python, which is measured instead. Before it is
 # unexported, which would define it as empty.
 BOOTSTRAP_PYTHON ?= python3
-quoted = '$(subst ','\'',$(value $(1)))'
+# Texts, and variables' values, as words of a shell.
+escaped = '$(subst ','\'',$(1))'
+quoted = $(call escaped,$(value $(1)))
 # And those of users' own models: parameters of a file's `inputs`, which is read and not run, or of a library's models.
 OWN = $(or $(findstring .py,$(value WORKLOAD)),$(findstring :,$(value WORKLOAD)))
 PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(OWN)),$(shell \
@@ -19,40 +34,39 @@ FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(sort $(PARAMETERS)) THREADS DEVICE 
          PYTHON REQUIREMENTS COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
 CLUSTER := LAUNCHER NODES PARTITION ACCOUNT TIME GRES CONSTRAINT LINES SCRATCH CONTAINER
 OTHERS := NAME TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
-# These say how environments are made, and may come from the environment as well.
-SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION UPGRADE
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 # Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
 unexport $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS)
 # A misspelt variable would be ignored, and something else measured than was asked for.
 KNOWN := $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
-GIVEN := $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(findstring command line,$(origin $(v))),$(v)))
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))
-NEAREST := import difflib, sys; near = difflib.get_close_matches(sys.argv[1], sys.argv[2:], 1, 0.5); \
-           print(f"did you mean {near[0]}?" if near else "`make` lists them")
+NEAREST := import difflib, sys; names = {name.lower(): name for name in sys.argv[2:]}; \
+           near = difflib.get_close_matches(sys.argv[1].lower(), names, 1, 0.5); \
+           print(f"did you mean {names[near[0]]}?" if near else "`make` lists them")
 $(if $(UNKNOWN),$(error There is no variable $(UNKNOWN); \
-    $(shell $(call quoted,BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$(shell echo '$(firstword $(UNKNOWN))' | tr a-z A-Z)' $(KNOWN) || echo '`make` lists them')))
+    $(shell $(call quoted,BOOTSTRAP_PYTHON) -c '$(NEAREST)' $(call escaped,$(firstword $(UNKNOWN))) $(KNOWN) || echo '`make` lists them')))
 
 RUNNER := .venvs/runner/bin/python
 settings = $(foreach v,WHEELHOUSE PADDLE_INDEX PADDLE_VERSION,$(if $(value $(v)),$(v)=$(call quoted,$(v))))
-lower = $(subst _,-,$(shell printf %s '$(1)' | tr A-Z a-z))
+lower = $(strip $(subst A,a,$(subst B,b,$(subst C,c,$(subst D,d,$(subst E,e,$(subst F,f,$(subst G,g,$(subst H,h,$(subst I,i,\
+        $(subst J,j,$(subst K,k,$(subst L,l,$(subst M,m,$(subst N,n,$(subst O,o,$(subst P,p,$(subst Q,q,$(subst R,r,\
+        $(subst S,s,$(subst T,t,$(subst U,u,$(subst V,v,$(subst W,w,$(subst X,x,$(subst Y,y,$(subst Z,z,$(subst _,-,$(1)))))))))))))))))))))))))))))
 given = $(and $(findstring command line,$(origin $(1))),$(value $(1)))
 space := $(subst x, ,x)
 comma := ,
 frameworks = $(strip $(filter-out all,$(subst $(comma), ,$(call given,FRAMEWORK))))
-escaped = '$(subst ','\'',$(1))'
 named = $(foreach v,$(1),$(if $(call given,$(v)),$(call quoted,$(v))))
 # What a command would not take is refused before it runs; of several in one line another may take it.
 superfluous = $(if $(word 2,$(MAKECMDGOALS)),,$(firstword $(filter-out $(1) $(filter-out UPGRADE,$(SETTINGS)) SHELL,$(GIVEN))))
 only = $(if $(call superfluous,$(1)),$(error make $@ does not take $(call superfluous,$(1)); $(if $(strip $(1)),it takes $(strip $(1)),it takes none)))
-flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v)) $(call quoted,$(v)))) \
+flags = $(foreach v,$(1),$(if $(call given,$(v)),--$(call lower,$(v))=$(call quoted,$(v)))) \
         $(foreach v,$(2),$(if $(filter-out 0,$(call given,$(v))),--$(call lower,$(v))))
-# All that a command takes: variables whose values are words, those that become flags, switches.
-options = $(call only,$(1) $(2) $(3))$(call named,$(1)) $(call flags,$(2),$(3))
+# All that a command takes: variables whose values are words, those that become flags, switches. No value is an option.
+options = $(call only,$(1) $(2) $(3))$(call flags,$(2),$(3))$(if $(1), -- $(call named,$(1)))
 
 # What is no target is answered with the nearest one.
 .DEFAULT:
-	@echo "There is no target $@; $$($(call quoted,BOOTSTRAP_PYTHON) -c '$(NEAREST)' '$@' $(TARGETS))" >&2; exit 2
+	@echo $(call escaped,There is no target $@;) "$$($(call quoted,BOOTSTRAP_PYTHON) -c '$(NEAREST)' $(call escaped,$@) $(TARGETS))" >&2; exit 2
 
 define HELP
 First: make bench FRAMEWORK=torch WORKLOAD=mlp sets up, measures, prints a table: two minutes

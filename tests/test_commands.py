@@ -1,11 +1,13 @@
-"""Commands: what the suite prints can be pasted as it is."""
+"""Commands: what the suite prints can be pasted as it is, and make hands every value on without running any of it."""
 
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -142,3 +144,127 @@ def test_no_command_is_composed_but_by_the_function_that_quotes():
     assert found == WITHOUT
     assert unquoted('f"go on: make bench RESUME={x}"') and unquoted('f"make setup {x}"')
     assert not unquoted('f"There is no run; `make bench` makes one in {x}"')
+
+
+# What a recipe would start, instead of it: it writes down its arguments, and settings of the environments.
+STUB = """#!/bin/bash
+{ printf '%s\\0' "$@" "${WHEELHOUSE-}" "${PADDLE_INDEX-}" "${PADDLE_VERSION-}"; printf '\\036\\0'; } >> given
+"""
+
+
+needs_make = pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """The real Makefile, with a program in place of every Python."""
+    folder = tmp_path_factory.mktemp("made") / "checkout"
+    python = folder / ".venvs/runner/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(STUB)
+    python.chmod(0o755)
+    (folder / "Makefile").write_text((ROOT / "Makefile").read_text())
+    (folder / "workloads").symlink_to(ROOT / "workloads")
+    for name in ("requirements.txt", "requirements-uv.txt", ".venvs/runner/.stamp"):
+        (folder / name).touch()
+    return folder
+
+
+def make(checkout: Path, *words: str) -> tuple[subprocess.CompletedProcess, list[list[str]]]:
+    """Run make; what it started, as words. Nothing else appears in the folder."""
+    before = set(checkout.iterdir())
+    command = ["make", "BOOTSTRAP_PYTHON=.venvs/runner/bin/python", *words]
+    done = subprocess.run(list(map(os.fsencode, command)), cwd=checkout, capture_output=True)
+    given = checkout / "given"
+    parts = given.read_bytes().split(b"\x1e\0")[:-1] if given.exists() else []
+    given.unlink(missing_ok=True)
+    assert set(checkout.iterdir()) == before, words
+    return done, [[os.fsdecode(word) for word in part.split(b"\0")[:-1]] for part in parts]
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, list[str]]:
+    """The Makefile's lists of variables, by name; the one that names the program to start apart."""
+    lists = ("FLAGS", "CLUSTER", "OTHERS", "SETTINGS", "SWITCHES")
+    rule = "show: ; @printf '%s\\n' " + " ".join(f"'$({name})'" for name in lists)
+    how = dict(cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(["make", "-s", f"--eval={rule}", "show"], **how)
+    words = map(str.split, done.stdout.splitlines())
+    return {
+        name: [word for word in of_list if word != "BOOTSTRAP_PYTHON"]
+        for name, of_list in zip(lists, words, strict=True)
+    }
+
+
+# Those with variables, and some that have every kind.
+GOALS = [name for name in TARGETS if name not in ("help", "lint", "clean")]
+SOME = ["setup", "bench", "report", "compare", "test", "lock"]
+SWITCHED = re.compile("--(dry-run|force|isolate|across)")
+
+
+@needs_make
+@pytest.mark.parametrize("payload", PAYLOADS, ids=ascii)
+def test_make_runs_no_value_of_a_variable(checkout, known, payload):
+    """Of all variables and commands in one process: each arrives as it is, in its own word, and none is an option."""
+    goals = GOALS if "'" in payload else SOME
+    done, started = make(checkout, *goals, *(f"{name}={payload}" for names in known.values() for name in names))
+    assert done.returncode == 0, done.stderr
+    arrives = payload.lstrip(" \t")  # make drops blanks after the =
+    by_command = {words[1]: words[2:] for words in started if words[0] == "runner.py"}
+    assert [*by_command] == [name for name in goals if name not in ("test", "lock")]
+    for words, settings in ((words[:-3], words[-3:]) for words in by_command.values()):
+        assert settings in ([arrives] * 3, [""] * 3)
+        options, _, named = map(list, partition(words))
+        values = [re.sub("^--[a-z][a-z-]*=", "", word) for word in options if not SWITCHED.fullmatch(word)]
+        assert {*values, *named} <= {arrives}
+    flags = {f"--{name.lower().replace('_', '-')}={arrives}" for name in (*known["FLAGS"], *known["CLUSTER"])}
+    assert flags <= {*by_command["bench"]} and by_command["bench"][-3:] == [arrives] * 3
+    assert by_command["compare"][-6:-3] == ["--", arrives, arrives]
+
+
+def partition(words: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Words before and after the first `--`."""
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at : at + 1], words[at + 1 :]
+
+
+@needs_make
+def test_make_refuses_a_line_break_in_one_sentence(checkout, known):
+    """Also with -i, which goes on with the next line of a recipe."""
+    names = [*itertools.chain(*known.values()), "BOOTSTRAP_PYTHON", "UNKNOWN_ONE"]
+    for name, payload in zip(names, itertools.cycle(LINES), strict=False):
+        done, started = make(checkout, "-i", "bench", "lock", f"{name}={payload}")
+        assert (done.returncode, started) == (2, []), name
+        assert re.fullmatch(rf"Makefile:\d+: \*\*\* {name} holds a line break; .*\.  Stop\.\n", done.stderr.decode())
+    for payload in LINES:
+        done, started = make(checkout, "-i", "bench", payload)
+        assert (done.returncode, started, done.stderr.count(b"\n")) == (2, [], 1)
+
+
+@needs_make
+def test_make_runs_no_name_of_a_target(checkout):
+    """In one process; each is answered in a sentence."""
+    targets = [payload for payload in PAYLOADS if "=" not in payload and payload != "~"]  # which is there
+    done, started = make(checkout, "-k", "--", *targets)
+    assert done.returncode == 2
+    assert {words[0] for words in started} == {"-c"}  # which names the nearest
+    assert done.stderr.count(b"There is no target ") == len(targets)
+
+
+@needs_make
+def test_make_runs_no_name_of_a_variable(checkout):
+    """But for what make itself expands in a name before it reads a Makefile."""
+    for payload in PAYLOADS:
+        if not re.search(r"[\s=$]|^-|[?!]$", payload):  # parts of a definition, and options
+            done, _ = make(checkout, "bench", f"{payload}=1")
+            assert done.returncode == 2 and re.search(b"There is no (variable|target)", done.stderr), payload
+    assert b"There is no variable" in make(checkout, "bench", f"';{TOUCH.replace(' ', '${IFS}')};'=1")[0].stderr
+
+
+@needs_make
+def test_make_expands_nothing_given_for_a_name_of_its_own(checkout):
+    own = re.findall(r"(?m)^(?:override |define )?([A-Za-z_]+)(?: [:?+]?=|$)", (ROOT / "Makefile").read_text())
+    assert {"NEAREST", "RUNNER", "quoted", "flags", "HELP"} <= {*own}
+    for name in {*own} - {"SHELL", "BOOTSTRAP_PYTHON"}:
+        done, _ = make(checkout, "bench", "lock", f"{name}=$(shell {TOUCH})`{TOUCH}`'; {TOUCH}; '")
+        assert done.returncode == 2 or name in ("OWN_NAMES", "GIVEN"), name
