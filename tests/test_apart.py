@@ -40,10 +40,6 @@ def bert(framework: str, mode: str, dtype: str, ms: float) -> dict:
 ADDITIONS = [timed(ms, mode="eager", workload="op-overhead", framework=name, parameters={"additions": 10})
              for name, ms in (("python", 1.0), ("alpha", 500.0))]  # fmt: skip
 GRAPH_TOO = timed(500.0, 1.0, workload="op-overhead", parameters={"additions": 10})
-PIPELINE = [
-    timed(ms, 5.0, framework="torch", mode=mode, workload="gpt-10m", latency_ms_mean=ms, latency_ms_std=deviation)
-    for mode, ms, deviation in (("inductor-data-pipeline", 11.0, 1.0), ("inductor", 10.0, 0.1))
-]
 # Table, how its claim begins, whom it is put to, and the records that decide it: the second is another machine's.
 CLAIMS = [
     ("first-principles", "Fused, a chain", GRAPH, chained("pointwise-chain", "repeat", (1, 1), (64, 1), mode="graph")),
@@ -55,8 +51,6 @@ CLAIMS = [
     ("first-principles", "At the smallest", "alpha", chained("mlp", "batch_size", (1, 1), (2, 1))),
     ("first-principles", "At the largest", "alpha", chained("mlp", "batch_size", (1, 1), (2, 2))),
     ("torch2-gpt", "It saves more on", GRAPH, gaining("workload", ("gpt-10m", 24), ("gpt2-124m", 15))),
-    ("torch2-gpt", "The data pipeline", ALL, PIPELINE),
-    ("torch2-gpt", "It is what makes", ALL, PIPELINE),
     ("tf32-mlp", "So graph mode", GRAPH, gaining("dtype", ("tf32", 40), ("fp32", 10))),
     ("vision-docs", "It saves less of ViT", GRAPH, gaining("batch_size", (1, 19), (16, 2), workload="vit-b16")),
     ("paddle-bert", "On the GPU the gain shrinks as sequences", GRAPH,

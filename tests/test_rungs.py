@@ -38,7 +38,6 @@ PROOFS = {
     "torch": """
 import torch
 
-from frameworks import adapter as adapter_module
 
 def operators(step):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
@@ -59,21 +58,6 @@ for name, value in arrays(growing).items():
     assert np.allclose(value, right[name], atol=1e-4), name
 for step, has, lacks in ((still, "aten::index_copy_", "aten::cat"), (growing, "aten::cat", "aten::index_copy_")):
     assert has in operators(step) and lacks not in operators(step), has
-
-from frameworks.torch import graphs, token_file
-graphs.BACKENDS["inductor-data-pipeline"] = graphs.BACKENDS["dynamo"]  # seconds sooner: what differs is the reading
-GPT = ("gpt-tiny", "plain", "training", {"batch_size": 3, "seq_len": 4, "accumulate": 2})
-step, _ = rung("torch", "inductor-data-pipeline", *GPT)
-sets = [workloads.get("gpt-tiny", "training").inputs({**SHAPE, **GPT[3]}, seed) for seed in (0, 1)]
-tokens = token_file.TokenFile(workloads.get("gpt-tiny"), sets, torch.device("cpu"))
-for (starts,), given in zip(tokens.starts, sets):
-    for read, expected in zip(tokens(starts), given.values()):
-        assert read.dtype == torch.int64 and (read.numpy() == expected).all()
-try:
-    step_of("torch", "inductor-data-pipeline", "mlp", "plain", "training", {"accumulate": 1})
-    raise AssertionError("an MLP has no tokens")
-except adapter_module.Unsupported as error:
-    assert "reads a GPT's tokens; mlp has none" in str(error)
 """,
     "jax": """
 from frameworks.jax import compiling, plain

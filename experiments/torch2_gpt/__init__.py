@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import between, gain_pct, greater_of, latency, of_several, untold
+from experiments.judge import between, gain_pct, greater_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
 from reports import charts
@@ -15,7 +15,6 @@ from reports import charts
 # The published models and what they are called here.
 MODELS = {"gpt2": "gpt2-124m", "shakespeare": "gpt-10m"}
 MEDIUM, SMALL = MODELS["gpt2"], MODELS["shakespeare"]
-PIPELINE = "inductor-data-pipeline"  # the arm that reads each batch from a file, as the source's script does
 # "About" a percentage: within so many points of it.
 POINTS = 5.0
 # "Steady" and "noisy": the standard deviation of iterations over their mean, in percent.
@@ -62,9 +61,7 @@ def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
 
 def compiled(evidence: Evidence) -> Records:
     """The graph modes that compile, which replaying eager's kernels from a CUDA graph does not."""
-    return Records(
-        record for record in evidence.records.graph if record["mode"] not in ("cuda-graph", "cudagraphs", PIPELINE)
-    )
+    return Records(record for record in evidence.records.graph if record["mode"] not in ("cuda-graph", "cudagraphs"))
 
 
 def more_on_the_small_one(evidence: Evidence) -> Answer:
@@ -102,28 +99,6 @@ def spread_pct(record: Record) -> float | None:
     return 100 * deviation / mean if mean and deviation is not None else None
 
 
-def pipeline_costs(evidence: Evidence) -> Answer:
-    """That the small model's iteration takes longer where each call reads its batch from a file."""
-    read, held = (evidence.records.one(workload=SMALL, mode=mode) for mode in (PIPELINE, "inductor"))
-    if read is None or held is None:
-        return untold(f"{SMALL} with a data pipeline and without one was not measured")
-    return greater_of(latency, "reading its batches, ms", read, "holding them, ms", held)
-
-
-def pipeline_is_noisy(evidence: Evidence) -> Answer:
-    """That the small model's iterations vary much where each call reads its batch, and not without."""
-    records = [evidence.records.one(workload=SMALL, mode=mode) for mode in (PIPELINE, "inductor")]
-    read, held = (record and spread_pct(record) for record in records)
-    if read is None or held is None:
-        return untold(f"{SMALL}'s spread with a data pipeline and without one was not measured")
-    if several := of_several("its spread with a data pipeline and without one", *records):
-        return several
-    numbers = f"varies by {read:.2g} % where batches are read, by {held:.2g} % where they are held"
-    if read > NOISY > held:
-        return Answer(Verdict.HOLDS, numbers)
-    return Answer(Verdict.FAILS if read < STEADY or held > NOISY else Verdict.UNTOLD, numbers)
-
-
 CLAIMS = (
     Claim(
         "The compiler saves about 15 % of the medium model's iteration (its table; its text says 16.25 %).",
@@ -133,8 +108,6 @@ CLAIMS = (
     Claim("It saves more on the small model.", more_on_the_small_one),
     Claim("CUDA graphs alone bring nothing.", cuda_graphs_bring_nothing, of="all", devices=("gpu",)),
     Claim("Iterations are steady on the medium model and noisy on the small one.", steady_when_large),
-    Claim("The data pipeline costs the small model time.", pipeline_costs, of="all"),
-    Claim("It is what makes the small model noisy, as the source supposes.", pipeline_is_noisy, of="all"),
 )
 
 

@@ -127,15 +127,6 @@ FRAMEWORK = Framework(
             deployed=False,
         ),
         Mode(
-            "inductor-data-pipeline",
-            graph=True,
-            call="torch.compile(model)",
-            fuses=True,
-            summary="inductor, each call of which reads its batch from a file of tokens first: a GPT's data pipeline",
-            passes=("training",),
-            deployed=False,
-        ),
-        Mode(
             "eager-dynamic-cache",
             graph=False,
             summary="eager, on a cache that grows by concatenation, whatever CACHE says",

@@ -21,7 +21,6 @@ from frameworks.torch import (
     models,
     modes,
     plain,
-    token_file,
     training,
     user_model,
     user_training,
@@ -80,8 +79,8 @@ class Adapter(adapter.Adapter):
     def start_compiler(self, cell: Cell) -> dict[str, Any]:
         _refuse(cell, self._device)
         if cell.mode in graphs.BACKENDS:
-            known = {whole_iteration.MODE: whole_iteration.SETTINGS, token_file.MODE: token_file.SETTINGS}
-            extra = known.get(cell.mode, {}) | ({"compile": "fullgraph=False"} if cell.implementation == "own" else {})
+            extra = whole_iteration.SETTINGS if cell.mode == whole_iteration.MODE else {}
+            extra = extra | ({"compile": "fullgraph=False"} if cell.implementation == "own" else {})
             return graphs.start(cell.mode, self._device) | extra
         return cuda_graph.settings(cell.pass_name) if cell.mode == cuda_graph.MODE else {}
 
@@ -120,8 +119,7 @@ class Adapter(adapter.Adapter):
         objective = training.Objective(model, loss, self._device, cell.dtype == "bf16")
         compiled = partial(graphs.compile_model, mode=cell.mode, device=self._device, dynamic=cell.shapes == "dynamic")
         resident = [self.place(cell, arrays) for arrays in inputs]
-        step = iteration.step(objective, cell, resident, self._device, compiled)
-        return token_file.reading(step, workload, inputs, self._device) if cell.mode == token_file.MODE else step
+        return iteration.step(objective, cell, resident, self._device, compiled)
 
     def place(self, cell: Cell, arrays: Arrays) -> tuple:
         if cell.implementation == "own":

@@ -29,7 +29,6 @@ BACKENDS = {
     "inductor-freezing": ("inductor", "default"),
     "inductor-max-autotune-freezing": ("inductor", "max-autotune"),
     "inductor-whole-iteration": ("inductor", "default"),
-    "inductor-data-pipeline": ("inductor", "default"),
     "cudagraphs": ("cudagraphs", None),
     "dynamo": ("eager", None),
     "aot-eager": ("aot_eager_decomp_partition", None),
