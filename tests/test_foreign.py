@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from doubles.suite import TINY
 
+import runner
 from harness import begun, foreign, locks, runs
 from harness.refusals import UsageError
 from measurement import durable
@@ -78,67 +80,69 @@ def plan(folder: Path, **content) -> None:
     begun.write(folder / "plan.json", content)
 
 
-def refused(done: subprocess.CompletedProcess) -> str:
-    assert done.returncode == 2, done.stdout
-    assert done.stdout.startswith("runner.py: ") and done.stdout.count("\n") == 1, done.stdout
-    return done.stdout
+def refused(capsys, *words: str) -> str:
+    """The sentence with which the command is refused."""
+    code = runner.main(list(words))
+    output = "".join(capsys.readouterr())
+    assert code == 2 and output.startswith("runner.py: ") and output.count("\n") == 1, output
+    return output
 
 
 @pytest.mark.parametrize("words", ["list", "text", "beside a workload of the suite"])
-def test_a_model_that_a_folder_names_is_not_run(suite, folder, model, mark, words):
+def test_a_model_that_a_folder_names_is_not_run(capsys, folder, model, mark, words):
     workload = {"list": [model], "text": model, "beside a workload of the suite": f"mlp,{model}"}[words]
     (folder / "plan.json").write_text(json.dumps({"given": {"framework": "numpy", "workload": workload}}))
-    output = refused(call(suite, "bench", "--resume", str(folder)))
+    output = refused(capsys, "bench", "--resume", str(folder))
     assert "names programs to run (WORKLOAD)" in output
     assert not mark.exists()
     assert advised(output)[:3] == ["bench", "--resume", str(folder)] and model in advised(output)[4]
-    refused(call(suite, "bench", "--resume", str(folder), "--workload", "mlp"))
-    refused(call(suite, "bench", "--resume", str(folder), "--dry-run"))
+    refused(capsys, "bench", "--resume", str(folder), "--workload", "mlp")
+    refused(capsys, "bench", "--resume", str(folder), "--dry-run")
     assert not mark.exists()
     assert {path.name for path in folder.iterdir()} == {"evil.py", "plan.json", "launches"}
 
 
-def test_an_interpreter_that_a_folder_names_is_run_only_where_it_is_named_again(suite, folder, program, mark):
+def test_an_interpreter_that_a_folder_names_is_run_only_where_it_is_named_again(suite, capsys, folder, program, mark):
     plan(folder, given=SMALL, python=program)
-    output = refused(call(suite, "bench", "--resume", str(folder)))
+    output = refused(capsys, "bench", "--resume", str(folder))
     assert "(PYTHON)" in output and not mark.exists()
     done = call(suite, *advised(output))
     assert f"Run {folder}" in done.stdout and mark.exists(), done.stdout
 
 
-def test_an_interpreter_of_an_older_folder_is_not_run(suite, folder, program, mark):
+def test_an_interpreter_of_an_older_folder_is_not_run(capsys, folder, program, mark):
     (folder / "plan.json").write_text(json.dumps({"given": PLANNED}))
     (folder / "machine.json").write_text(json.dumps({"python": program}))
-    assert "(PYTHON)" in refused(call(suite, "bench", "--resume", str(folder)))
+    assert "(PYTHON)" in refused(capsys, "bench", "--resume", str(folder))
     assert not mark.exists()
 
 
-def test_a_reproduction_s_interpreter_is_not_run(suite, folder, program, mark):
+def test_a_reproduction_s_interpreter_is_not_run(capsys, folder, program, mark):
     content = {"table": "paddle-bert", "device": "cpu", "flags": {}, "python": program}
     begun.write(folder / begun.REPRODUCTION, content)
-    output = refused(call(suite, "reproduce", "--resume", str(folder)))
+    output = refused(capsys, "reproduce", "--resume", str(folder))
     assert advised(output) == ["reproduce", "--resume", str(folder), "--python", program]
     assert not mark.exists()
 
 
-def test_a_pair_s_models_interpreters_and_versions_are_not_run(suite, folder, model, program, mark):
+def test_a_pair_s_models_interpreters_and_versions_are_not_run(capsys, folder, model, program, mark):
     for sides, workload in (([None, None], [model]), ([program, None], "mlp"), (["evspoc==1.0", program], "mlp")):
         begun.write(folder / begun.PAIR, {"sides": sides, "given": {**PLANNED, "workload": workload}})
-        output = refused(call(suite, "ab", "--resume", str(folder)))
+        output = refused(capsys, "ab", "--resume", str(folder))
         assert not mark.exists()
         named = {name for name, side in zip(("--a", "--b"), sides, strict=True) if side}
         named |= {"--workload"} if workload == [model] else set()
         assert set(advised(output)[3::2]) == named
-        assert not (suite.folder / ".venvs").exists() or not list((suite.folder / ".venvs").glob("*evspoc*"))
+        assert not list((ROOT / ".venvs").glob("*evspoc*"))
 
 
-def test_a_side_of_a_pair_names_no_program_of_its_own(suite, folder, model, mark):
+def test_a_side_of_a_pair_names_no_program_of_its_own(capsys, folder, model, mark):
     """The pair's own file is harmless, and its side's plan is not."""
     begun.write(folder / begun.PAIR, {"sides": ["/bin/true", None], "given": {"framework": "numpy"}})
     side = folder / "theirs-a"
     side.mkdir()
     plan(side, given={"framework": "numpy", "workload": [model]}, python="/bin/true")
-    output = refused(call(suite, "ab", "--resume", str(folder), "--a", "/bin/true"))
+    output = refused(capsys, "ab", "--resume", str(folder), "--a", "/bin/true")
     assert "names programs to run" in output and not mark.exists()
 
 
@@ -159,7 +163,7 @@ def test_a_link_in_results_does_not_make_a_folder_this_checkout_s(suite, folder,
     link.symlink_to(folder)
     try:
         plan(folder, given=PLANNED, python=program)
-        assert "(PYTHON)" in refused(call(suite, "bench", "--resume", "link"))
+        assert "(PYTHON)" in call(suite, "bench", "--resume", "link").stdout
         assert not mark.exists()
     finally:
         link.unlink()
@@ -188,7 +192,7 @@ CASES = [(name, begins) for begins in (False, True) for name in links() if not b
 
 
 @pytest.mark.parametrize(("name", "begins"), CASES)
-def test_links_out_of_a_folder_are_refused_before_anything_is_written(suite, folder, tmp_path, name, begins):
+def test_links_out_of_a_folder_are_refused_before_anything_is_written(capsys, folder, tmp_path, name, begins):
     outside = tmp_path / "outside"
     (outside / "cache-0").mkdir(parents=True)
     (outside / "cache-0" / "file").write_text("precious")
@@ -198,7 +202,7 @@ def test_links_out_of_a_folder_are_refused_before_anything_is_written(suite, fol
         plan(folder, given=PLANNED)
     before = {path: path.is_file() and path.read_text() for path in sorted(outside.rglob("*"))}
     words = ("--out", str(folder), *TINY, "--framework", "numpy") if begins else ("--resume", str(folder))
-    output = refused(call(suite, "bench", *words))
+    output = refused(capsys, "bench", *words)
     assert "is a link to" in output and "remove the link" in output
     assert {path: path.is_file() and path.read_text() for path in sorted(outside.rglob("*"))} == before
     assert not list(folder.rglob("lock")) or name == "launches/lock"
