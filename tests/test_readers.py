@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
 import json
 import os
 import random
 import shutil
+from collections import ChainMap
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from measurement import schema
 DIGITS = 10**400
 ODD = (None, True, 0, -1, 3, 2**63, DIGITS, 0.0, -1.0, 5e-324, 1e-30, 1e30, 1e308, float("inf"), float("nan"))
 ODD += ("", "x", "\ud800", "=1+1", "{}", "[]", '{"a": 1}', "[1]", '[["a"]]', "null", "1", [], {}, [1], {"a": 1})
+TOGETHER = 6  # columns
 # What a text of a CSV may be instead.
 TEXTS = ("", "x", "0", "-1", "1e400", "inf", "nan", "1e308", "5e-324", "9" * 400, "true", "{}", "[1]", "'", "2.5")
 PROFILES = [profile("eager", 0.02) | {"baseline": True}, profile("graph", 0.016) | {"baseline": False}]
@@ -93,30 +96,34 @@ def test_the_readers_read_what_is_whole(folder, other, capsys):
     assert answers(folder, other, capsys) == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("name", schema.NAMES)
-def test_every_column_with_odd_values(folder, other, capsys, name):
-    """What the reader takes, the reports take."""
-    first, *rest = rows()
-    taken = []
-    for value in ODD:
-        (folder / "records.jsonl").write_bytes(lines([first | {name: value}, *rest]))
-        if fits(folder / "records.jsonl"):
-            taken.append(value)
-    usual = [first, *rest]
-    for start in range(0, len(taken), len(usual)):
-        odd = [row | {name: value} for row, value in zip(usual, taken[start:], strict=False)]
-        (folder / "records.jsonl").write_bytes(lines([*odd, *usual[len(odd) :]]))
-        answers(folder, other, capsys, "records.jsonl")
-    (folder / "records.jsonl").write_bytes(lines([first | {name: [1]}, *rest]))
+@pytest.mark.parametrize("start", range(0, len(schema.NAMES), TOGETHER), ids=lambda start: schema.NAMES[start])
+def test_every_column_with_odd_values(folder, other, capsys, start):
+    """What the reader takes, the reports take: of several columns at once where the reader takes that."""
+    usual, path = rows(), folder / "records.jsonl"
+
+    def written(*odd: dict) -> bool:
+        path.write_bytes(lines([row | more for row, more in itertools.zip_longest(usual, odd, fillvalue={})]))
+        return fits(path)
+
+    taken = {name: [v for v in ODD if written({name: v})] for name in schema.NAMES[start : start + TOGETHER]}
+    for first in range(0, max(map(len, taken.values())), len(usual)):
+        odd = {name: [{name: value} for value in all_of[first : first + len(usual)]] for name, all_of in taken.items()}
+        at_once = [dict(ChainMap(*each)) for each in itertools.zip_longest(*odd.values(), fillvalue={})]
+        for each in [at_once] if written(*at_once) else odd.values():
+            written(*each)
+            answers(folder, other, capsys, "records.jsonl")
+    for name in taken:
+        assert not written({name: [1]})
     assert answers(folder, other, capsys, "records.jsonl")[-1] == 2  # the reader of all columns
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_every_column_of_a_table_with_an_odd_text(tmp_path, text):
+    """In every third column, from another one on: each has five of the texts."""
     table = io.StringIO()
     write_csv(rows(), tmp_path / "whole.csv")
     header, first, *rest = csv.reader((tmp_path / "whole.csv").open(newline=""))
-    for place in range(len(header)):
+    for place in range(TEXTS.index(text) % 3, len(header), 3):
         table = io.StringIO()
         csv.writer(table).writerows([header, [*first[:place], text, *first[place + 1 :]], *rest])
         (tmp_path / "t.csv").write_text(table.getvalue())
