@@ -146,12 +146,24 @@ def run(suite, tmp_path_factory):
     return bench
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Put tests that may take longest first, so that none of them is left to one process at the end."""
+
+    def patience(item) -> float:
+        mark = item.get_closest_marker("timeout")
+        return mark.args[0] if mark else 0
+
+    items.sort(key=patience, reverse=True)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Tests that share a costly fixture stay in one process: those of a file, and among these those of a framework.
 
     This is what `--dist loadgroup` is for, but xdist 3.8 cannot mark groups under pytest 9.2.
     """
+    config.option.loadscopereorder = False  # files of the most tests first, which are those of the shortest
     from xdist.scheduler import LoadScopeScheduling
 
     import frameworks
@@ -159,7 +171,7 @@ def pytest_xdist_make_scheduler(config, log):
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file, _, test = nodeid.partition("::")
-            parameter = test.partition("[")[2].rstrip("]")
+            parameter = test.partition("[")[2].rstrip("]").partition("-")[0]
             return f"{file}[{parameter}]" if parameter in frameworks.NAMES else file
 
     return Together(config, log)
