@@ -45,6 +45,7 @@ MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
 ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
 FIRST_OPERANDS = ("x", "input", "q", "query")  # of products
 CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_value", "arange", "empty"}
+SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
 RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
 LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES
@@ -134,9 +135,32 @@ def of_graph(program: Any, cell: Cell) -> list[Operation] | None:
 
 
 def _of_a_shape(operator: Any) -> bool:
-    """Whether it picks from a tensor's shape: where a dimension is left open, the program does so itself."""
-    sources = [value for value in operator.operands_source() if value is not None and value.initialized()]
-    return bool(sources) and sources[0].get_defining_op().name() in ("pd_op.shape", "pd_op.shape64")
+    """Say whether an operator computes a number or list of numbers from tensors' shapes alone.
+
+    Where a dimension is left open the program does so itself; in eager mode Python does.
+    """
+    if _is_constant(operator) or not all(_is_length(value) for value in operator.results()):
+        return False
+    sources = [part.get_defining_op() for value in operator.operands_source() for part in _parts(value)]
+    computed = [source for source in sources if not _is_constant(source)]
+    return bool(computed) and all(source.name() in SHAPES or _of_a_shape(source) for source in computed)
+
+
+def _is_of_a_shape(value: Any) -> bool:
+    """Say whether an operand is computed from shapes alone: in eager mode it is a number that Python passes."""
+    return _of_a_shape(value.get_defining_op())
+
+
+def _is_length(value: Any) -> bool:
+    """Say whether a value is an integer or a list of integers, as a shape and what is computed from it are."""
+    if not value.is_dense_tensor_type():
+        return False
+    dtype, shape = _type(value)
+    return dtype.startswith("int") and len(shape) <= 1
+
+
+def _is_constant(operator: Any) -> bool:
+    return operator.name().removeprefix("pd_op.") in CONSTANTS
 
 
 def _dispatch(operator: Any, cell: Cell) -> Dispatch:
@@ -144,7 +168,8 @@ def _dispatch(operator: Any, cell: Cell) -> Dispatch:
         name = operator.name().removeprefix("pd_op.")
         raise ValueError(f"the graph holds a branch or loop ({name}), so its operators depend on the tensors' values.")
     sources = zip(operator.get_input_names(), operator.operands_source(), strict=True)
-    operands = {key: [tensor(*_type(part), cell) for part in _parts(value)] for key, value in sources}
+    parts = {key: [part for part in _parts(value) if not _is_of_a_shape(part)] for key, value in sources}
+    operands = {key: [tensor(*_type(part), cell) for part in values] for key, values in parts.items()}
     results = [tensor(*_type(value), cell) for value in operator.results() if value.is_dense_tensor_type()]
     return Dispatch(operator.name().removeprefix("pd_op."), operands, results, operator.attrs())
 
