@@ -18,6 +18,7 @@ import numpy as np
 
 # Parts of one output; an object that reaches more holds a model or a data set.
 MOST_PARTS = 20_000
+BEYOND = f"every part after the first {MOST_PARTS:,}"
 _SCALARS = (bool, int, float, complex, str, bytes, np.generic)
 # What has attributes but no values of its own.
 _OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
@@ -72,6 +73,8 @@ def _walk(value: Any, name: str, rules: Rules, found: Values, path: list[int]) -
     if value is None or id(value) in path:  # structure, or an object that holds itself
         return
     if len(found.arrays) + len(found.not_compared) >= MOST_PARTS:
+        if found.not_compared[-1:] != [BEYOND]:
+            found.not_compared.append(BEYOND)
         return
     array = _array(value, rules)
     if array is not None:

@@ -7,7 +7,7 @@ import pytest
 from test_own import answers_of
 
 from frameworks.user_file import as_call
-from frameworks.values import Rules, read
+from frameworks.values import BEYOND, MOST_PARTS, Rules, read
 
 FLOAT64 = "its own eager mode in float64"
 
@@ -107,6 +107,11 @@ def test_only_a_plain_tuple_list_or_dict_is_a_call():
     point = namedtuple("Point", "x y")(1, 2)
     assert as_call(point) == ((point,), {}) and as_call((1, 2)) == ((1, 2), {}) and as_call({"x": 1}) == ((), {"x": 1})
     assert as_call(OrderedDict(x=1)) == ((OrderedDict(x=1),), {})
+
+
+def test_an_output_of_too_many_parts_says_that_not_all_is_compared():
+    found = read([1.0] * (MOST_PARTS + 2), Rules())
+    assert len(found.arrays) == MOST_PARTS and found.not_compared == [BEYOND]
 
 
 def test_an_object_that_holds_itself_is_read_once():
