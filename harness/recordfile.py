@@ -29,6 +29,8 @@ _IDENTITY = ("run_id", "machine_id", "started_at", "cell")  # of a record
 _ALWAYS = dict.fromkeys((*_REQUIRED, *_IDENTITY))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_OF_A_HEADER = 1 << 20
+_ROWS = 1024  # of a JSONL file that are made columns at a time
+_REPEATED = {column.name for column in schema.COLUMNS if column.kind == "str"} - {"cell"}
 # What records of an earlier version have in columns of a later one: there was nothing else then.
 _BEFORE = {1: {"shapes": "static"}}
 # What a spreadsheet would take for a formula (OWASP, "CSV Injection"): an apostrophe before it says that it is text. A
@@ -55,11 +57,10 @@ class Loaded:
     def records(self) -> list[dict]:
         """The records, made anew."""
         empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
-        records = []
-        for row in zip(*self.columns.values(), strict=True):
-            record = empty.copy()
-            record.update(zip(self.columns, row, strict=True))
-            records.append(record)
+        filled = {name: column for name, column in self.columns.items() if column.count(None) < len(column)}
+        records = [empty.copy() for _ in range(len(self))]
+        for record, row in zip(records, zip(*filled.values(), strict=True), strict=True):
+            record.update(zip(filled, row, strict=True))
         return records
 
 
@@ -139,10 +140,13 @@ def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
     """Fill in the columns; returns what tells the line of a row."""
     torn: list[int] = []
     places: list[int] = []
-    for number, row in jsonfiles.numbered(path, torn):
-        places.append(number)
-        for name, column in loaded.columns.items():
-            column.append(row.get(name))
+    texts: dict[str, str] = {}  # each once: most columns say the same again and again
+    rows = ((number, *map(row.get, loaded.columns)) for number, row in jsonfiles.numbered(path, torn))
+    while block := list(itertools.islice(rows, _ROWS)):
+        numbers, *parts = zip(*block, strict=True)
+        places += numbers
+        for (name, column), part in zip(loaded.columns.items(), parts, strict=True):
+            column += [texts.setdefault(v, v) if type(v) is str else v for v in part] if name in _REPEATED else part
     if torn:
         lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
         loaded.remarks.append(
@@ -265,12 +269,17 @@ def _value(text: str, kind: str, separator: str):
 
 def write_csv(records: Iterable[dict], path: Path) -> None:
     """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
+    write_rows((map(record.get, schema.NAMES) for record in records), path)
+
+
+def write_rows(rows: Iterable[Iterable], path: Path) -> None:
+    """Write the same from the values of all columns, in the schema's order."""
     with durable.replacing(path) as file:
         # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
         table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
         writer = csv.writer(table)
         writer.writerow(schema.NAMES)
-        writer.writerows([_cell_text(record.get(name)) for name in schema.NAMES] for record in records)
+        writer.writerows(map(_cell_text, row) for row in rows)
         table.detach()
     if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
         durable.replace(beside, schema.table_schema_text().encode())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -40,8 +39,8 @@ class Source:
 
     @cached_property
     def by_file(self) -> list[list[dict]]:
-        """The records of each file; not made before they are asked for, since columns reach another process sooner."""
-        return [part.records for part in self.loaded]
+        """The records of each file, made where they are asked for: the columns, of the same size, are dropped."""
+        return [self.loaded.pop(0).records for _ in range(len(self.loaded))]
 
     @cached_property
     def records(self) -> list[dict]:
@@ -60,14 +59,17 @@ class Source:
     def samples(self) -> Iterator[dict]:
         """The samples of all folders, each with the run of its cell's record; without one, with the folder's run."""
         for home, place in self.folders.items():
-            run_ids = {record["cell"]: record["run_id"] for record in self.by_file[place]}
+            columns = self.loaded[place].columns
+            run_ids = dict(zip(columns["cell"], columns["run_id"], strict=True))
             others = next(iter(run_ids.values())) if len(set(run_ids.values())) == 1 else home.name
             for entry in runs.Run(home).samples():
                 yield {"run_id": run_ids.get(entry.get("cell"), others), **entry}
 
     @property
     def columns(self) -> dict[str, list]:
-        """The columns of all files, one after the other."""
+        """The columns of all files, one after the other. Raises UsageError where no file holds records."""
+        if not self.loaded:
+            raise UsageError(f"{', '.join(self.names)}: there are profiles and no records; name a run of `make bench`.")
         first, *others = (part.columns for part in self.loaded)
         return {name: list(chain(column, *(other[name] for other in others))) for name, column in first.items()}
 
@@ -111,6 +113,7 @@ def report(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@uncollected()
 def gather(arguments: argparse.Namespace) -> int:
     """Merge the records of several runs, of one machine or many, into one CSV, their samples into a file beside it."""
     console = terminal.console()
@@ -123,21 +126,22 @@ def gather(arguments: argparse.Namespace) -> int:
         raise UsageError(f"OUT={path} is the table of a run; name another file.")
     if path.suffix != ".csv":
         raise UsageError(f"OUT={path} is a CSV's name, and ends in .csv.")
-    unique = list({json.dumps(record, sort_keys=True): record for record in source.records}.values())
-    if len(unique) < len(source.records):
-        source.remarks.append(f"{len(source.records) - len(unique):,} records were in several runs and are kept once.")
+    columns = source.columns
+    rows = dict.fromkeys(zip(*map(columns.get, schema.NAMES), strict=True))
+    if again := sum(map(len, source.loaded)) - len(rows):
+        source.remarks.append(f"{again:,} records were in several runs and are kept once.")
     samples = list(source.samples())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        recordfile.write_csv(unique, path)
+        recordfile.write_rows(rows, path)
         if samples:
             lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
     except OSError as error:
         raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
     for remark in source.remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    machines = times(len({record.get("machine_id") for record in unique}), "machine")
-    counted = f"{times(len(unique), 'record')} of {times(len(source.names), 'run')} and {machines}"
+    machines = times(len(set(columns["machine_id"])), "machine")
+    counted = f"{times(len(rows), 'record')} of {times(len(source.names), 'run')} and {machines}"
     console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 

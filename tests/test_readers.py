@@ -96,6 +96,12 @@ def test_the_readers_read_what_is_whole(folder, other, capsys):
     assert answers(folder, other, capsys) == [0, 0, 0, 0]
 
 
+def test_profiles_without_records_are_reported_and_not_compared(folder, other, capsys):
+    for name in ("records.jsonl", "results.csv"):
+        (folder / name).unlink(missing_ok=True)
+    assert answers(folder, other, capsys, "profiles and no records") == [0, 2, 2, 2]
+
+
 @pytest.mark.parametrize("start", range(0, len(schema.NAMES), TOGETHER), ids=lambda start: schema.NAMES[start])
 def test_every_column_with_odd_values(folder, other, capsys, start):
     """What the reader takes, the reports take: of several columns at once where the reader takes that."""
