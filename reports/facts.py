@@ -60,13 +60,13 @@ class Pair:
         """The launches behind the speedup where they are too few to tell across processes."""
         return few_launches(self.graph)
 
-    @property
+    @cached_property
     def extra_s(self) -> float | None:
         """How much longer the graph's first call takes than eager's, in seconds."""
         graph, eager = first_s(self.graph), first_s(self.eager)
         return None if graph is None or eager is None else graph - eager
 
-    @property
+    @cached_property
     def saving_s(self) -> float | None:
         """Seconds saved per call: the part of eager's time that the paired speedup says; also without an interval."""
         speedup = self.graph["speedup_vs_eager"]
@@ -115,13 +115,10 @@ class Pair:
 
 def pairs(points: Sequence[Point]) -> list[Pair]:
     """Every graph point with its eager one, where neither is excluded."""
-
-    def place(point: Point) -> tuple:
-        return point.setting, point.shape, point.record["framework"], point.record.get("machine_id")
-
     counting = [point for point in points if not point.excluded]
-    eager = {place(point): point for point in counting if point.eager}
-    return [Pair(eager[place(point)], point) for point in counting if not point.eager and place(point) in eager]
+    eager = {(point.place, point["framework"]): point for point in counting if point.eager}
+    graphs = ((eager.get((point.place, point["framework"])), point) for point in counting if not point.eager)
+    return [Pair(beside, point) for beside, point in graphs if beside]
 
 
 @dataclass(eq=False)

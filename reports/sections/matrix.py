@@ -47,7 +47,7 @@ def section(material: Material) -> Section | None:
     """A panel for each setting that was measured."""
     if not material.verdicts:
         return None
-    few = [point for point in material.points.measured if facts.few_launches(point) and _told(point) in facts.DIFFERENT]
+    few = any(facts.few_launches(point) and _told(point) in facts.DIFFERENT for point in material.points.measured)
     groups = list(enumerate(material.verdicts))
     sentences = (*SENTENCES, *([FEW_LAUNCHES] if few else []))
     make = lambda group: _panel(material, str(group[0]), group[1])  # noqa: E731

@@ -121,11 +121,15 @@ def settings(points: Points, known: Known) -> list[Setting]:
     unless `points` compare across them.
     """
     groups: dict[tuple, dict[tuple, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    at: dict[int, list[Point]] = {}  # the same lists, by what decides to which a point belongs
     for point in points.measured:
         words = known.get((point["framework"], point["mode"]))
         if words and words.rung:
             continue
-        groups[_key(point.record)][None if points.across else machine_of(point.record)].append(point)
+        if (group := at.get(point.place)) is None:
+            of_setting = groups[_key(point.record)]
+            group = at[point.place] = of_setting[None if points.across else machine_of(point.record)]
+        group.append(point)
     said = _said(groups)
     several = len(points.machines) > 1
     by_setting = []
