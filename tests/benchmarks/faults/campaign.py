@@ -16,11 +16,15 @@ from benchmarks.faults import (
     between,
     calls,
     commands,
+    damage,
     inherited,
+    interpreters,
     misbehaving,
+    models,
     nodes,
     places,
     signals,
+    strangers,
     system,
     tampering,
 )
@@ -38,11 +42,15 @@ GROUPS: dict[str, dict[str, Callable[[Trial, str], None]]] = {
     **between.FAULTS,
     **beside.FAULTS,
     **inherited.FAULTS,
+    **strangers.FAULTS,
+    **damage.FAULTS,
+    **interpreters.FAULTS,
+    **models.FAULTS,
     **nodes.FAULTS,
 }
 CLUSTER = "nodes"  # these take Slurm, and only where named
 # These take the environments of real frameworks, and only these are tried where named.
-REAL = ("real", "pairs", "own", "ladder")
+REAL = ("real", "pairs", "own", "ladder", "models")
 SIGNALS = ("worker", "runner")
 SHORT = (*SIGNALS, "modes", "records", "plan", "streams", "together")  # what the tests try
 
