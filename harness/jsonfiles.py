@@ -5,11 +5,13 @@ No code behind these readers checks again.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from harness import shapes
 from harness.refusals import UsageError
@@ -60,18 +62,25 @@ def lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
 
 def numbered(path: Path, torn: list[int] | None = None) -> Iterator[tuple[int, dict]]:
     """Yield the JSON objects of a JSONL file with the numbers of their lines, of whatever shape. Raises Unreadable."""
+    with contextlib.suppress(FileNotFoundError), opened(path) as file:
+        if path.suffix == ".gz":
+            _check_packed(path, file)
+            file = gzip.GzipFile(fileobj=file)
+        for number, line in enumerate(files.lines(file, MOST_OF_A_LINE), 1):
+            if (entry := json_object(line)) is not None:
+                yield number, entry
+            elif torn is not None and line.strip():
+                torn.append(number)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file to read it. Raises Unreadable where it is none or reading fails, and FileNotFoundError."""
     try:
         with files.opened(path) as file:
-            if path.suffix == ".gz":
-                _check_packed(path, file)
-                file = gzip.GzipFile(fileobj=file)
-            for number, line in enumerate(files.lines(file, MOST_OF_A_LINE), 1):
-                if (entry := json_object(line)) is not None:
-                    yield number, entry
-                elif torn is not None and line.strip():
-                    torn.append(number)
+            yield file
     except FileNotFoundError:
-        return
+        raise
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror or error}.") from None
     except files.Unfit as problem:

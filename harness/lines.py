@@ -61,9 +61,9 @@ def amend(path: Path, changes: Mapping[str, dict]) -> None:
 
 
 def line_count(path: Path) -> int:
-    """How many lines a file has, the last one also where nothing ends it."""
+    """How many lines a file has, the last one also where nothing ends it. Raises Unreadable."""
     count, last = 0, b"\n"
-    with files.opened(path) as file:
+    with jsonfiles.opened(path) as file:
         while block := file.read(1 << 20):
             count += block.count(b"\n")
             last = block

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness import jsonfiles
 from harness.jsonfiles import Unreadable
-from measurement import durable, files, flags, schema, values
+from measurement import durable, flags, schema, values
 from measurement.text import plain
 from reports.content import times
 
@@ -183,13 +183,8 @@ def _from_csv(loaded: Loaded, path: Path) -> LineOf:
 
 def _header(path: Path) -> tuple[str, list[str]]:
     """Return a CSV's separator (comma, semicolon or tab) and the names of its columns. Raises Unreadable."""
-    try:
-        with files.opened(path) as file:
-            first = file.readline(_MOST_OF_A_HEADER).decode("utf-8-sig", "backslashreplace")
-    except files.Unfit as problem:
-        raise Unreadable(f"{path} cannot be read: {problem}; move it away, then go on.") from None
-    except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}.") from None
+    with jsonfiles.opened(path) as file:
+        first = file.readline(_MOST_OF_A_HEADER).decode("utf-8-sig", "backslashreplace")
     separator = max(",;\t", key=first.count)
     try:
         return separator, [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]

@@ -205,6 +205,17 @@ def test_no_reader_waits_for_a_pipe_or_reads_a_device(folder, other, capsys, nam
     assert 2 in codes or name == "results.csv"
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_table_does_not_hide_what_lies_in_the_records_place(folder, other, capsys, kind):
+    write_csv(rows(), folder / "results.csv")
+    (folder / "records.jsonl").unlink()
+    make = {"pipe": os.mkfifo, "device": lambda p: p.symlink_to("/dev/zero"), "folder": Path.mkdir}[kind]
+    make(folder / "records.jsonl")
+    os.utime(folder / "records.jsonl", (0, 0), follow_symlinks=False)
+    os.utime(folder / "results.csv", (2**32, 2**32))  # newer than /dev/zero as well
+    assert answers(folder, other, capsys, "records.jsonl") == [2, 2, 2, 2]
+
+
 def test_no_more_is_unpacked_than_a_run_leaves(folder, monkeypatch):
     monkeypatch.setattr(jsonfiles, "MOST_UNPACKED", 1 << 20)
     (folder / "samples.jsonl.gz").write_bytes(gzip.compress(b"\n" * (8 << 20)))
