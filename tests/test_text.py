@@ -166,11 +166,12 @@ def test_a_comma_in_a_folder_s_name_is_no_separator(tmp_path, capsys):
 def test_every_text_of_a_record_reaches_the_page_as_a_text(tmp_path):
     import runner
 
-    script = "</script><script>alert(1)</script>"
+    script = "\x1b]0;title\x07</script><script>alert(1)</script>"
     odd = small_set()[0] | {"status": "error", "reason": script, "mode": script, "latency_ms_median": None}
     folder = write_run(tmp_path / "run", [*small_set(), odd])
     assert runner.main(["report", str(folder)]) == 0
-    assert "<script>alert" not in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert "<script>alert" not in page and "\x1b" not in page and r"\x1b]0;title\x07" in page
     assert json.loads((folder / "records.jsonl").read_text().splitlines()[-1])["reason"] == script
 
 

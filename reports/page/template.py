@@ -5,13 +5,15 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+from measurement.text import plain
+
 ASSETS = Path(__file__).resolve().parent / "assets"
 
 
 def page(title: str, body: str, kind: str = "") -> str:
-    """A whole page that needs no other file; `kind` is what its style may go by."""
+    """A whole page that needs no other file; `kind` is what its style may go by. No terminal obeys what it holds."""
     parts = {"title": escape(title), "style": asset("page.css"), "kind": kind, "body": body.strip()}
-    return filled(asset("frame.html"), parts)
+    return plain(filled(asset("frame.html"), parts))
 
 
 def asset(name: str) -> str:
