@@ -227,6 +227,7 @@ class Trial:
 
     def rows(self) -> list[dict]:
         try:
+            csv.field_size_limit(1 << 27)
             with open(self.out / "results.csv", newline="", encoding="utf-8") as file:
                 return list(csv.DictReader(file))
         except (OSError, ValueError, csv.Error) as error:
