@@ -167,11 +167,14 @@ def test_every_text_of_a_record_reaches_the_page_as_a_text(tmp_path):
     import runner
 
     script = "\x1b]0;title\x07</script><script>alert(1)</script>"
-    odd = small_set()[0] | {"status": "error", "reason": script, "mode": script, "latency_ms_median": None}
+    odd = small_set()[0] | {"cell": "alpha/odd", "status": "error", "reason": script, "mode": script}
+    odd |= {"latency_ms_median": None}
     folder = write_run(tmp_path / "run", [*small_set(), odd])
     assert runner.main(["report", str(folder)]) == 0
     page = (folder / "report.html").read_text()
-    assert "<script>alert" not in page and "\x1b" not in page and r"\x1b]0;title\x07" in page
+    assert "<script>alert" not in page
+    assert "\x1b" not in page
+    assert r"\x1b]0;title\x07" in page
     assert json.loads((folder / "records.jsonl").read_text().splitlines()[-1])["reason"] == script
 
 
