@@ -15,6 +15,7 @@ from harness import begun, jsonfiles, runs
 from harness.progress import duration
 from harness.submission import SUBMITTED
 from launchers import slurm
+from measurement import files
 
 EVERY = 5.0  # seconds between two looks
 
@@ -32,27 +33,28 @@ class Sight:
 
     def look(self) -> None:
         """Read what was added to the records since. They are rewritten whenever a run's table is made: where the last
-        line that was read lies elsewhere now, all are read again.
+        line that was read lies elsewhere now, all are read again. Raises UsageError.
         """
         path = self.folder / "records.jsonl"
         if not path.is_file():
             return
-        with open(path, "rb") as file:
+        with jsonfiles.opened(path) as file:
             file.seek(self.place - len(self.last))
             if file.read(len(self.last)) != self.last:
                 self.__init__(self.folder)
                 file.seek(0)
-            data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        self.place += len(whole)
-        for line in whole.splitlines(keepends=True):
-            self.last = line
-            record = jsonfiles.json_object(line) or {}
-            cell = record.get("cell")
-            if isinstance(cell, str) and cell not in self.seen:
-                self.seen.add(cell)
-                self.statuses[str(record.get("status"))] += 1
-                self.nodes[str(record.get("node") or "")] += 1
+            for line in files.lines(file, jsonfiles.MOST_OF_A_LINE):
+                if line.endswith(b"\n"):  # else it is being written
+                    self.place += len(line)
+                    self.last = line
+                    self._count(jsonfiles.json_object(line) or {})
+
+    def _count(self, record: dict) -> None:
+        cell = record.get("cell")
+        if isinstance(cell, str) and cell not in self.seen:
+            self.seen.add(cell)
+            self.statuses[str(record.get("status"))] += 1
+            self.nodes[str(record.get("node") or "")] += 1
 
     def lines(self) -> list[str]:
         """How far the run is."""
@@ -73,9 +75,8 @@ class Sight:
 
     def _job(self) -> str:
         """What Slurm says of the job that measures it, or is to."""
-        files = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
-        numbers = [str((jsonfiles.json_object(path.read_bytes()) or {}).get("job", "")) for path in files]
-        number = next(filter(str.isdigit, numbers), None)
+        places = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
+        number = next(filter(str.isdigit, map(_job_in, places)), None)
         if number is None:
             return "in no job"
         if shutil.which("squeue") is None:
@@ -92,6 +93,12 @@ class Sight:
         seconds = (datetime.datetime.now(datetime.UTC) - begun_at).total_seconds()
         left = seconds * (planned - len(self.seen)) / len(self.seen)
         return [f"{duration(seconds)} since it was begun; at this pace about {duration(left)} left"]
+
+
+def _job_in(path: Path) -> str:
+    """Return the number of the job that a file names, or an empty text."""
+    with jsonfiles.opened(path) as file:
+        return str((jsonfiles.json_object(file.read(jsonfiles.MOST_OF_A_FILE)) or {}).get("job", ""))
 
 
 def folder_of(name: str | None) -> Path:

@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from harness import lines
+from harness import jsonfiles, lines
+from harness.refusals import UsageError
 from harness.watch import Sight
 
 PLAN = {"given": {}, "cells": ["a", "b", "c"], "started_at": "2026-01-01T00:00:00Z"}
@@ -48,6 +49,15 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path):
     sight = Sight(tmp_path)
     sight.look()
     assert sight.lines() == ["0 of 3 cells · in no job"] and not sight.ended()
+
+
+def test_a_file_without_end_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonfiles, "MOST_OF_A_LINE", 1 << 10)
+    monkeypatch.setattr(jsonfiles, "MOST_OF_A_FILE", 1 << 10)
+    (tmp_path / "machine.json").write_text('{"job": "7"' + " " * (1 << 20) + "}")
+    assert seen(tmp_path, PLAN, b'{"cell": "a", "status": "ok"}', b"")[0] == "1 of 3 cells (1 ok) · in no job"
+    with pytest.raises(UsageError, match=r"records\.jsonl cannot be read: it has a line of more than"):
+        seen(tmp_path, PLAN, b"\0" * (1 << 20))
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.123456789, 1e300])
