@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from doubles.suite import TINY, Finished
 
+import runner
 from harness import runs
 from harness.recorder import Recorder
 from harness.refusals import UsageError
@@ -73,14 +74,20 @@ PLANS = {
 }
 
 
+def refused(folder: Path, capsys) -> str:
+    """The sentence with which nothing goes on."""
+    code = runner.main(["bench", "--resume", str(folder), "--python", sys.executable])
+    output = "".join(capsys.readouterr())
+    assert code == 2 and output.count("\n") == 1, output
+    return output
+
+
 @pytest.mark.parametrize("change", PLANS)
-def test_a_plan_that_was_changed_is_refused_in_a_sentence(suite, folder, change):
+def test_a_plan_that_was_changed_is_refused_in_a_sentence(folder, change, capsys):
     PLANS[change](folder)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    refused = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
-    assert refused.code == 2, refused.output
-    assert refused.output.count("\n") == 1
-    assert "begin another" in refused.output or "UTF-8" in refused.output
+    output = refused(folder, capsys)
+    assert "begin another" in output or "UTF-8" in output
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
@@ -161,16 +168,13 @@ LINES = {
 
 
 @pytest.mark.parametrize("odd", LINES)
-def test_resume_and_report_judge_a_line_alike(suite, folder, odd, capsys):
-    import runner
-
+def test_resume_and_report_judge_a_line_alike(folder, odd, capsys):
     first, second = records(folder)
     put(folder, [first, LINES[odd](second)])
-    refused = suite.bench(folder, "--resume", str(folder), "--python", sys.executable)
-    assert refused.code == 2 and refused.output.count("\n") == 1
+    output = refused(folder, capsys)
     (folder / "results.csv").unlink()  # which has what the records had
     assert runner.main(["report", str(folder)]) == 2
-    assert capsys.readouterr().err.strip() == refused.output.strip()
+    assert capsys.readouterr().err.strip() == output.strip()
 
 
 def test_lines_that_hold_no_record_are_measured_again(suite, folder):

@@ -1,10 +1,11 @@
 """What is kept between runs is compared with its digest: damaged weights, inputs, and references are made anew.
 
-Each test damages the real cache of a copy of the suite and measures through the command line.
+Those of whole runs damage the real cache of a copy of the suite.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -16,9 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from doubles.suite import PATIENCE, TINY, Finished
 from test_interruptions import wait_for
 
+from harness import materials
 from measurement import durable
 from measurement.schema import MEASURED
 
@@ -55,15 +58,19 @@ DAMAGE = [
 ]
 
 
-def make(suite, *, seals: dict | None = None) -> dict:
-    """What the suite's own process says of the materials of a small MLP, made or found."""
-    request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32"}
-    request |= {"parameters": {"batch_size": 3, "width": 8, "depth": 2}, "seals": seals or {}}
-    command = [sys.executable, "-m", "harness.materials"]
-    how = dict(cwd=suite.folder, input=json.dumps(request), capture_output=True, text=True)
-    done = subprocess.run(command, **how)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture
+def make(tmp_path, monkeypatch, capsys):
+    """Make or find the materials of a small MLP in a cache of the test's own; what is said of them."""
+    monkeypatch.setattr(materials, "CACHE", tmp_path / "materials")
+
+    def made(seals: dict | None = None) -> dict:
+        request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32"}
+        request |= {"parameters": {"batch_size": 3, "width": 8, "depth": 2}, "seals": seals or {}}
+        monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(request)))
+        assert materials.main() == 0
+        return json.loads(capsys.readouterr().out)
+
+    return made
 
 
 def contents(made: dict) -> dict[str, str]:
@@ -74,36 +81,36 @@ def contents(made: dict) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("kind", "file", "damage"), DAMAGE, ids=lambda value: getattr(value, "__name__", value))
-def test_a_damaged_entry_is_made_anew(suite, kind, file, damage):
-    made = make(suite)
+def test_a_damaged_entry_is_made_anew(make, kind, file, damage):
+    made = make()
     right = contents(made)
     damage(Path(made[kind]) / file if file else Path(made[kind]))
     assert contents(made) != right
-    assert make(suite)["seals"] != made["seals"]
+    assert make()["seals"] != made["seals"]
     assert contents(made) == right
 
 
 @pytest.mark.parametrize("damage", [flip, zero])
-def test_no_reference_is_made_from_damaged_weights(suite, damage):
+def test_no_reference_is_made_from_damaged_weights(make, damage):
     """Every framework would agree with it."""
-    made = make(suite)
+    made = make()
     right = contents(made)
     Path(made["reference"]).unlink()
     damage(Path(made["weights"]) / "layers.0.linear.weight.npy")
-    make(suite)
+    make()
     assert contents(made) == right
 
 
-def test_what_was_compared_once_is_compared_again_only_when_it_was_written_to(suite):
+def test_what_was_compared_once_is_compared_again_only_when_it_was_written_to(make):
     """Reading takes a second for a gigabyte; a run asks before each launch."""
-    made = make(suite)
+    made = make()
     weights = Path(made["weights"]) / "layers.0.linear.weight.npy"
-    assert make(suite, seals=made["seals"])["seals"] == made["seals"]
+    assert make(seals=made["seals"])["seals"] == made["seals"]
     content = weights.read_bytes()
     before = weights.stat()
     weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))  # as if nobody had
-    make(suite, seals=made["seals"])
+    make(seals=made["seals"])
     assert weights.read_bytes() == content
 
 
@@ -139,8 +146,8 @@ def damage_all(folder: Path, damage) -> None:
         damage(path)
 
 
-def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(suite):
-    inputs = Path(make(suite)["inputs"])
+def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(make):
+    inputs = Path(make()["inputs"])
     cache = inputs.parent
     left, held = cache / ".new-killed", cache / ".new-held"
     for folder in (left, held):
@@ -148,18 +155,18 @@ def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(suite):
         (folder / "half.npy").write_bytes(b"half")
     code = "import sys, time; from pathlib import Path; from harness import locks\n"
     code += "with locks.hold_folder(Path(sys.argv[1])): print('held', flush=True); time.sleep(100)"
-    how = dict(cwd=suite.folder, stdout=subprocess.PIPE, text=True)
+    how = dict(cwd=ROOT, stdout=subprocess.PIPE, text=True)
     writer = subprocess.Popen([sys.executable, "-c", code, held], **how)
     assert writer.stdout.readline() == "held\n"
     inputs.unlink()  # something to be made
     try:
-        make(suite)
+        make()
         assert not left.exists() and held.exists()
     finally:
         writer.kill()
         writer.wait()
     inputs.unlink()
-    make(suite)
+    make()
     assert not held.exists()
 
 
