@@ -13,6 +13,7 @@ from experiments.evidence import Evidence
 from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
 from measurement.statistics import ENOUGH_LAUNCHES
+from measurement.text import in_markdown
 from reports import charts
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
@@ -33,7 +34,7 @@ def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folde
 
 def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pictures: list[str]) -> str:
     """The page as Markdown."""
-    parts = [f"# {experiment.title}", f"Source: {experiment.source}. Measured here: {setting(evidence)}."]
+    parts = [f"# {experiment.title}", f"Source: {experiment.source}. Measured here: {in_markdown(setting(evidence))}."]
     parts += [
         f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
     ]
@@ -42,7 +43,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pi
     )
     for claim in experiment.claims:
         lines = [
-            f"- {side}: **{answer.verdict}**: {answer.numbers}"
+            f"- {in_markdown(side)}: **{answer.verdict}**: {in_markdown(answer.numbers)}"
             for side, answer in experiment.answers(claim, evidence).items()
         ]
         parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- not asked of this device"])]))
@@ -77,8 +78,9 @@ def setting(evidence: Evidence) -> str:
 
 def table_text(table: Table) -> str:
     """A table as Markdown."""
-    rows = ["| " + " | ".join(row) + " |" for row in (table.columns, ("---",) * len(table.columns), *table.rows)]
-    return "\n".join([f"## {table.title}", "", *rows])
+    rows = (table.columns, ("---",) * len(table.columns), *table.rows)
+    lines = ["| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([f"## {in_markdown(table.title)}", "", *lines])
 
 
 def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:

@@ -9,12 +9,50 @@ from collections.abc import Mapping
 
 # Control characters but line breaks and tabs, invisible ones that turn the direction of writing, and lone surrogates,
 # which no encoding takes.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NO_WORD = re.compile(r"[\x00\ud800-\udc7f\udd00-\udfff]")
 
 
 def plain(text: str) -> str:
     """The text with escapes, as Python writes them, for what a terminal would obey or could not write."""
     return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+# What GitHub takes for people and issues, and what Markdown takes for more than a letter: entities, tags, links and
+# pictures, code, escapes, addresses, quotations, fences, headings.
+_MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"
+_MARKDOWN = re.compile(
+    rf"&(?=#?\w+;)|[<\[`]|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>~]|^#|{_MENTIONS}", re.IGNORECASE
+)
+_HTML = re.compile(rf"[&<]|{_MENTIONS}", re.IGNORECASE)
+
+
+def in_markdown(text: str) -> str:
+    """Return the text as one line of Markdown that is nothing but text, apart from code between two backticks."""
+    pieces = re.split("(`[^`]+`)", _line(text))
+    return "".join(piece if number % 2 else _MARKDOWN.sub(_entity, piece) for number, piece in enumerate(pieces))
+
+
+def in_html(text: str) -> str:
+    """Return the text as one line within a tag of Markdown, where nothing but tags and mentions mean something."""
+    return _HTML.sub(_entity, _line(text))
+
+
+def as_code(text: str) -> str:
+    """Return the text as code in Markdown, in one line."""
+    content = _line(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", content)), default=0))
+    return f"{fence} {content} {fence}" if "`" in content else f"{fence}{content}{fence}"
+
+
+def _line(text: str) -> str:
+    return " ".join(plain(text).split())
+
+
+def _entity(match: re.Match[str]) -> str:
+    """Return the sign as an entity, which is text wherever it stands; mentions are looked for in what that shows."""
+    sign = match[0]
+    return f"{sign}\u200b" if sign[0] in "@#/Gg" else f"&#{ord(sign)};"
 
 
 def make_command(target: str, values: Mapping[str, str]) -> str:
@@ -31,8 +69,9 @@ def shell_word(value: str) -> str:
     """Return the value quoted for a shell.
 
     What does not show as it is, such as a tab, a line break or the second of two spaces, makes it bytes in octal, which
-    bash, zsh and ksh read back between $' and '.
+    bash, zsh and ksh read back between $' and '. What no word of a command can hold is replaced.
     """
+    value = _NO_WORD.sub("\ufffd", value)
     if value.isprintable() and "  " not in value:
         return shlex.quote(value)
     shown = (chr(byte) if 32 < byte < 127 and byte not in b"\\'" else f"\\{byte:03o}" for byte in os.fsencode(value))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from measurement.schema import is_noisy
+from measurement.text import as_code, in_html, in_markdown
 from reports import ladder, markdown
 from reports.content import ratio, text_of, times
 from reports.material import Material
@@ -19,25 +20,29 @@ MOST_LINES, MOST_SENTENCES, MOST_SHAPES, MOST_MODES = 25, 6, 6, 7
 def summary(title: str, material: Material) -> str:
     """Heading, machine, versions and command; the verdict with its cautions; one table; what holds of all, folded."""
     verdicts = material.verdicts
-    lines = [f"### {title}", "", _origin(material), ""]
-    told = (f"- **{verdict.setting.name}**: {sentence}" for verdict in verdicts for sentence in verdict.sentences)
+    lines = [f"### {in_markdown(title)}", "", _origin(material), ""]
+    told = (_told(verdict, sentence) for verdict in verdicts for sentence in verdict.sentences)
     lines += list(islice(told, MOST_SENTENCES)) or ["No mode was measured beside eager mode."]
     lines += [f"- more in report.md, of {times(len(verdicts), 'setting')}"] if next(told, None) else []
     if verdicts:
         lines += ["", *table(verdicts[0], material)]
     if material.ladders:
         lines += ["", *ladder.lines(material.ladders, MOST_LINES - len(lines) - 3)]
-    cautions = list(_cautions(material))
-    lines += ["", markdown.folded("To be read with care", " ".join(cautions)).replace("\n\n", " ")] if cautions else []
+    if cautions := in_html(" ".join(_cautions(material))):
+        lines += ["", markdown.folded("To be read with care", cautions).replace("\n\n", " ")]
     return "\n".join(lines) + "\n"
+
+
+def _told(verdict: Verdict, sentence: str) -> str:
+    return f"- **{in_markdown(verdict.setting.name)}**: {in_markdown(sentence)}"
 
 
 def _origin(material: Material) -> str:
     points = material.points.all
     versions = dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points if p["framework_version"])
     revisions = dict.fromkeys(str(p["git_revision"])[:12] for p in points if p["git_revision"])
-    commands = [f"`{command}`" for command in material.commands[:1]]
-    return " · ".join([*commands, ", ".join(material.points.machines.values()), ", ".join(versions), *revisions])
+    facts = ", ".join(material.points.machines.values()), ", ".join(versions), *revisions
+    return " · ".join([*map(as_code, material.commands[:1]), *map(in_markdown, facts)])
 
 
 def table(verdict: Verdict, material: Material) -> Iterable[str]:

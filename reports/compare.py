@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from measurement.statistics import Interval
+from measurement.text import as_code, in_markdown
 from reports import markdown
 from reports.content import Figure, Row, Table, listed, text_of, times
 from reports.names import Names
@@ -140,9 +141,10 @@ def _ratio(ratio: Interval | None) -> Figure | str:
 def page(comparison: Comparison) -> str:
     """The comparison as Markdown for a pull request: cautions first, then what changed; what did not is folded."""
     names = comparison.names
-    parts = [f"### {title(comparison)}", "\n".join(_sides(comparison)), "\n".join(map(_caution, comparison.cautions))]
+    parts = [f"### {in_markdown(title(comparison))}", "\n".join(_sides(comparison))]
+    parts.append("\n".join(map(_caution, comparison.cautions)))
     parts.append(f"**{summary(comparison)}.** B over A is time over time: above 1 B is slower.")
-    parts.append(f"All cells: {names.shared}." if names.shared else "")
+    parts.append(f"All cells: {in_markdown(names.shared)}." if names.shared else "")
     for verdict in (SLOWER, FASTER):
         if cells := comparison.of(verdict):
             parts += [f"#### {verdict.capitalize()}", _shown(cells, names), "\n".join(_bullets(cells, names))]
@@ -164,18 +166,18 @@ def title(comparison: Comparison) -> str:
 def _sides(comparison: Comparison) -> list[str]:
     lines = []
     for letter, side in zip("AB", comparison.sides, strict=True):
-        lines.append(f"- **{letter}**: {' · '.join((side.name, *side.facts))}")
-        lines += [f"  `{side.command}`"] if side.command else []
+        lines.append(f"- **{letter}**: {in_markdown(' · '.join((side.name, *side.facts)))}")
+        lines += [f"  {as_code(side.command)}"] if side.command else []
     return lines
 
 
 def _caution(text: str) -> str:
-    head, colon, rest = text.partition(":")
-    return f"- **{head}**{colon}{rest}" if colon else f"- {text}"
+    head, colon, rest = text.partition(": ")
+    return f"- **{in_markdown(head)}**: {in_markdown(rest)}" if colon else f"- {in_markdown(text)}"
 
 
 def _bullets(cells: Sequence[Compared], names: Names) -> list[str]:
-    return [f"- {line}" for line in reasons(cells, names)]
+    return [f"- {in_markdown(line)}" for line in reasons(cells, names)]
 
 
 def _shown(cells: list[Compared], names: Names) -> str:

@@ -11,7 +11,9 @@ from measurement import kernels
 from measurement.exclusion import differs
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.schema import is_baseline
+from measurement.text import as_code, in_markdown
 from reports import causes
+from reports.markdown import line as as_line
 from reports.names import in_words
 
 TOP_KERNELS = 8
@@ -217,17 +219,17 @@ def markdown(entries: list[dict]) -> str:
     """The same as Markdown."""
     parts = ["# Where the time goes"]
     for name, group in by_shape(entries).items():
-        parts.append(f"## {title(name, group)}")
+        parts.append(f"## {in_markdown(title(name, group))}")
         parts.append(_table(("ms per call", "FLOPs", *(entry["mode"] for entry in group)), rows(group)))
-        parts.append("\n".join(f"- {sentence}" for sentence in sentences(group, entries)))
+        parts.append("\n".join(f"- {in_markdown(sentence)}" for sentence in sentences(group, entries)))
         for entry in group:
-            trace = f" (trace: `{entry['trace']}`)" if entry["trace"] else ""
-            parts.append(f"Longest kernels of {entry['mode']}{trace}:")
+            trace = f" (trace: {as_code(entry['trace'])})" if entry["trace"] else ""
+            parts.append(f"Longest kernels of {in_markdown(entry['mode'])}{trace}:")
             parts.append(_table(("ms", "times", "class", "kernel", "a part of"), top_kernels(entry)))
-    parts += [f"- {line(entry)}" for entry in entries if entry["status"] != "explained"]
+    parts += [f"- {in_markdown(line(entry))}" for entry in entries if entry["status"] != "explained"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
     cells = [head, ("---",) * len(head), *body]
-    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in cells)
+    return "\n".join(map(as_line, cells))

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from measurement.statistics import Interval
+from measurement.text import in_markdown
 from reports import markdown
 from reports.content import Row, Table, number, ratio, span, text_of
 
@@ -213,7 +214,7 @@ def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
     """The first ladders in Markdown: what they say, and the rungs of as many as fit into so many lines."""
     written: list[str] = []
     for ladder in ladders:
-        of_ladder = [f"- **{ladder.title}**: {' '.join(ladder.sentences[:3])}"]
+        of_ladder = [f"- **{in_markdown(ladder.title)}**: {in_markdown(' '.join(ladder.sentences[:3]))}"]
         ratios = ["", *(f"{ratio(step.ratio.value)}×" if step.ratio else "" for step in ladder.steps)]
         of_ladder += ["", markdown.line(["rung", "ms", "× the rung before"]), "| --- | ---: | ---: |"]
         of_ladder += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from measurement.text import plain
+from measurement.text import in_markdown
 from reports.content import Panel, Section, Table, times
 
 # GitHub takes 65,536 characters of a comment.
@@ -14,7 +14,7 @@ _CUT = "The rest is left out, for a comment on GitHub can hold no more; the page
 
 def report(title: str, sections: Sequence[Section]) -> str:
     """The whole report, or as many whole panels of it as fit; sentences of a section come before its panels."""
-    title = text(title)
+    title = in_markdown(title)
     parts, left = [f"# {title}"], MOST_CHARACTERS - len(title) - len(_CUT) - 8
     for part in (part for section in sections for part in _parts(section)):
         if len(part) + 2 > left:
@@ -26,7 +26,7 @@ def report(title: str, sections: Sequence[Section]) -> str:
 
 
 def _parts(section: Section) -> Iterable[str]:
-    yield "\n\n".join([f"## {text(section.title)}", *map(text, section.sentences)])
+    yield "\n\n".join([f"## {in_markdown(section.title)}", *map(in_markdown, section.sentences)])
     yield from map(_panel, section.panels)
     if section.left_out:
         yield left_out(section)
@@ -46,8 +46,8 @@ def rows_left_out(table: Table) -> str:
 
 
 def _panel(panel: Panel) -> str:
-    parts = [f"### {text(panel.title)}"]
-    parts += ["\n".join(f"- {text(note)}" for note in panel.notes)] if panel.notes else []
+    parts = [f"### {in_markdown(panel.title)}"]
+    parts += ["\n".join(f"- {in_markdown(note)}" for note in panel.notes)] if panel.notes else []
     if panel.table:
         rest = [rows_left_out(panel.table)] if panel.table.left_out else []
         parts.append(folded(times(panel.table.total, "row"), "\n\n".join([table(panel.table), *rest])))
@@ -68,9 +68,4 @@ def table(content: Table) -> str:
 
 def line(cells: Iterable[str]) -> str:
     """One line; a bar within a cell would end it."""
-    return "| " + " | ".join(text(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-def text(content: str) -> str:
-    """A text as one line of Markdown: what frameworks say makes no tag, link, picture or paragraph."""
-    return " ".join(plain(content).split()).replace("<", "&lt;").replace("](", "]\\(")
+    return "| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in cells) + " |"

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from measurement.statistics import Interval
+from measurement.text import in_markdown
 from reports import markdown
 from reports.content import Figure, Row, Table, text_of, times
 from reports.names import Names
@@ -146,9 +147,10 @@ def bars(values: Sequence[float | None]) -> str:
 def page(history: History) -> str:
     """The history as Markdown: steps first, then every line with its intervals."""
     names = [(history.name(line), mark) for line in history.lines for mark in line.steps]
-    parts = [f"### {TITLE}: {answer(history)}", "\n".join(f"- {caution}" for caution in history.cautions)]
-    parts += ["\n".join(f"- **{name}**: {sentence(history, mark)}" for name, mark in names) or "No steps."]
-    parts += [f"All cells: {history.names.shared}." if history.names.shared else ""]
+    steps = (f"- **{in_markdown(name)}**: {in_markdown(sentence(history, mark))}" for name, mark in names)
+    parts = [f"### {TITLE}: {answer(history)}", "\n".join(f"- {in_markdown(text)}" for text in history.cautions)]
+    parts += ["\n".join(steps) or "No steps."]
+    parts += [f"All cells: {in_markdown(history.names.shared)}." if history.names.shared else ""]
     parts += [markdown.table(table(history)), METHOD]
     return "\n\n".join(filter(None, parts)) + "\n"
 
