@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import json
 import random
+import sys
 import time
 
 import loop
@@ -34,6 +35,7 @@ def loaded(options: argparse.Namespace) -> tuple[torch.nn.Module, list[tuple]]:
     """Return the file's model in inference mode and four input sets, on the device in float32."""
     spec = importlib.util.spec_from_file_location("by_hand_model", options.file)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where torch.compile looks up a function's globals
     spec.loader.exec_module(module)
     device = "cuda" if options.device == "gpu" else "cpu"
     torch.manual_seed(0)

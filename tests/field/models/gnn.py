@@ -35,7 +35,7 @@ def model():
     return GNN()
 
 
-def inputs(batch_size, nodes=50, edges=200):
-    batch = torch.arange(batch_size).repeat_interleave(nodes)
-    edge_index = torch.randint(batch_size * nodes, (2, batch_size * edges))
+def inputs(batch_size, of_nodes=50, of_edges=200):
+    batch = torch.arange(batch_size).repeat_interleave(of_nodes)
+    edge_index = torch.randint(batch_size * of_nodes, (2, batch_size * of_edges))
     return {"x": torch.randn(len(batch), 16), "edge_index": edge_index, "batch": batch, "graphs": batch_size}
