@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import shutil
 import socket
@@ -259,14 +260,10 @@ def locked(trial: Trial, how: str) -> None:
             trial.complete(planned, {})
 
 
+CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)  # of Markdown: nothing in it is markup
 TEXTS = (
-    "$(touch PASTED)",
-    "`touch PASTED`",
-    "'; touch PASTED; '",
-    "<script>x</script>",
-    "\x1b]0;x\x07",
-    "=1+1|x",
-    "@you ![](x)",
+    *("$(touch PASTED)", "`touch PASTED`", "'; touch PASTED; '", "<script>x</script>", "\x1b]0;x\x07", "=1+1|x"),
+    *("@you ![](x)", "a`<script>x</script>`b ![](x)", "``<script>x</script>` ![](x)"),
 )
 
 
@@ -303,6 +300,8 @@ def obeyed(path: Path, trial: Trial) -> bool:
     if path.is_relative_to(trial.folder / "suite") or path.is_relative_to(trial.folder / "whole"):
         return False
     content = path.read_text(errors="replace")
+    if path.suffix == ".md":
+        content = CODE.sub("", content)
     return "<script>x" in content or "\x1b]0;" in content or (path.suffix == ".md" and "![](x)" in content)
 
 
