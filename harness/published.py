@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from harness import sweep
-from measurement.text import make_command
+from measurement.text import as_code, in_markdown, make_command
 from workloads import signature
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -50,8 +50,8 @@ def row(folder: Path, results: Path) -> list[str]:
     place = folder.relative_to(results)
     return [
         f"[{place}]({place})",
-        _machine(folder, entries),
-        f"`{command(PLANS[name], plan['given'])}`",
+        in_markdown(_machine(folder, entries)),
+        as_code(command(PLANS[name], plan["given"])),
         plan["started_at"].replace("T", " ").removesuffix("Z"),
         ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")})) or "unknown",
         str(len(entries)),

@@ -7,6 +7,7 @@ import shutil
 from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 from harness import history, modes, published, recordfile, report, runs
 from harness.report import RECORDS, TABLE, folder_for
@@ -68,7 +69,7 @@ def _page(folder: Path, out: Path) -> Run:
     if (folder / TABLE).exists():
         shutil.copyfile(folder / TABLE, target / TABLE)
     started = str(runs.Run(folder).read(runs.PLAN).get("started_at", ""))
-    return Run(f"{place.as_posix()}/index.html", place.as_posix(), started, command, material)
+    return Run(f"{quote(place.as_posix())}/index.html", place.as_posix(), started, command, material)
 
 
 def _write(path: Path, text: str) -> None:

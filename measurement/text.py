@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 # Control characters but line breaks and tabs, invisible ones that turn the direction of writing, and lone surrogates,
 # which no encoding takes.
@@ -31,6 +31,11 @@ def in_markdown(text: str) -> str:
     """Return the text as one line of Markdown that is nothing but text, apart from code between two backticks."""
     pieces = re.split("(`[^`]+`)", _line(text))
     return "".join(piece if number % 2 else _MARKDOWN.sub(_entity, piece) for number, piece in enumerate(pieces))
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown; a bar within a cell would end it."""
+    return "| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def in_html(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from measurement.schema import is_noisy
-from measurement.text import as_code, in_html, in_markdown
+from measurement.text import as_code, in_html, in_markdown, markdown_row
 from reports import ladder, markdown
 from reports.content import ratio, text_of, times
 from reports.material import Material
@@ -52,15 +52,15 @@ def table(verdict: Verdict, material: Material) -> Iterable[str]:
     every = list(dict.fromkeys(point.series for point in sorted(setting.points, key=unused)))
     series = every[:MOST_MODES]
     part = f" ({len(series)} of {len(every)} modes)" if len(series) < len(every) else ""
-    yield markdown.line([f"{setting.name}, ms · × eager{part}", *series])
-    yield markdown.line(["---", *["---:"] * len(series)])
+    yield markdown_row([f"{setting.name}, ms · × eager{part}", *series])
+    yield markdown_row(["---", *["---:"] * len(series)])
     for shape in setting.shapes[:MOST_SHAPES]:
         by_series = {point.series: point for point in setting.at[shape]}
-        yield markdown.line(
+        yield markdown_row(
             [shape.text, *(figure(by_series[name], material.known) if name in by_series else "" for name in series)]
         )
     if len(setting.shapes) > MOST_SHAPES:
-        yield markdown.line([times(len(setting.shapes) - MOST_SHAPES, "more shape"), *[""] * len(series)])
+        yield markdown_row([times(len(setting.shapes) - MOST_SHAPES, "more shape"), *[""] * len(series)])
 
 
 def figure(point: Point, known: Known) -> str:

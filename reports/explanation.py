@@ -11,9 +11,8 @@ from measurement import kernels
 from measurement.exclusion import differs
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.schema import is_baseline
-from measurement.text import as_code, in_markdown
+from measurement.text import as_code, in_markdown, markdown_row
 from reports import causes
-from reports.markdown import line as as_line
 from reports.names import in_words
 
 TOP_KERNELS = 8
@@ -232,4 +231,4 @@ def markdown(entries: list[dict]) -> str:
 
 def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
     cells = [head, ("---",) * len(head), *body]
-    return "\n".join(map(as_line, cells))
+    return "\n".join(map(markdown_row, cells))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from measurement.text import in_markdown
+from measurement.text import in_markdown, markdown_row
 from reports.content import Panel, Section, Table, times
 
 # GitHub takes 65,536 characters of a comment.
@@ -63,9 +63,4 @@ def table(content: Table) -> str:
     """A table; numbers are aligned to the right."""
     rule = ["---:" if content.is_number(index) else "---" for index in range(len(content.columns))]
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
-    return "\n".join(line(cells) for cells in (content.columns, rule, *rows))
-
-
-def line(cells: Iterable[str]) -> str:
-    """One line; a bar within a cell would end it."""
-    return "| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in cells) + " |"
+    return "\n".join(map(markdown_row, (content.columns, rule, *rows)))
