@@ -110,7 +110,8 @@ class _Recorder(TorchDispatchMode):
         if _name(func) == ATTENTION and not self._in_attention:
             with self:
                 return self.attention(func, args, kwargs)
-        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE):
+        # A tensor's class of its own may take an operator apart into itself, without end: it is listed whole.
+        if not types and torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _COMPOSITE):
             with self:  # without autograd such operators arrive whole; their own C++ takes them apart, not the tracers'
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
         result = func(*args, **kwargs)
