@@ -150,6 +150,7 @@ class UserModel(Subject):
         return self.fresh if self.writes else None  # type: ignore[return-value]
 
     def repeated(self, seed: int) -> Values:
+        self.restore()  # from whatever calls before left
         self.seed(seed)
         return self._one(self.call, self.fresh(self.sets[0]))
 
@@ -161,6 +162,7 @@ class UserModel(Subject):
             return self._in_turn(self.calling(model), calls, lambda inputs: cast(self.fresh(inputs)))
 
     def _in_turn(self, call: Call, calls: int, prepare: Callable[[Inputs], Inputs]) -> list[Values]:
+        self.restore()  # from whatever calls before left
         self.seed(0)
         try:
             return [_kept(self.values(call(*prepare(inputs)))) for inputs in self.sets[:calls]]
