@@ -110,9 +110,14 @@ def _parts(value: Any, rules: Rules) -> Iterable[tuple[str, Any]] | None:
         return list(own.items())
     if dataclasses.is_dataclass(value):
         return [(entry.name, getattr(value, entry.name, None)) for entry in dataclasses.fields(value)]
+    held = sorted(attributes(value).items())
+    return [(name.strip("_"), entry) for name, entry in held if not isinstance(entry, _OPAQUE)] or None
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """Return what an object holds by name, in slots as well."""
     slots = [slot for kind in type(value).__mro__ for slot in _names(getattr(kind, "__slots__", ()))]
-    held = {slot: getattr(value, slot, None) for slot in slots} | getattr(value, "__dict__", {})
-    return [(name.strip("_"), entry) for name, entry in sorted(held.items()) if not isinstance(entry, _OPAQUE)] or None
+    return {slot: getattr(value, slot, None) for slot in slots} | getattr(value, "__dict__", {})
 
 
 def _names(slots: Any) -> Iterable[str]:

@@ -20,7 +20,7 @@ from frameworks.torch import cuda_graph, graphs, hubs, program, segments
 from frameworks.torch.counting import count
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
-from frameworks.values import Rules
+from frameworks.values import Rules, attributes
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays
@@ -97,6 +97,8 @@ class Model(user_model.UserModel):
             self.precisions = []
         self.seed(int(weights["seed"]))
         module, unwrapped = plain(self.file.call("model"), workload.name)
+        if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
+            module = copy.deepcopy(module)  # of tensors that can be written to outside of inference mode
         self.module = cast(module.train(trains).to(device="cpu" if trains else device), dtype)
         with torch.no_grad():
             self._buffers = [
@@ -271,9 +273,11 @@ def plain(module: Any, name: str) -> tuple[torch.nn.Module, list[str]]:
 def _without_compile(owner: Any) -> Iterator[str]:
     """Put back each function among an owner's attributes that torch.compile wrapped; yield their names."""
     for name, value in list(getattr(owner, "__dict__", {}).items()):
-        original = getattr(value, "__dict__", {}).get(ALREADY) if callable(value) else None
+        bound = isinstance(value, staticmethod | classmethod)
+        held = value.__func__ if bound else value
+        original = getattr(held, "__dict__", {}).get(ALREADY) if callable(held) else None
         if original is not None and not isinstance(owner, torch.nn.Module):
-            setattr(owner, name, original)
+            setattr(owner, name, type(value)(original) if bound else original)
             yield name
 
 
@@ -322,7 +326,7 @@ def _tensors_in(value: Any) -> list[torch.Tensor]:
         elif isinstance(entry, list | tuple | set):
             pending += entry
         else:
-            pending += getattr(entry, "__dict__", {}).values()
+            pending += attributes(entry).values()
     return found
 
 
