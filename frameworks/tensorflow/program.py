@@ -5,8 +5,11 @@ The graph is the traced one, before Grappler or XLA take it apart; `function` an
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import tensorflow as tf
@@ -71,16 +74,17 @@ def executed(function: Callable, *inputs: Any) -> Program:
     return operations
 
 
-def functions_called(function: Callable, *inputs: Any) -> list[str]:
-    """Return the names of the graphs that an eager call of `function` runs."""
-    names: list[str] = []
+def graphs_called(function: Callable, *inputs: Any) -> list[list[tuple[FrameType, int]]]:
+    """Return, for each graph that an eager call of `function` runs, the frames that call it, innermost first."""
+    stacks: list[list[tuple[FrameType, int]]] = []
 
     def keep(name: str, operands: Any, attributes: dict, results: Any) -> None:
         if name.startswith("__"):
-            names.append(name)
+            frames = traceback.walk_stack(sys._getframe())
+            stacks.append([(frame, line) for frame, line in frames if frame.f_globals is not globals()])
 
     _watched(function, inputs, keep)
-    return list(dict.fromkeys(names))
+    return stacks
 
 
 def _watched(function: Callable, inputs: tuple, keep: Callable[[str, Any, dict, Any], None]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import gc
 import inspect
 import re
 import sys
@@ -23,7 +22,7 @@ from frameworks.program import product_dtypes
 from frameworks.tensorflow import counting, graphs, hubs, program
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
-from frameworks.values import Rules
+from frameworks.values import Rules, attributes
 from measurement.cells import Cell
 from workloads.own import Own
 from workloads.spec import Arrays
@@ -38,6 +37,9 @@ COMPOSITE = tf.__internal__.CompositeTensor
 TENSORS = (tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 # Whose own functions are part of eager mode.
 LIBRARIES = ("tensorflow", "keras", "tf_keras")
+SAVED_MODEL = "tensorflow.python.saved_model"
+# Modules through which TensorFlow runs a graph that others call.
+RUNS_GRAPHS = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.util", SAVED_MODEL)
 # What errors of a call say that cannot be compiled or traced, and whose limit it is.
 REFUSED = {
     "Detected unsupported operations": "XLA",
@@ -208,26 +210,31 @@ class Model(user_model.UserModel):
         return Made(model, call, variables)
 
     def _refuse_functions(self) -> None:
-        """Raise Unsupported for a model of which eager mode runs graphs that `plain` did not find."""
+        """Raise Unsupported for a model of which eager mode runs graphs other than those of TensorFlow's own code."""
         try:
-            names = set(program.functions_called(self.call, *self.fresh(self.sets[0])))
+            stacks = program.graphs_called(self.call, *self.fresh(self.sets[0]))
         except NotImplementedError:
             return
         finally:
             self.restore()
-        for found in (one for one in gc.get_objects() if names and issubclass(type(one), FUNCTION)):
-            if names.isdisjoint(_graphs_of(found)):
-                continue
-            if _is_restored(found):
+        for stack in stacks:
+            if any(_module_of(frame).startswith(SAVED_MODEL) for frame, _ in stack):
                 raise Unsupported(
                     "the model calls a SavedModel, which has no eager mode: use the model it was made of."
                 )
-            code = getattr(found.python_function, "__code__", None)
-            if code and _is_users(found.python_function.__module__):
+            called = [holder for frame, _ in stack if isinstance(holder := frame.f_locals.get("self"), FUNCTION)]
+            code = getattr(called[0].python_function, "__code__", None) if called else None
+            caller, line = next(entry for entry in stack if not _module_of(entry[0]).startswith(RUNS_GRAPHS))
+            if code and _is_users(called[0].python_function.__module__):
                 place = user_file.short_place(code.co_filename, code.co_firstlineno, self._source)
                 raise Unsupported(
                     f"the model calls {code.co_name} ({place}), a tf.function, so its eager mode would run a graph: "
                     "remove tf.function from it."
+                )
+            if not called and _is_users(_module_of(caller)):
+                place = user_file.short_place(caller.f_code.co_filename, line, self._source)
+                raise Unsupported(
+                    f"the model calls a graph ({place}), which has no eager mode: use the code that it was made of."
                 )
 
 
@@ -325,18 +332,12 @@ def _has_original(value: Any) -> bool:
     return isinstance(value, FUNCTION) and hasattr(value, "python_function") and not _is_restored(value)
 
 
-def _graphs_of(function: Any) -> Iterator[str]:
-    """Return the names of the graphs that a tf.function holds, without tracing it."""
-    if _is_restored(function):
-        graphs_held = function.concrete_functions
-    else:
-        traced = function.experimental_get_tracing_count()
-        graphs_held = function._list_all_concrete_functions() if traced else ()
-    return (tf.compat.as_str(graph.name) for graph in graphs_held)
+def _module_of(frame: types.FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
 
 
 def _is_restored(function: Any) -> bool:
-    return type(function).__module__.startswith("tensorflow.python.saved_model")
+    return type(function).__module__.startswith(SAVED_MODEL)
 
 
 def _reached(made: Any) -> Iterator[Any]:
@@ -400,7 +401,7 @@ def _cast(leaf: Any, dtype: tf.DType) -> Any:
     if isinstance(leaf, tf.experimental.ExtensionType):
         return _rebuilt(leaf, cast(_fields(leaf), dtype))
     if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-        return _rebuilt(leaf, {name: cast(value, dtype) for name, value in vars(leaf).items()})
+        return _rebuilt(leaf, {name: cast(value, dtype) for name, value in attributes(leaf).items()})
     return leaf
 
 
@@ -418,7 +419,8 @@ def _fields(value: tf.experimental.ExtensionType) -> dict[str, Any]:
 def _rebuilt(value: Any, fields: Mapping[str, Any]) -> Any:
     """Return an object of the same class that holds other fields, whatever its `__init__` takes."""
     made = object.__new__(type(value))
-    made.__dict__.update(fields)
+    for name, field in fields.items():
+        object.__setattr__(made, name, field)  # of a frozen class too
     return made
 
 
