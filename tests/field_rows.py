@@ -1,7 +1,11 @@
 """User models with what must be found of them, as data: `tests/field/<framework>.toml` and the files in that folder.
 
-A `[[row]]` has a `file`, which rows may share, and says in `what` why it is there. Optional: `thread`, an address where
-users met the kind; `options`, flags of `bench`; `requirements`, lines for its flag of that name.
+A `[[row]]` has a `file`, which rows may share, and says in `what` why it is there. Optional are:
+
+- `thread`, an address where users met the kind;
+- `options`, flags of `bench`, and `requirements`, lines for its flag of that name;
+- `alone`, where the file changes its process for good.
+
 `expected.<mode>` has columns of the mode's record, `expected.all` those of every mode:
 
 - `status` "measured" stands for any status of a measured and correct cell, and is expected where none is given;
@@ -11,14 +15,19 @@ users met the kind; `options`, flags of `bench`; `requirements`, lines for its f
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from workloads.own import named
+
 FOLDER = Path(__file__).parent / "field"
 MEASURED = ("ok", "noisy", "disturbed")
+# A mode that captures as another one does and compiles nothing: what is expected of it where nothing else is said.
+STANDS_FOR = {"dynamo": "inductor"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,7 @@ class Row:
     thread: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     requirements: Sequence[str] = ()
+    alone: bool = False
 
     @property
     def path(self) -> Path:
@@ -40,11 +50,12 @@ class Row:
     @property
     def modes(self) -> list[str]:
         """The modes that must have a record."""
-        return [mode for mode in self.expected if mode != "all"]
+        return [mode for mode in self.expected if mode != "all" and mode not in STANDS_FOR]
 
     def of(self, mode: str) -> dict[str, Any]:
         """What the record of a mode must hold."""
-        return {"status": "measured", **self.expected.get("all", {}), **self.expected.get(mode, {})}
+        own = self.expected.get(mode, self.expected.get(STANDS_FOR.get(mode, ""), {}))
+        return {"status": "measured", **self.expected.get("all", {}), **own}
 
     def unlike(self, record: Mapping[str, Any]) -> list[str]:
         """Return what of a record is not as expected, a phrase a column."""
@@ -66,6 +77,17 @@ def rows(framework: str) -> list[Row]:
 def frameworks() -> list[str]:
     """Return the frameworks that have a table."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def records(rows: Sequence[Row], folder: Path) -> dict[str, list[dict]]:
+    """Return the records of a run's folder by the path of the row's file."""
+    sources = named(str(row.path) for row in rows)
+    found: dict[str, list[dict]] = {}
+    path = folder / "records.jsonl"
+    for line in path.read_text().splitlines() if path.exists() else ():
+        record = json.loads(line)
+        found.setdefault(sources[record["workload"]], []).append(record)
+    return found
 
 
 def _holds(column: str, found: Any, wanted: Any) -> bool:

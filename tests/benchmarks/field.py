@@ -24,8 +24,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 import field_rows  # noqa: E402
 from field_rows import Row  # noqa: E402
 
-from workloads.own import named  # noqa: E402
-
 RUN = ("--profile", "quick", "--budget", "0.3", "--threads", "1")
 
 
@@ -59,13 +57,7 @@ def run(group: list[Row], out: Path) -> dict[str, list[dict]]:
     with (out / "bench.log").open("w") as log:
         command = [sys.executable, ROOT / "runner.py", "bench", *words, "--out", out / "run"]
         subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False)
-    path = out / "run" / "records.jsonl"
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    sources = named(str(row.path) for row in group)
-    found: dict[str, list[dict]] = {}
-    for record in records:
-        found.setdefault(sources[record["workload"]], []).append(record)
-    return found
+    return field_rows.records(group, out / "run")
 
 
 def lines(row: Row, records: Sequence[dict]) -> Iterator[tuple[bool, str]]:

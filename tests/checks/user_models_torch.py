@@ -1,4 +1,4 @@
-"""User models in torch by kind: what they are given, what is compared, what is cast, and what is refused.
+"""User models in torch: what each call is given, what a CUDA graph would replay, what is compared and counted.
 
 Run in torch's environment: `python user_models_torch.py FOLDER` writes files there and prints what was found as JSON.
 """
@@ -18,7 +18,6 @@ from frameworks.torch.adapter import Adapter
 from frameworks.values import Rules, read
 from measurement.cells import Cell
 from worker import user_model as examining
-from worker.channel import classify
 
 HEAD = "import dataclasses, random, threading\nimport torch\nfrom torch import nn\nF = nn.functional\n"
 MODELS = {
@@ -66,74 +65,6 @@ class Net(nn.Module):
 def inputs(batch_size=2):
     return torch.ones(batch_size, 4, 2)
 """,
-    "autocast": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a = nn.Linear(64, 64)
-    def forward(self, x):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            return self.a(x)
-def inputs(batch_size=8):
-    return torch.randn(batch_size, 64)
-""",
-    "compiled": """
-@torch.compile
-def hot(x):
-    return x.sin()
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.part = torch.compile(nn.Linear(4, 4))
-        self.inside = nn.Linear(4, 4)
-        self.inside.compile()
-    @torch.compile
-    def cold(self, x):
-        return x.cos()
-    def forward(self, x):
-        return self.cold(hot(self.inside(self.part(x))))
-def inputs(batch_size=2):
-    return torch.randn(batch_size, 4)
-""",
-    "compiles": """
-class Net(nn.Module):
-    def forward(self, x):
-        return torch.compile(torch.sin, backend="eager")(x)
-def inputs(batch_size=2):
-    return torch.randn(batch_size, 4)
-""",
-    "script": """
-class Plain(nn.Module):
-    def forward(self, x):
-        return x + 1
-Net = lambda: torch.jit.script(Plain())
-def inputs(batch_size=2):
-    return torch.randn(batch_size, 4)
-""",
-    "counter": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.steps = 0
-    def forward(self, x):
-        self.steps += 1
-        return x + 1
-def inputs(batch_size=2):
-    return torch.randn(batch_size, 4)
-""",
-    "forces": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a = nn.Linear(3, 1)
-    def forward(self, x):
-        with torch.enable_grad():
-            x = x.detach().requires_grad_(True)
-            (gradient,) = torch.autograd.grad(self.a(x).tanh().sum(), x)
-        return -gradient
-def inputs(batch_size=4):
-    return torch.randn(batch_size, 3)
-""",
     "breaks with gradients": """
 class Net(nn.Module):
     def forward(self, x):
@@ -163,24 +94,6 @@ class Net(nn.Module):
 def inputs(batch_size=2):
     return torch.randn(batch_size, 4)
 """,
-    "state": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.calls = 0
-    def forward(self, x):
-        self.calls += 1
-        return x * (1 + 3e-4 * (self.calls > 3))
-def inputs(batch_size=2):
-    return torch.ones(batch_size)
-""",
-    "random beside NaN": """
-class Net(nn.Module):
-    def forward(self, x):
-        return torch.stack([x / 0 - x / 0, torch.rand_like(x)])
-def inputs(batch_size=2):
-    return torch.ones(batch_size)
-""",
     "another buffer": """
 class Net(nn.Module):
     def __init__(self):
@@ -209,23 +122,6 @@ class Net(nn.Module):
 def inputs(batch_size=4):
     return torch.eye(batch_size).to_sparse()
 """,
-    "packed": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.cell = nn.LSTM(4, 4)
-    def forward(self, x):
-        return self.cell(x)
-def inputs(batch_size=2):
-    return nn.utils.rnn.pack_sequence([torch.randn(3, 4), torch.randn(2, 4)])
-""",
-    "lengths": """
-class Net(nn.Module):
-    def forward(self, x):
-        return x + 1
-def inputs(batch_size=2):
-    return torch.ones(random.randint(2, 1000))
-""",
 }  # fmt: skip
 
 
@@ -243,16 +139,6 @@ def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "f
 def outputs(step, calls: int = 3) -> list[dict[str, list]]:
     step.rewind()
     return [{name: array.tolist() for name, array in step.own.values(step()).arrays.items()} for _ in range(calls)]
-
-
-def ended(adapter: Adapter, source: str) -> str:
-    """The reason for which a file is not measured, or what it is compared with."""
-    try:
-        step = prepared(adapter, source)
-        examining.refuse_what_changes(step.own, 1e-4)
-        return examining.reference(step.own, step.own.eager(2), 2)[0]
-    except Exception as error:
-        return ": ".join(classify(error))
 
 
 class Recorder:
@@ -311,9 +197,7 @@ def main() -> None:
         sources[name] = str(path)
     graphs.BACKENDS["inductor"] = ("eager", None)  # what is captured does not depend on what compiles it
     adapter = Adapter()
-    answers = {"compiled": prepared(adapter, sources["compiled"]).own.settings["torch.compile removed from"]}
-    adapter.release()
-    answers |= {"ended": {name: ended(adapter, source) for name, source in sources.items()}}
+    answers: dict = {}
     answers["scalars"] = {m: outputs(prepared(adapter, sources["scalars"], m)) for m in ("eager", "inductor")}
     for name in ("writes", "writes to an object", "another buffer"):
         step = prepared(adapter, sources[name])
@@ -323,24 +207,11 @@ def main() -> None:
         step = prepared(adapter, sources["complex"], dtype=dtype)
         answers[f"complex {dtype}"] = np.array(outputs(step, 1)[0]["output"]).round(4).reshape(-1, 2)[:4].tolist()
         adapter.release()
-    answers["computes in"] = {n: prepared(adapter, sources[n]).own.computes_in() for n in ("autocast", "lock")}
-    for name in ("forces", "lock"):
-        answers[f"autograd of {name}"] = prepared(adapter, sources[name]).own.settings["autograd"]
     counted = ("own kernel", "sparse", "lock", "norm")
     answers["costs"] = {name: examining.cost_of(prepared(adapter, sources[name]).own) for name in counted}
     step = prepared(adapter, sources["breaks with gradients"], "inductor")
     step()
     answers["breaks with gradients"] = [step.capture().breaks, step.watch is None]
-    step = prepared(adapter, sources["counter"], "inductor")
-    for _ in range(12):
-        step()
-    captured = step.capture()
-    answers["gave up"] = [captured.gave_up, captured.calls_outside, captured.recompilations]
-    step = prepared(adapter, sources["lengths"], "inductor")
-    for _ in range(6):
-        step()
-    captured = step.capture()
-    answers["lengths"] = [captured.recompilations, captured.calls_outside, [place for place, _ in captured.recompiled]]
     answers["replayed"] = replayed(adapter, sources)
     answers["kinds"] = kinds(step.own.rules)
     print(json.dumps(answers))

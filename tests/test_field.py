@@ -1,0 +1,82 @@
+"""Users' files of every framework, all in one worker process: each is found as `tests/field/<framework>.toml` says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import field_rows
+import pytest
+from field_rows import Row
+
+import runner
+import workloads
+from harness import environments, peak_benchmarks, plan
+from measurement.schema import NAMES
+
+# Modes that compile nothing where a compiler takes seconds a file; `tests/benchmarks/field.py` measures the others.
+MODES = {"torch": "eager,dynamo"}
+# Rows that can share a process.
+TOGETHER = {
+    name: [row for row in field_rows.rows(name) if not (row.alone or row.options or row.requirements)]
+    for name in field_rows.frameworks()
+}
+CASES = [
+    pytest.param(row, marks=pytest.mark.xdist_group(f"field-{name}"), id=f"{name}-{row.file}")
+    for name, rows in TOGETHER.items()
+    for row in rows
+]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> Callable[[str], dict[str, list[dict]]]:
+    """Return what measures a framework's files once, and gives their records by path."""
+    return functools.cache(lambda framework: measured(framework, tmp_path_factory.mktemp("field") / framework))
+
+
+def measured(framework: str, out: Path) -> dict[str, list[dict]]:
+    """Measure with one launch, few calls, and no process of its own for each file."""
+    if not environments.path(framework, "cpu").exists():
+        pytest.skip(f"{framework}'s environment is not made")
+    once = plan.PROFILES["quick"]
+    once = replace(once, minimum_launches=1, maximum_launches=1, minimum_rounds=2, warmup_seconds=0.5)
+    words = ["--framework", framework, "--workload", ",".join(str(row.path) for row in TOGETHER[framework])]
+    words += ["--mode", MODES[framework]] if framework in MODES else []
+    words += ["--profile", "quick", "--budget", "0.02", "--threads", "1", "--out", str(out)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workloads, "_OWN", {})
+        patch.setattr(plan, "process_key", lambda cell, isolate: (cell.framework,))
+        patch.setattr(peak_benchmarks, "groups_for", lambda cell: ())
+        patch.setitem(plan.PROFILES, "quick", once)
+        runner.main(["bench", *words])
+    return field_rows.records(TOGETHER[framework], out)
+
+
+@pytest.mark.parametrize("row", CASES)
+def test_a_users_file_is_judged_as_it_should_be(found, row):
+    records = found(row.framework).get(str(row.path), [])
+    assert records and [(record["mode"], unlike) for record in records if (unlike := row.unlike(record))] == []
+
+
+def test_every_row_has_its_file_and_known_columns():
+    rows = [row for name in field_rows.frameworks() for row in field_rows.rows(name)]
+    for row in rows:
+        columns = {column for expected in row.expected.values() for column in expected}
+        assert row.path.exists() and row.modes and columns <= set(NAMES), row
+
+
+def test_a_record_that_is_not_as_expected_is_found():
+    row = Row("torch", "x.py", "", {"all": {"flags": ["a", "!b"]}, "eager": {"graphs": 1, "reason": "", "flops": ">2"}})
+    right = {"mode": "eager", "status": "noisy", "flags": "a;c", "graphs": 1, "reason": None, "flops": 3}
+    assert row.unlike(right) == []
+    for change in (
+        {"status": "mismatch"},
+        {"flags": "a;b"},
+        {"flags": None},
+        {"graphs": 2},
+        {"reason": "x"},
+        {"flops": 2},
+    ):
+        assert len(row.unlike(right | change)) == 1, change
