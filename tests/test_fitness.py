@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from conftest import ROOT
 
+import runner
 from harness.fitness import (
     Check,
     Trial,
@@ -158,7 +159,6 @@ def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
 
 
 @pytest.mark.parametrize("words", [["--repeats", "0"], ["--load", "-1"]])
-def test_senseless_numbers_are_refused(words):
-    done = subprocess.run([sys.executable, "runner.py", "selfcheck", *words], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "REPEATS is a whole number" in done.stderr
+def test_senseless_numbers_are_refused(words, capsys):
+    assert runner.main(["selfcheck", *words]) == 2
+    assert "REPEATS is a whole number" in capsys.readouterr().err

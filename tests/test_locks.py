@@ -12,6 +12,7 @@ from conftest import ROOT
 from doubles.suite import PATIENCE, TINY, Finished
 from test_interruptions import wait_for
 
+import runner
 from harness import environments, locks, uv
 from harness.environments import Recipe
 
@@ -87,14 +88,14 @@ def test_of_six_that_begin_in_one_folder_one_does(suite, tmp_path):
     assert Finished(0, "", out).complete()
 
 
-def test_a_run_that_does_not_begin_leaves_nothing(suite, tmp_path):
+def test_a_run_that_does_not_begin_leaves_nothing(tmp_path, capsys):
     """Its folder is made and locked before the weights are, which may take minutes, and may not be had."""
     for out in (tmp_path / "new", tmp_path / "existing"):
         existed = out.name == "existing"
         if existed:
             out.mkdir()
-        refused = suite.bench(out, *NUMPY, "--weights", str(tmp_path / "nowhere"), "--out", str(out))
-        assert refused.code == 2 and "There is no checkpoint" in refused.output
+        assert runner.main(["bench", *NUMPY, "--weights", str(tmp_path / "nowhere"), "--out", str(out)]) == 2
+        assert "There is no checkpoint" in capsys.readouterr().err
         assert out.exists() == existed and not (existed and list(out.iterdir()))
 
 
