@@ -17,8 +17,6 @@ from measurement import schema
 from measurement.cells import Cell
 from measurement.peaks import may_be_cached
 
-GROUP = "mlp/plain/inference/cpu/fp32/threads=1"
-
 
 def record(framework="torch", mode="eager", workload="bert-base", batch=1, ms=100.0, **changes) -> dict:
     """A measured cell of a second's work for 10 % of its time, by its framework's peaks of 1 TFLOP/s and 10 GB/s."""

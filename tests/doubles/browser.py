@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 import json
@@ -98,11 +97,6 @@ class Browser:
         text = {"text": " "} if key == " " else {}
         for kind in ("keyDown", "keyUp"):
             self._send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **text)
-
-    def screenshot(self, path: Path, whole: bool = True) -> None:
-        """Write a picture of the page, or of the window."""
-        answer = self._send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _send(self, method: str, **parameters) -> dict:
         number = next(self._numbers)
