@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, processes_naming, wait_for
 
+import runner
 from harness.attempt import Attempt
 from harness.outcomes import Kept
 from harness.plan import Group
@@ -53,19 +54,17 @@ def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
     assert nothing.lines == again.lines
 
 
-def test_resume_takes_no_other_values_than_the_run_was_begun_with(run, suite):
+def test_resume_takes_no_other_values_than_the_run_was_begun_with(run, capsys):
     """Else a run would hold cells of two plans, or of two interpreters."""
-    first = run("--framework", "fake", "--mode", "eager", "--dtype", "fp32")
-    again = ("--resume", str(first.folder), "--python", sys.executable)
+    first = run("--framework", "numpy", "--mode", "eager", "--dtype", "fp32")
+    lines, again = first.lines, ["bench", "--resume", str(first.folder), "--python"]
     for flag, value in (("--batch", "64"), ("--mode", "eager,graph")):
-        refused = suite.bench(first.folder, *again, flag, value)
-        assert refused.code == 2
-        assert f"leave out {flag.strip('-').upper()}, or begin another run" in refused.output
-    refused = suite.bench(first.folder, *again[:2], "--python", "/usr/bin/another")
-    assert refused.code == 2 and f"PYTHON={sys.executable}" in refused.output
-    same = suite.bench(first.folder, *again, "--framework", "fake")
-    assert same.code == 0
-    assert same.lines == first.lines
+        assert runner.main([*again, sys.executable, flag, value]) == 2
+        assert f"leave out {flag.strip('-').upper()}, or begin another run" in capsys.readouterr().err
+    assert runner.main([*again, "/usr/bin/another"]) == 2
+    assert f"PYTHON={sys.executable}" in capsys.readouterr().err
+    assert runner.main([*again, sys.executable, "--framework", "numpy"]) == 0
+    assert first.lines == lines
 
 
 def test_resume_goes_on_with_the_run_s_own_interpreter(run, suite):
@@ -108,23 +107,6 @@ def test_interrupted_run_stops_its_workers_and_can_be_resumed(suite, tmp_path):
     assert resumed.record("hang")["status"] == "timeout"
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
-def test_finished_shapes_of_an_interrupted_worker_are_kept(suite, tmp_path, sign):
-    """NumPy's worker goes on with its second shape, and with the peaks after it, when the signal comes.
-
-    Job schedulers send SIGTERM when a job's time is up, and closed terminals SIGHUP.
-    """
-    out = tmp_path / "run"
-    words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
-    process = suite.begin(*words)
-    wait_for((out / "samples.jsonl").exists, process)
-    process.send_signal(sign)
-    output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130, output
-    assert kept_batches(out)[:1] == [2]  # the larger batch goes first
-    assert_no_launch_is_measured_twice(suite, out)
-
-
 def kept_batches(folder: Path) -> list[int]:
     """The batch sizes whose first launch was finished, in order."""
     lines = (folder / "launches/reports.jsonl").read_text().splitlines()
@@ -154,19 +136,24 @@ def test_nohup_is_heeded(root):
     assert done.stdout.split() == ["SIG_IGN", "interrupt"]
 
 
-def test_a_signal_that_comes_twice_loses_nothing(suite, tmp_path):
-    """As where a scheduler signals a whole group and make passes it on: the second comes while records are written."""
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
+def test_finished_shapes_are_kept_and_a_signal_that_comes_twice_loses_nothing(suite, tmp_path, sign):
+    """NumPy's worker goes on with its second shape, and with the peaks after it, when the first signal comes.
+
+    Job schedulers send SIGTERM when a job's time is up, and closed terminals SIGHUP. The second comes while records are
+    written, as where a scheduler signals a whole group and make passes it on.
+    """
     out = tmp_path / "run"
-    words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "3", "--out", str(out))
+    words = (*TINY, "--framework", "numpy", "--batch", "1,2", "--budget", "1.5", "--out", str(out))
     process = suite.begin(*words)
     wait_for((out / "samples.jsonl").exists, process)
     while process.poll() is None:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(sign)
         time.sleep(0.01)
     output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output
     assert "Traceback" not in output
-    assert kept_batches(out)[:1] == [2]
+    assert kept_batches(out)[:1] == [2]  # the larger batch goes first
     assert_no_launch_is_measured_twice(suite, out)
 
 
@@ -191,7 +178,7 @@ def test_half_a_group_is_measured_again(run, suite, report):
 def test_killed_runner_leaves_finished_records_and_no_worker(suite, tmp_path):
     """A record is on disk as soon as its shape is finished; a worker whose parent is gone ends by itself."""
     out = tmp_path / "run"
-    words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--budget", "3", "--out", str(out))
+    words = (*TINY, "--framework", "fake", "--mode", "eager", "--batch", "1,2", "--budget", "1.5", "--out", str(out))
     process = suite.begin(*words, "--python", sys.executable)
     wait_for((out / "records.jsonl").exists, process)
     process.kill()
