@@ -12,7 +12,8 @@ MOST_PLACES = 2  # in a sentence; report.md has all
 
 def sentence(record: Mapping) -> str:
     """Return `inductor recompiled 5 times: x.size(0) == 3 (net.py:12).`; empty where nothing was compiled again."""
-    count, places = record.get("recompilations") or 0, json.loads(record.get("recompiled_places") or "[]")
+    count, text = record.get("recompilations") or 0, record.get("recompiled_places")
+    places = json.loads(text) if text else []
     if not count and not places:
         return ""
     if count and count >= _calls(record):
