@@ -31,6 +31,7 @@ from launchers import slurm
 from measurement.schema import MEASURED
 from measurement.text import make_command
 from reports import ladder, terminal, verdict, write
+from reports.content import times
 from reports.points import Points
 
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
@@ -117,14 +118,14 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
             executor.execute(campaign.plan, campaign.finished)
     except KeyboardInterrupt:
         run.write_csv()
-        kept = f"{len(run.records())} of {len(cells)} cells are kept in {run.folder}."
+        kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}."
         console.print(f"Stopped. {kept}", highlight=False, soft_wrap=True)
         console.print(f"Go on with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     except BrokenPipeError:  # whoever read along has seen enough
         raise
     except OSError as error:
-        kept = f"{len(run.records())} of {len(cells)} cells are kept in {run.folder}"
+        kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}"
         raise UsageError(f"{sentence(error)} {kept}; go on with: {going_on(run, campaign)}") from error
     run.compress_samples()
     return DONE

@@ -16,6 +16,7 @@ from harness.progress import duration
 from harness.submission import SUBMITTED
 from launchers import slurm
 from measurement import files
+from reports.content import times
 
 EVERY = 5.0  # seconds between two looks
 
@@ -61,7 +62,7 @@ class Sight:
         plan = begun.read(self.folder / begun.PLAN) if (self.folder / begun.PLAN).exists() else {}
         planned = len(plan.get("cells", []))
         told = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
-        first = f"{len(self.seen)} of {planned} cells" if plan else "not begun yet"
+        first = f"{len(self.seen)} of {times(planned, 'cell')}" if plan else "not begun yet"
         text = [f"{first}{f' ({told})' if told else ''} · {self._job()}"]
         text += self._pace(str(plan.get("started_at")), planned) if self.seen and len(self.seen) < planned else []
         if nodes := [f"{name} {count}" for name, count in sorted(self.nodes.items()) if name]:

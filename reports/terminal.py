@@ -53,10 +53,13 @@ def console() -> Console:
 
 
 def summary(records: list[dict], console: Console, told: Collection[str] = ()) -> None:
-    """Print the comparison of eager and graph modes, then how many cells ended how.
+    """Print the comparison of eager and graph modes, then how many cells ended how; these alone without any figure.
 
     `told` are sentences that were printed before.
     """
+    if all(record.get("latency_ms_median") is None for record in records):
+        console.print(counts(records, told), highlight=False, markup=False)
+        return
     shapes: dict[tuple, list[dict]] = {}
     for record in records:
         shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)

@@ -23,6 +23,11 @@ def speedup(value, low, high) -> dict:
     return {"speedup_vs_eager": value, "speedup_ci_low": low, "speedup_ci_high": high}
 
 
+def test_without_any_figure_there_is_no_table(record):
+    failed = record(status="error", reason="KeyError: 'x' (net.py:3)", latency_ms_median=None)
+    assert printed([failed]) == "1 cell: 1 error\nalpha eager: error: KeyError: 'x' (net.py:3)\n"
+
+
 def test_eager_and_graph_stand_side_by_side(record):
     text = printed(
         [

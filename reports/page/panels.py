@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 
 from reports import markdown
-from reports.content import Card, Chart, Figure, Panel, Row, Table
+from reports.content import Card, Chart, Figure, Panel, Row, Table, times
 
 LONG = 44  # a text longer than this is broken into lines
 # Words that are told at a glance; the page's style colours them.
@@ -69,7 +69,7 @@ def _folded(content: Table, title: str) -> str:
     body = f'<div class="table">{table(content)}</div>{more}'
     if not title:
         return body
-    return f'<details class="figures"><summary>{title} ({content.total:,} rows)</summary>{body}</details>'
+    return f'<details class="figures"><summary>{title} ({times(content.total, "row")})</summary>{body}</details>'
 
 
 def table(content: Table) -> str:
