@@ -75,7 +75,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         for implementation in sweep.axes["implementation"] or workload.implementations[:1]
         if implementation in workload.implementations
         for shape in shapes_of(workload, implementation, sweep, partial(default_of, framework, device, dtype))
-        for mode in modes_of(framework, sweep.axes["mode"], device.split(":")[0], pass_name)
+        for mode in measured_modes(framework, sweep.axes["mode"], device.split(":")[0], pass_name)
     ]
     if not cells:
         known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
@@ -91,7 +91,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
     kept = [cell for cell in cells if matches(cell, sweep.filter)]
     if not kept:
-        raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `--dry-run` lists the names.")
+        raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `DRY_RUN=1` lists the names.")
     return kept
 
 
@@ -156,6 +156,12 @@ def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_na
     return [name for name in known if name in chosen]
 
 
+def measured_modes(framework: str, given: list[str], device_kind: str, pass_name: str) -> list[str]:
+    """The modes that words mean, with the baseline: without it no graph has a speedup."""
+    named = modes_of(framework, given, device_kind, pass_name)
+    return modes_of(framework, ["eager", *named], device_kind, pass_name) if named else []
+
+
 def baseline_of(cell: Cell) -> Cell:
     """The cell that this one's speedup is relative to."""
     return replace(cell, mode=frameworks.describe(cell.framework).baseline.name)
@@ -184,6 +190,8 @@ def known_obstacle(cell: Cell) -> str | None:
             f"{description.title}'s mode {mode.name} serves one shape ({why}): leave SHAPES=static; UNSEEN_SEQ= tells "
             "what a length costs that was never seen."
         )
+    if cell.dtype == "tf32" and cell.device_kind == "cpu":
+        return "TF32 is a format of GPUs: choose DTYPE=fp32, or DEVICE=gpu."
     if not description.has(cell.implementation, workload.family, cell.pass_name):
         return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
     if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
@@ -195,9 +203,12 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
     """The launches for every cell that has no record yet.
 
     A group that is partly finished is measured with its eager cell again, since a ratio needs both; only the missing
-    cells get records.
+    cells get records. Raises UsageError where no cell can be measured anywhere.
     """
-    return arranged(cells_of(sweep), sweep, finished)
+    planned = arranged(cells_of(sweep), sweep, finished)
+    if len(planned.impossible) == len(planned.cells) and not finished:
+        raise UsageError(f"Nothing to measure: {' '.join(dict.fromkeys(planned.impossible.values()))}")
+    return planned
 
 
 def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:

@@ -72,7 +72,8 @@ AXES = {
         lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
     ),
     "mode": Axis(
-        "mode", "eager, graph (each framework's default), all, ladder (its rungs), or a mode's own name", "eager,graph",
+        "mode", "graph (each framework's default), all, ladder (its rungs), or a mode's name; eager comes with each",
+        "eager,graph",
         lambda word: word,  # checked when the frameworks are known
     ),
     "pass": Axis("pass", ", ".join(PASSES), "inference", lambda word: choose(word, PASSES, "pass")),

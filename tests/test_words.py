@@ -30,7 +30,7 @@ def cells(**given):
         ({"device": "cuda"}, {"device": "gpu"}),
         ({"device": "cuda:0"}, {"device": "gpu:0"}),
         ({"workload": "bert"}, {"workload": "bert-base"}),
-        ({"mode": "compile"}, {"mode": "graph"}),
+        ({"mode": "compile", "framework": "jax"}, {"mode": "graph", "framework": "jax"}),
         ({"dtype": "bfloat16,float32"}, {"dtype": "bf16,fp32"}),
         ({"pass": "train", "workload": "mlp"}, {"pass": "training", "workload": "mlp"}),
     ],
