@@ -17,14 +17,15 @@ from harness.begun import read as read_begun
 from harness.begun import write as write_begun
 from harness.campaign import Campaign, Request, options_of
 from harness.execute import Executor
-from harness.outcomes import Context
+from harness.outcomes import Context, Failure
 from harness.progress import Bar, duration
 from harness.recorder import Recorder
-from harness.refusals import INTERRUPTED, UsageError
+from harness.refusals import DONE, INTERRUPTED, UsageError
 from harness.uv import SetupError
 from measurement.text import make_command
 from reports import terminal
 from reports.compare import Side
+from reports.content import times
 
 _LETTERS = "ab"
 OWN = "the suite's own environment"
@@ -55,14 +56,11 @@ def ab(arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as held:
         if begun.folder and not arguments.dry_run:
             held.enter_context(runs.Run(begun.folder).held())
-        campaigns = [campaign_of(begun, side, arguments.timeout, console, held) for side in range(2)]
+        campaigns = [campaign_of(begun, side, arguments, console, held) for side in range(2)]
         if arguments.dry_run:
-            campaigns[0].show()
-            total = duration(sum(estimates(campaigns).values()))
-            console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
-            return 0
+            return show(begun, campaigns, arguments.out, console)
         for one, word in zip(campaigns, begun.words, strict=True):
-            prepare(one, word)
+            one.prepare_with(interpreters_of(one, word))
         begun = begun if begun.folder else begin(begun, arguments.out, held)
         console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
         sides = [start(one, begun.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
@@ -75,12 +73,27 @@ def ab(arguments: argparse.Namespace) -> int:
         return tell(begun, [run for run, _ in sides], limit, console)
 
 
-def campaign_of(begun: Begun, side: int, timeout: float, console: Console, held: contextlib.ExitStack) -> Campaign:
+def show(begun: Begun, campaigns: list[Campaign], out: str | None, console: Console) -> int:
+    """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
+    campaigns[0].show_plan()
+    total = duration(sum(estimates(campaigns).values()))
+    console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
+    refuse_a_pair(out)
+    with runs.Run.begin(out) if begun.folder is None else contextlib.nullcontext():
+        for one, word in zip(campaigns, begun.words, strict=True):
+            one.check(interpreters_of(one, word))
+    return DONE
+
+
+def campaign_of(
+    begun: Begun, side: int, arguments: argparse.Namespace, console: Console, held: contextlib.ExitStack
+) -> Campaign:
     """One side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
     word, folder = begun.words[side], begun.folder and begun.run_folder(_LETTERS[side])
     python = None if word is None or versions.is_version(word) else word
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
-    one = Campaign.of(Request(begun.given, resume=resumed, python=python, timeout=timeout), console, held)
+    parts = {"python": python, "timeout": arguments.timeout, "dry_run": arguments.dry_run}
+    one = Campaign.of(Request(begun.given, resume=resumed, **parts), console, held)
     if one.sweep.places.lanes:
         raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
     return one
@@ -92,17 +105,17 @@ def estimates(campaigns: list[Campaign]) -> dict[str, float]:
     return {name: 2 * seconds for name, seconds in both.items()}
 
 
-def prepare(one: Campaign, word: str | None) -> None:
-    """Make one side's environments; of versions beside the locked ones. Raises UsageError."""
+def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Path | Failure]:
+    """One side's interpreters; of versions beside the locked ones. A dry run makes none. Raises UsageError."""
     if word is None or not versions.is_version(word):
-        one.prepare()
-        return
+        return one.make_environments()
     keys = dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in one.plan.bundles)
-    report = lambda text: one.console.print(text, highlight=False, markup=False)  # noqa: E731
+    report, make = lambda text: one.console.print(text, highlight=False, markup=False), not one.request.dry_run
     try:
-        one.prepare_with({key: versions.ensure(*key, word, report=report) for key in keys})
+        found = {key: versions.ensure(*key, word, report=report, make=make) for key in keys}
     except SetupError as error:
         raise UsageError(f"{word}: {error}") from None
+    return {key: interpreter for key, interpreter in found.items() if interpreter}
 
 
 def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
@@ -130,7 +143,7 @@ def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run,
     for run, _ in sides:
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
-    console.print(f"Stopped. {kept} of {planned} cells are kept in {begun.folder}.", soft_wrap=True)
+    console.print(f"Stopped. {kept} of {times(planned, 'cell')} kept in {begun.folder}.", soft_wrap=True)
     again = foreign.command("ab", begun.folder, begun.programs())
     console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
     return INTERRUPTED

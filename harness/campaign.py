@@ -17,7 +17,19 @@ from pathlib import Path
 from rich.console import Console
 
 import frameworks
-from harness import foreign, own, plan, preparation, requirements, runs, submission, surroundings, sweep, unchanged
+from harness import (
+    foreign,
+    own,
+    plan,
+    preparation,
+    requirements,
+    runs,
+    submission,
+    surroundings,
+    sweep,
+    unchanged,
+    user_models,
+)
 from harness.cluster import Cluster
 from harness.hosts import ALL_GPUS, SLURM
 from harness.lanes import Lane, of_gpus
@@ -26,7 +38,7 @@ from harness.ledger import Ledger
 from harness.materials import MaterialsError, Store
 from harness.outcomes import Context, Failure
 from harness.plan import Group, Plan
-from harness.refusals import UsageError
+from harness.refusals import DONE, UsageError
 from harness.surroundings import Surroundings
 from harness.sweep import Sweep
 from measurement import machine
@@ -87,9 +99,7 @@ class Campaign:
         given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
         resolved = sweep.resolve(given, request.nodes)
         check_job(request, resolved)
-        if request.requirements is not None and request.dry_run:
-            requirements.text_of(request.requirements)
-        elif request.requirements is not None:
+        if request.requirements is not None:
             python = with_requirements(request, resolved, console)
         if resolved.places.lanes:  # cells keep their names wherever the run is resumed
             given = given | {"threads": resolved.axes["threads"]}
@@ -130,19 +140,17 @@ class Campaign:
         return preparation.estimate(self.plan, self.sweep)
 
     def show(self) -> int:
-        """Print what would be measured, and what the real run would refuse here; the exit code of a dry run."""
-        places, elsewhere = self.sweep.places, self.elsewhere
-        nodes = places.lanes // places.each if elsewhere else 0
+        """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
+        self.show_plan()
+        with runs.Run.begin(self.request.out) if self.request.resume is None else contextlib.nullcontext():
+            self.check(self.make_environments())
+        return DONE
+
+    def show_plan(self) -> None:
+        """Print what would be measured, and about how long it takes."""
+        places = self.sweep.places
+        nodes = places.lanes // places.each if self.elsewhere else 0
         preparation.show_plan(self.plan, self.estimates, self.finished, self.console, nodes)
-        refusals = [None if elsewhere else preparation.no_gpu(self.plan, self.python)]
-        try:
-            _ = self.around
-            if self.request.resume is None:
-                runs.check_free(self.request.out)
-        except UsageError as error:
-            refusals.append(str(error))
-        preparation.warn(refusals, self.console)
-        return 0
 
     @property
     def elsewhere(self) -> bool:
@@ -154,13 +162,39 @@ class Campaign:
         self.prepare_with(self.make_environments(), *others)
 
     def make_environments(self) -> dict[tuple[str, str], Path | Failure]:
-        """The interpreters by framework and kind of device, made where they are missing. Raises UsageError."""
-        inside = bool(self.request.container)
-        return preparation.environments_of(self.plan, self.python, self.console, self.elsewhere, inside)
+        """The interpreters by framework and kind of device, made where they are missing. Raises UsageError.
+
+        A dry run makes none, and has none for those that are missing.
+        """
+        _ = self.around
+        if not self.elsewhere and (refusal := preparation.no_gpu(self.plan, self.python)):
+            raise UsageError(refusal)
+        if self.request.requirements is not None and self.python is None:
+            return {}
+        inside, make = bool(self.request.container), not self.request.dry_run
+        return preparation.environments_of(self.plan, self.python, self.console, inside, make)
+
+    def check(self, interpreters: dict[tuple[str, str], Path | Failure]) -> None:
+        """Take these interpreters, by framework and kind of device, and check users' models. Raises UsageError.
+
+        A resumed run checked them when it was begun, and their files are the same.
+        """
+        self.interpreters = interpreters
+        if self.sweep.weights:
+            from harness import checkpoints  # which imports what a run without WEIGHTS does not need
+
+            checkpoints.check_place(self.sweep.weights)
+        if not (self.resumed or self.elsewhere or self.request.container):
+            user_models.check(self.groups, self.checker, self.console)
+
+    def checker(self, folder: Path) -> Launcher:
+        """What starts workers that check models, with their files in a folder."""
+        parts = self.sweep, self.profile, self.interpreters, lambda group: user_models.NOTHING, self.request.timeout
+        return Launcher(runs.Run(folder), *parts)
 
     def prepare_with(self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group]) -> None:
-        """Make the materials for these interpreters, by framework and kind of device. Raises UsageError."""
-        self.interpreters = interpreters
+        """Check the models and make the materials for these interpreters. Raises UsageError."""
+        self.check(interpreters)
         self.ledger = Ledger()  # which books no time of environments
         self.make([*self.groups, *self.unseen])
         for groups in others:
@@ -244,15 +278,21 @@ def check_job(request: Request, resolved: Sweep) -> None:
     asked = [name.upper() for name, value in request.job.items() if value is not None]
     if asked and resolved.places.launcher != SLURM:
         raise UsageError(f"{asked[0]} is asked of a Slurm job: add LAUNCHER=slurm, or leave it out.")
+    if (request.container or "").startswith(f"{surroundings.PYXIS}:") and resolved.places.launcher != SLURM:
+        raise UsageError("CONTAINER=pyxis:… is started by srun: add LAUNCHER=slurm, or take CONTAINER=apptainer:….")
 
 
-def with_requirements(request: Request, resolved: Sweep, console: Console) -> str:
-    """The interpreter of the environment that REQUIREMENTS makes; a resumed run has it. Raises UsageError."""
+def with_requirements(request: Request, resolved: Sweep, console: Console) -> str | None:
+    """The interpreter of the environment that REQUIREMENTS makes; a resumed run has it. Raises UsageError.
+
+    A dry run makes none: None where it is missing.
+    """
     if request.resume is not None or request.python is not None:
         other = "RESUME, which goes on in the run's own environment" if request.resume is not None else "PYTHON"
         raise UsageError(f"REQUIREMENTS makes an environment: leave it out beside {other}.")
     report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-    return requirements.interpreter(request.requirements, resolved.axes["framework"], resolved.axes["device"], report)
+    asked = request.requirements, resolved.axes["framework"], resolved.axes["device"]
+    return requirements.interpreter(*asked, report, make=not request.dry_run)
 
 
 def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:

@@ -50,12 +50,18 @@ class Checkpoint:
         return {name: tensors[name] for name in shapes}
 
 
+def check_place(source: str) -> None:
+    """Raise CheckpointError for a path where nothing is; any other word may be a hub name."""
+    path = Path(source).expanduser()
+    if not path.exists() and (path.is_absolute() or source.startswith((".", "~"))):
+        raise CheckpointError(f"There is no checkpoint at {source}.")
+
+
 def open_checkpoint(source: str) -> Checkpoint:
     """The checkpoint at a path, or of a hub name such as `google-bert/bert-base-uncased`. Raises CheckpointError."""
+    check_place(source)
     path = Path(source).expanduser()
     if not path.exists():
-        if path.is_absolute() or source.startswith((".", "~")):
-            raise CheckpointError(f"There is no checkpoint at {source}.")
         path = _download(source)
     files = _files(path) if path.is_dir() else (path,)
     digest = hashlib.sha256()

@@ -29,6 +29,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +68,20 @@ class Recipe:
         deciding = {key: value for key, value in self.directives.items() if key != "unhashed-index"}
         content = json.dumps([self.requirements, list(self.from_index), deciding])
         return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def interpreter(self) -> Path:
+        """The interpreter of the environment."""
+        return self.home / "bin" / "python"
+
+    @property
+    def stamp(self) -> Path:
+        """The file that says what the environment was made of."""
+        return self.home / ".stamp"
+
+    def is_made(self) -> bool:
+        """Whether the environment is there, made of what the recipe asks for."""
+        return self.interpreter.exists() and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint
 
 
 def recipe(framework: str, device: str) -> Recipe | None:
@@ -119,6 +134,28 @@ def ensure(framework: str, device: str, *, python: str | None = None, report=pri
     return _environment(recipe_here, report) if recipe_here else Path(sys.executable)
 
 
+def existing(framework: str, device: str) -> Path | None:
+    """The interpreter that `ensure` gives without making anything; None where it has to. Raises SetupError."""
+    recipe_here = recipe(framework, device)
+    return found(recipe_here) if recipe_here else Path(sys.executable)
+
+
+def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
+    """Those modules that an interpreter does not find, each given with its other names. Raises SetupError."""
+    code = (
+        "import importlib.util, json, sys\n"
+        "find = importlib.util.find_spec\n"
+        "print(json.dumps([names[0] for names in json.loads(sys.argv[1]) if not any(map(find, names))]))"
+    )
+    command = [str(interpreter), "-c", code, json.dumps(modules)]
+    return json.loads(run(command, dict(os.environ), f"interpreter '{interpreter}' does not run").splitlines()[-1])
+
+
+def found(recipe: Recipe) -> Path | None:
+    """The interpreter of what a recipe describes; None where that is not made."""
+    return recipe.interpreter if recipe.is_made() else None
+
+
 def made(recipe: Recipe, report=print) -> Path:
     """The interpreter of what a recipe describes, which is made unless it is there. Raises SetupError."""
     return _environment(recipe, report)
@@ -162,22 +199,17 @@ def _environment(recipe: Recipe, report) -> Path:
 
     No other process changes the environment before this one ends: all launches of a run have the same packages.
     """
-    home, fingerprint = recipe.home, recipe.fingerprint
-    interpreter, stamp = home / "bin" / "python", home / ".stamp"
-
-    def ready() -> bool:
-        return interpreter.exists() and stamp.is_file() and stamp.read_text() == fingerprint
-
+    home = recipe.home
     while True:
         if home.exists():
             use(home, report)
-        if ready():
-            return interpreter
+        if recipe.is_made():
+            return recipe.interpreter
         with exclusive(home, report):
-            if not ready():  # else made by another process meanwhile
+            if not recipe.is_made():  # else made by another process meanwhile
                 started = time.monotonic()
-                _install(recipe, interpreter, report)
-                stamp.write_text(fingerprint)
+                _install(recipe, recipe.interpreter, report)
+                recipe.stamp.write_text(recipe.fingerprint)
                 report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
 
 

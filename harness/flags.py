@@ -39,7 +39,7 @@ def add_axes(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--timeout", type=float, default=900, help="seconds a worker may be silent (default: 900)")
     command.add_argument("--python", help="measure this interpreter's packages instead of a locked environment")
-    command.add_argument("--dry-run", action="store_true", help="print the plan and about how long it takes")
+    command.add_argument("--dry-run", action="store_true", help="print the plan, check it as the run does, and end")
     command.add_argument(
         "--out", metavar="FOLDER", help="where the run's files go (default: a new folder in results/runs)"
     )

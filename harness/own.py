@@ -13,12 +13,19 @@ from workloads.signature import Unreadable
 
 
 def take_in(words: Iterable[str]) -> dict[str, str]:
-    """Make the models among these words for workloads known; their sources by name. Raises UsageError."""
+    """Make the models among these words for workloads known; their sources by name. Raises UsageError for all bad."""
     try:
         sources = named(word for word in words if is_own(word))
-        workloads.add(sources)
     except Unreadable as error:
         raise UsageError(str(error)) from None
+    problems = []
+    for name, source in sources.items():
+        try:
+            workloads.add({name: source})
+        except Unreadable as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError(" ".join(problems))
     return sources
 
 
@@ -40,7 +47,7 @@ def with_names(given: dict, words: Sequence[str]) -> tuple[dict, dict[str, str]]
     if given.get("weights"):
         raise UsageError("WEIGHTS is for the suite's own workloads: a user's model() loads its weights itself.")
     names = names_of(words, sources)
-    framework = given.get("framework") or frameworks_for(names) or None
+    framework = given.get("framework") or frameworks_for(sources, only=len(sources) == len(set(names))) or None
     return given | {"workload": names, "framework": framework}, sources
 
 
@@ -55,15 +62,26 @@ def on_the_command_line(words: Sequence[str]) -> None:
             continue
 
 
-def frameworks_for(names: Iterable[str]) -> list[str]:
-    """The frameworks of users' models where all workloads are users' and none is named. Raises UsageError."""
+def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
+    """The frameworks of users' models where none is named; none unless these are the `only` workloads.
+
+    Raises UsageError for a model whose file does not show which framework it is for.
+    """
     models = [workloads.get(name) for name in names]
-    if not models or not all(isinstance(workload, Own) for workload in models):
-        return []
-    for workload in models:
-        if not workload.frameworks:
-            raise UsageError(f"{workload.name} imports no framework by its name: say which, such as FRAMEWORK=torch.")
-    return list(dict.fromkeys(name for workload in models for name in workload.frameworks))
+    for model in models:
+        if len(model.frameworks) != 1:
+            imported = f"imports {' and '.join(model.frameworks)}" if model.frameworks else "imports no framework"
+            which = model.frameworks[0] if model.frameworks else "torch"
+            raise UsageError(f"{model.name} {imported}: say which one the model is for, such as FRAMEWORK={which}.")
+    return list(dict.fromkeys(name for model in models for name in model.frameworks)) if only else []
+
+
+def check_frameworks(names: Iterable[str], asked: Sequence[str]) -> None:
+    """Raise UsageError for users' models that none of the frameworks asked for runs."""
+    others = [model for name in names if not any(is_for(model := workloads.get(name), other) for other in asked)]
+    if others:
+        told = "; ".join(f"{model.name} is for {' or '.join(model.frameworks)}" for model in others)
+        raise UsageError(f"{told}, and FRAMEWORK={','.join(asked)} names another: leave FRAMEWORK out.")
 
 
 def is_users_file(workload) -> bool:

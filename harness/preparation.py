@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from harness.progress import duration
 from harness.refusals import UsageError
 from harness.sweep import Sweep
 from measurement import machine
+from reports.content import times
 
 
 def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
@@ -28,7 +29,7 @@ def show_plan(
 ) -> None:
     """Print what would be measured; of a cluster's `nodes`, how many hours of them."""
     for bundle in planned.bundles:
-        console.print(f"launch, about {duration(estimates[bundle.first.id])}:", highlight=False)
+        console.print(f"In the same worker processes, about {duration(estimates[bundle.first.id])}:", highlight=False)
         for group in bundle.groups:
             for cell in group.cells:
                 console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
@@ -37,14 +38,8 @@ def show_plan(
     done = f", {len(finished)} of them finished" if finished else ""
     total = duration(seconds := sum(estimates.values()))
     cost = f" on {nodes} node{'s' if nodes > 1 else ''}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
-    console.print(f"{len(planned.cells)} cells{done}, about {total}{cost}, environments apart.", highlight=False)
-
-
-def warn(refusals: Iterable[str | None], console: Console) -> None:
-    """Say of a plan what the real run would refuse here; a plan for another machine is still a plan."""
-    for refusal in filter(None, refusals):
-        text = f"Would be refused: {refusal}"
-        console.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
+    count = times(len(planned.cells), "cell")
+    console.print(f"{count}{done}, about {total}{cost}, without the installation of environments.", highlight=False)
 
 
 def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
@@ -55,29 +50,48 @@ def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
     return "No NVIDIA GPU was found (nvidia-smi). If a Python of yours sees one, name it: PYTHON=/path/to/python."
 
 
-def environments_of(planned: plan.Plan, python: str | None, console: Console, elsewhere: bool, inside: bool) -> dict:
+def environments_of(
+    planned: plan.Plan, python: str | None, console: Console, inside: bool, make: bool
+) -> dict[tuple[str, str], Path | Failure]:
     """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry.
 
-    `elsewhere` says that workers run on other machines, `inside` that PYTHON is a container's. Raises UsageError for
-    a PYTHON that does not run, and rather than make environments for a GPU that is not there.
+    `inside` says that PYTHON is a container's. Without `make` nothing is installed, and what is missing has no entry.
+    Raises UsageError for a PYTHON that cannot be measured.
     """
-    if not elsewhere and (refusal := no_gpu(planned, python)):
-        raise UsageError(refusal)
     interpreters: dict[tuple[str, str], Path | Failure] = {}
-    for bundle in planned.bundles:
-        key = (bundle.first.framework, bundle.first.device_kind)
-        if key in interpreters:
-            continue
+    users: dict[str, Path] = {}
+    for key in dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in planned.bundles):
         try:
             report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
             oracle = frameworks.describe(key[0]).oracle
-            if inside and python and not oracle:
-                interpreters[key] = Path(python)
-                continue
-            interpreters[key] = environments.ensure(*key, python=None if oracle else python, report=report)
+            if python and not oracle:
+                users[key[0]] = interpreters[key] = (
+                    Path(python) if inside else environments.ensure(*key, python=python, report=report)
+                )
+            elif found := environments.ensure(*key, report=report) if make else environments.existing(*key):
+                interpreters[key] = found
         except environments.SetupError as error:
             if python and not oracle:
                 raise UsageError(f"PYTHON={python}: {error}") from None
             console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
             interpreters[key] = Failure("error", f"Its environment could not be set up: {error}")
+    if python and users and not inside:
+        check_packages(python, users)
     return interpreters
+
+
+def check_packages(python: str, users: Mapping[str, Path]) -> None:
+    """Raise UsageError where PYTHON lacks NumPy, or one of the frameworks that are to be measured in it."""
+    modules = [("numpy",), *((name, frameworks.describe(name).distributions[0]) for name in users)]
+    try:
+        missing = environments.lacking(next(iter(users.values())), modules)
+    except environments.SetupError as error:
+        raise UsageError(f"PYTHON={python}: {error}") from None
+    if not missing:
+        return
+    there = [name for name in users if name not in missing]
+    others = f", or measure what it has, FRAMEWORK={','.join(there)}" if there and "numpy" not in missing else ""
+    raise UsageError(
+        f"PYTHON={python} has no {' and no '.join(missing)}: install {'them' if len(missing) > 1 else 'it'} there, "
+        f"or leave PYTHON out for the suite's own environments{others}."
+    )

@@ -148,9 +148,9 @@ def check(chosen: list[Sweep]) -> None:
 
 def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
     """The folder of a new reproduction, with what was asked for in it; None for a dry run."""
+    runs.check_free(arguments.out)
     if arguments.dry_run:
         return None
-    runs.check_free(arguments.out)
     folder = Path(arguments.out) if arguments.out else runs.new_folder(runs.RUNS)
     folder.mkdir(parents=True, exist_ok=True)
     number = runs.next_number(folder.resolve())

@@ -58,7 +58,8 @@ class Run:
     @contextlib.contextmanager
     def begin(cls, out: str | None) -> Iterator[Run]:
         """A new run, held until it is done. What was made of it goes again where it ends before it has a plan."""
-        existing = out is not None and Path(out).exists()
+        place = Path(out).absolute() if out else RUNS
+        missing = [path for path in (place, *place.parents) if not path.exists()]
         run = cls.create(out)
         with run.held():
             try:
@@ -66,16 +67,16 @@ class Run:
                 yield run
             finally:
                 if not any((run.folder / name).exists() for name in _BEGUN):
-                    run._remove(existing)
+                    run._remove(missing if out else [run.folder, *missing])
 
-    def _remove(self, existing: bool) -> None:
-        """Remove a folder that nothing was written into, unless it was there before."""
+    def _remove(self, made: list[Path]) -> None:
+        """Remove what nothing was written into; the folders that were `made` for it, the innermost first."""
         with contextlib.suppress(OSError, UsageError):
             self.check_place()
             (self.folder / LOCK).unlink()
             (self.folder / "launches").rmdir()
-            if not existing:
-                self.folder.rmdir()
+            for folder in made:
+                folder.rmdir()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

@@ -241,6 +241,7 @@ def resolve(given: dict, nodes: int | None = None) -> Sweep:
     """
     given, own_models = own.with_names(given, words(given.get("workload") or ()))
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
+    own.check_frameworks(own_models, axes["framework"])
     for word in axes["mode"]:
         nearest.check_mode(word, axes["framework"])
     launcher = choose(str(given.get("launcher") or hosts.LOCAL), hosts.LAUNCHERS, "launcher")

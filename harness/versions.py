@@ -44,26 +44,29 @@ def framework_of(word: str) -> str | None:
     return None
 
 
-def ensure(framework: str, device: str, word: str, report=print) -> Path:
+def ensure(framework: str, device: str, word: str, report=print, make: bool = True) -> Path | None:
     """The interpreter of an environment with those versions, made where it is missing. Raises SetupError.
+
+    Without `make` nothing is installed: None where it is missing.
 
     What the framework needs is resolved anew around the pins and kept beside the environment, so that a second call
     gives the same packages.
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
-    return _made(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report)
+    return _made(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report, make)
 
 
-def ensure_beside(framework: str, device: str, more: str, report=print) -> Path:
+def ensure_beside(framework: str, device: str, more: str, report=print, make: bool = True) -> Path | None:
     """The interpreter of an environment that has what `more` asks for, lines of requirements, beside the framework.
 
-    Of the framework's own packages it has the versions that its `.in` file names. Raises SetupError.
+    Of the framework's own packages it has the versions that its `.in` file names. `make` as in `ensure`. Raises
+    SetupError.
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, "") + more
     digest = hashlib.sha256(requirements.encode()).hexdigest()[:12]
-    return _made(base, f"{framework}-{device}-with-{digest}", requirements, "", report)
+    return _made(base, f"{framework}-{device}-with-{digest}", requirements, "", report, make)
 
 
 def _base(framework: str, device: str) -> environments.Recipe:
@@ -73,14 +76,16 @@ def _base(framework: str, device: str) -> environments.Recipe:
     return base
 
 
-def _made(base: environments.Recipe, name: str, requirements: str, word: str, report) -> Path:
+def _made(base: environments.Recipe, name: str, requirements: str, word: str, report, make: bool) -> Path | None:
     """The interpreter of the environment `name`; what is resolved once is kept beside it."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
+        if not make:
+            return None
         # Whole, or asked for anew.
         durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
     recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
-    return environments.made(recipe, report)
+    return environments.made(recipe, report) if make else environments.found(recipe)
 
 
 def pinned(requirements: str, framework: str, word: str) -> str:

@@ -15,7 +15,8 @@ from measurement.noise import Noise
 from measurement.own import OwnModel
 from measurement.profiles import Profile
 
-MEASURE, PRIME, EXPLAIN = "measure", "prime", "explain"  # kinds of a job; a priming one only fills compile caches
+# Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once.
+MEASURE, PRIME, EXPLAIN, CHECK = "measure", "prime", "explain", "check"
 # Files and folders in the folder of a job.
 MARKER, OUTPUTS, DUMPS, TRACES = "marker", "outputs", "dumps", "traces"
 REASON_CHARACTERS = 2000

@@ -17,10 +17,9 @@ class Wordless(Exception):
 
 
 def test_the_root_of_all_folders_is_no_run(capsys):
-    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", "/", "--dry-run"]) == 0
-    assert "OUT=/ has no name" in " ".join(capsys.readouterr().out.split())
-    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", "/"]) == 2
-    assert "OUT=/ has no name" in capsys.readouterr().err
+    for dry in ([], ["--dry-run"]):
+        assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", "/", *dry]) == 2
+        assert "OUT=/ has no name" in capsys.readouterr().err
 
 
 def test_a_pipe_or_a_device_is_no_model(tmp_path):

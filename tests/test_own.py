@@ -112,10 +112,26 @@ def test_beside_others_a_model_is_measured_in_its_framework_alone(net):
 
 def test_a_file_of_no_framework_is_asked_about(tmp_path):
     path = tmp_path / "net.py"
-    path.write_text("def inputs(): pass")
-    with pytest.raises(UsageError, match="FRAMEWORK=torch"):
-        sweep.resolve({"workload": str(path)})
+    path.write_text("def model(): pass\ndef inputs(): pass")
+    for words in (str(path), f"{path},mlp"):
+        with pytest.raises(UsageError, match=r"net\.py imports no framework: .* such as FRAMEWORK=torch\."):
+            sweep.resolve({"workload": words})
     assert plan.cells_of(sweep.resolve({"workload": str(path), "framework": "jax"}))
+
+
+def test_a_file_of_two_frameworks_is_asked_about(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("import jax, torch\ndef model(): pass\ndef inputs(): pass")
+    with pytest.raises(UsageError, match=r"net\.py imports torch and jax: say which one the model is for"):
+        sweep.resolve({"workload": str(path)})
+    (cell,) = plan.cells_of(sweep.resolve({"workload": str(path), "framework": "jax", "mode": "eager"}))
+    assert cell.framework == "jax"
+
+
+def test_a_framework_that_a_file_is_not_for_is_refused(net):
+    for words in (str(net), f"{net},mlp"):
+        with pytest.raises(UsageError, match=r"net\.py is for torch, and FRAMEWORK=jax names another: leave"):
+            sweep.resolve({"workload": words, "framework": "jax"})
 
 
 def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):

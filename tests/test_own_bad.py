@@ -73,6 +73,22 @@ def test_a_bad_file_is_a_sentence_and_the_others_are_measured(run, name):
         return
     assert row["status"] == status, row
     assert f"torch eager of {name}.py: {status}: " in screen
+    (told,) = [line for line in screen.splitlines() if line.startswith(f"{name}.py in PyTorch does not run, the oth")]
+    assert words in told and screen.index(told) < screen.index("Weights and reference outputs")
+
+
+def test_files_that_are_all_bad_end_the_command_before_anything_is_made(run):
+    folder, _ = run
+    files = ",".join(str(folder.parent / f"{name}.py") for name in ("raises", "exits"))
+    out = folder.parent / "none" / "run"
+    words = [sys.executable, "runner.py", "bench", "--workload", files, "--out", str(out), "--dry-run"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2 and not out.parent.exists()
+    assert done.stderr == (
+        "runner.py: raises.py in PyTorch does not run: KeyError: 'two\\nlines' (raises.py:6); "
+        "exits.py in PyTorch does not run: the model called exit(3) (exits.py:6)\n"
+    )
+    assert "4 cells, about" in done.stdout and "Weights" not in done.stdout
 
 
 def test_the_traceback_is_in_the_log_that_the_screen_names(run):

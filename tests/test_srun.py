@@ -233,7 +233,7 @@ def test_a_dry_run_tells_node_hours(capsys):
 
     words = ["--framework", "torch", "--workload", "mlp", "--batch", "1..64", "--launcher", "slurm", "--nodes", "3"]
     assert runner.main(["bench", "--dry-run", *words]) == 0
-    assert "on 3 nodes: " in (told := capsys.readouterr().out) and "node-hours, environments apart" in told
+    assert "on 3 nodes: " in (told := capsys.readouterr().out) and "node-hours, without the installation" in told
 
 
 def test_the_control_cell_is_the_smallest_eager_one():

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
 import frameworks
 import runner
+from harness import environments, preparation
 from harness.plan import cells_of, plan, profile_of
+from harness.refusals import UsageError
 from harness.sweep import from_file, over_file, parameter_flags, resolve
 from measurement import machine
 from workloads import signature
@@ -41,7 +45,13 @@ BAD = {
         "combinations; at most 1,000,000 are planned: shorten a list.",
     ),
     "a job's option without a job": (["--partition", "x"], "PARTITION is asked of a Slurm job: add LAUNCHER=slurm"),
-    "requirements of a dry run": (["--requirements", "/nowhere.txt", "--dry-run"], "/nowhere.txt cannot be read"),
+    "a container that nothing starts": (["--container", "pyxis:image", "--python", "python3"], "add LAUNCHER=slurm"),
+    "requirements": (
+        ["--framework", "torch", "--workload", "mlp", "--requirements", "/nowhere.txt"],
+        "/nowhere.txt cannot be read",
+    ),
+    "out": (["--out", "/proc/run"], "OUT=/proc/run cannot be written"),
+    "nothing that any machine measures": (["--dtype", "tf32"], "Nothing to measure: TF32 is a format of GPUs"),
     "cache": (["--compile-cache", "hot"], "There is no compile cache state 'hot'"),
     "flag of another workload": (
         ["--workload", "mlp", "--seq", "8"],
@@ -56,21 +66,47 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_sentence_and_starts_nothing(name, tmp_path, capsys):
+def test_bad_input_is_one_sentence_and_starts_nothing(name, dry, tmp_path, capsys):
     words, sentence = BAD[name]
     out = tmp_path / "run"
-    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(out), *words]) == 2
+    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(out), *words, *dry]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert sentence in line
     assert not out.exists()
 
 
-def test_an_interpreter_that_is_none_starts_nothing(tmp_path, capsys):
-    words = ["bench", "--framework", "torch", "--impl", "plain", "--python", "/nowhere/python"]
+BARE = f"PYTHON={sys.executable} has no torch: install it there, or leave PYTHON out"
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [
+        ("/nowhere/python", "PYTHON=/nowhere/python: no interpreter '/nowhere/python'; give the path of one"),
+        (sys.executable, BARE),
+    ],
+)
+def test_an_interpreter_that_cannot_be_measured_starts_nothing(python, sentence, dry, tmp_path, capsys):
+    words = ["bench", "--framework", "torch", "--impl", "plain", "--python", python, *dry]
     assert runner.main([*words, "--out", str(tmp_path / "run")]) == 2
-    assert "PYTHON=/nowhere/python: no interpreter '/nowhere/python'; give the path of one" in capsys.readouterr().err
+    assert sentence in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_packages_that_an_interpreter_lacks_are_named_with_what_it_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(environments, "lacking", lambda python, modules: ["jax"])
+    users = {name: Path(sys.executable) for name in ("torch", "jax")}
+    with pytest.raises(UsageError, match=r"PYTHON=mine has no jax: install it there.*, FRAMEWORK=torch\.$"):
+        preparation.check_packages("mine", users)
+    monkeypatch.undo()
+    modules = [("numpy",), ("absent_here", "rich"), ("absent_here", "absent_there")]
+    assert environments.lacking(Path(sys.executable), modules) == ["absent_here"]
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -IS "$@"\n')  # without its packages
+    bare.chmod(0o755)
+    assert environments.lacking(bare, modules[:2]) == ["numpy", "absent_here"]
 
 
 @pytest.mark.parametrize(
@@ -83,10 +119,11 @@ def test_nothing_is_overwritten(tmp_path, capsys, file, what):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(file, "{}")]
 
 
-def test_an_out_that_cannot_be_written(tmp_path, capsys):
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
+def test_an_out_that_cannot_be_written(dry, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     out = tmp_path / "file" / "run"
-    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(out)]) == 2
+    assert runner.main(["bench", "--framework", "numpy", "--impl", "plain", "--out", str(out), *dry]) == 2
     assert "cannot be written" in capsys.readouterr().err
 
 
@@ -94,10 +131,11 @@ def test_no_environment_is_made_for_a_gpu_that_is_not_there(tmp_path, capsys, mo
     monkeypatch.setattr(machine, "has_gpu", lambda: False)
     out = tmp_path / "run"
     words = ["bench", "--framework", "torch", "--workload", "mlp", "--device", "gpu", "--out", str(out)]
-    assert runner.main([*words, "--dry-run"]) == 0  # a plan for another machine
-    capsys.readouterr()
-    assert runner.main(words) == 2
-    assert "No NVIDIA GPU was found (nvidia-smi). If a Python of yours" in capsys.readouterr().err
+    for dry in ([], ["--dry-run"]):
+        assert runner.main([*words, *dry]) == 2
+        printed = capsys.readouterr()
+        assert "No NVIDIA GPU was found (nvidia-smi). If a Python of yours" in printed.err
+        assert ("2 cells, about" in printed.out) == bool(dry)  # a plan for another machine is still a plan
     assert not out.exists()
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import workloads
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.profiles import PEAK_BENCHMARK
-from measurement.protocol import DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase
+from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase
 from worker.channel import Channel
 from worker.explanation import Explanation, load_profiler
+from worker.group import GroupWork
 from worker.interleaved import InterleavedComparison
 from worker.station import Station
 
@@ -29,7 +30,7 @@ def work(station: Station) -> None:
         station.start(cells[0])
     if trouble:
         return
-    (explain if station.job.kind == EXPLAIN else measure)(station, cells)
+    {EXPLAIN: explain, CHECK: check}.get(station.job.kind, measure)(station, cells)
     station.channel.send(Done())
 
 
@@ -53,6 +54,19 @@ def explain(station: Station, cells: list[Cell]) -> None:
         profiler = load_profiler(job.framework, folder / DUMPS)
     for index, group in enumerate([] if trouble else job.groups):
         Explanation(station, profiler, group, folder / TRACES / str(index)).run()
+
+
+def check(station: Station, cells: list[Cell]) -> None:
+    """Make a user's model and its inputs and call it in eager mode, group after group until one succeeds."""
+    for group in station.job.groups:
+        (cell,) = group.cells
+        work, parameters = GroupWork(station, group), dict(cell.parameters)
+        with station.reporting([cell]) as trouble:
+            weights = work.workload.seeded_weights(parameters, station.job.seed)
+            sets = work.workload.sets(parameters, station.job.seed)[: work.workload.parity_calls]
+            work.first_called(cell, weights, sets)
+        if not trouble:
+            return
 
 
 def main() -> None:

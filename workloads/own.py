@@ -126,6 +126,9 @@ def workload(name: str, source: str) -> Own:
     """The workload of that name. Raises Unreadable with a sentence."""
     if is_file(source):
         described = signature.read(source)
+        if described.missing:
+            functions = " and no ".join(f"{function}()" for function in described.missing)
+            raise Unreadable(f"{name} has no {functions}: docs/own-models.md shows what a file holds.")
     else:
         framework, parameters = LIBRARIES[source.partition(":")[0]]
         described = Signature(parameters, (framework,))

@@ -45,6 +45,9 @@ _TAKEN = frozenset(
         "versions", "max-slowdown"
     ]
 )  # fmt: skip
+FUNCTIONS = ("model", "inputs")  # that every file has
+# A file with one of these may bind names that its text does not show.
+_UNKNOWN = frozenset(["*", "exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"])
 _WORD = re.compile(r"[\w.+-]+")
 
 
@@ -56,7 +59,7 @@ class Unreadable(ValueError):
 class Signature:
     """`parameters` are those of `inputs` with their defaults; `frameworks` those whose modules the file imports.
 
-    `trains` says whether there is a `loss`.
+    `trains` says whether there is a `loss`, `missing` names the functions that the file cannot have.
     """
 
     parameters: tuple[tuple[str, int | str], ...] = (("batch_size", 1),)
@@ -64,6 +67,7 @@ class Signature:
     settings: dict = field(default_factory=dict)
     digest: str = ""
     trains: bool = False
+    missing: tuple[str, ...] = ()
 
 
 def flag_of(parameter: str) -> str:
@@ -90,12 +94,14 @@ def read(path: str | Path) -> Signature:
         raise Unreadable(
             f"{name} is no Python{where}: {getattr(error, 'msg', None) or str(error) or 'it is nested too deeply'}."
         ) from None
+    names = _bound(tree)
     return Signature(
         parameters=_parameters(tree, name),
         frameworks=_frameworks(tree),
         settings=_settings(tree, name),
         digest=hashlib.sha256(content).hexdigest()[:16],
-        trains="loss" in _bound(tree),
+        trains="loss" in names,
+        missing=() if names & _UNKNOWN else tuple(function for function in FUNCTIONS if function not in names),
     )
 
 
@@ -143,15 +149,23 @@ def _frameworks(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """The names that the file's own statements bind: functions, assignments, imports."""
-    names = set()
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
+    """The names that the file's statements bind outside of functions and classes, and those of `_UNKNOWN` in it.
+
+    A name that a function declares `global` counts as well.
+    """
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in _UNKNOWN}
+    names |= {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    pending: list[ast.AST] = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
-        elif isinstance(node, ast.Assign):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-        elif isinstance(node, ast.ImportFrom):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {alias.asname or alias.name for alias in node.names}
+        pending += ast.iter_child_nodes(node)
     return names
 
 

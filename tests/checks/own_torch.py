@@ -161,7 +161,7 @@ def inputs(batch_size=2):
     return [torch.ones(batch_size, 8)]
 """,
     "exits": "import sys, torch\ndef model():\n    sys.exit(3)\ndef inputs(batch_size=1):\n    pass\n",
-    "none": "import torch\ndef inputs(batch_size=1):\n    return torch.ones(1)\n",
+    "none": "import torch\nmodel = 1\ndef inputs(batch_size=1):\n    return torch.ones(1)\n",
     "wrong": "import torch\ndef model():\n    return 3\ndef inputs(batch_size=1):\n    return torch.ones(1)\n",
     "shapes": "import torch\ndef model():\n    return torch.nn.Linear(4, 4)\n"
     "def inputs(batch_size=1):\n    return torch.ones(2, 3)\n",
