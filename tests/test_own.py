@@ -258,7 +258,7 @@ MEASURED = {
         "trained": ["loss", "state.0", "state.1"],
     },
     "paddle": {
-        "skeleton": ["output"], "layer": ["sums.0", "sums.1", "y"], "norm": ["output"],
+        "skeleton": ["output"], "layer": ["sums.0", "sums.1", "y"], "lstm": ["output"], "norm": ["output"],
         "trained": ["layer.1._mean", "layer.1._variance", "loss"],
     },
 }  # fmt: skip

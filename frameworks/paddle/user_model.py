@@ -112,7 +112,7 @@ class Model(user_model.UserModel):
             (owner, name, buffer, buffer.clone())
             for owner in layer.sublayers(include_self=True)
             for name, buffer in owner._buffers.items()
-            if buffer is not None
+            if buffer is not None and has_memory(buffer)
         ]
         # Running statistics are parameters without a gradient.
         self._fixed = [(one, one.clone()) for one in layer.parameters() if one.stop_gradient]
@@ -319,6 +319,11 @@ def _raise(error: Exception, source: str) -> NoReturn:
     reason, file, line = found
     place = f" (at {user_file.short_place(file, line, source)})" if file else ""
     raise RuntimeError(f"to_static: {reason}{place}") from error
+
+
+def has_memory(tensor: paddle.Tensor) -> bool:
+    """Say whether a tensor holds values: recurrent layers keep a buffer for a state of dropout that has none."""
+    return tensor._is_initialized()
 
 
 def plain(layer: Any, name: str) -> tuple[nn.Layer, list[str]]:

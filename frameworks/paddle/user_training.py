@@ -13,7 +13,7 @@ from paddle import nn
 from frameworks import user_model
 from frameworks.adapter import Step
 from frameworks.paddle import training
-from frameworks.paddle.user_model import Called, Model, captured, listed
+from frameworks.paddle.user_model import Called, Model, captured, has_memory, listed
 from frameworks.user_model import Inputs
 from measurement.cells import Cell
 from workloads.own import Own
@@ -23,9 +23,10 @@ class Trainer(training.Trainer):
     """On a copy of the user's layer; what no gradient reaches joins the outputs, and is put back as well."""
 
     def __init__(self, objective: Called, loss: Callable, bf16: bool = False):
-        self._buffers = [(buffer, buffer.clone()) for buffer in objective.buffers()]
+        buffers = [(name, buffer) for name, buffer in objective.named_buffers() if has_memory(buffer)]
+        self._buffers = [(buffer, buffer.clone()) for _, buffer in buffers]
         fixed = [(name, tensor) for name, tensor in objective.named_parameters() if tensor.stop_gradient]
-        state = {name: t for name, t in (*fixed, *objective.named_buffers()) if t.is_floating_point()}
+        state = {name: t for name, t in (*fixed, *buffers) if t.is_floating_point()}
         super().__init__(objective, loss, 1, bf16, state)
 
     def restore(self) -> None:

@@ -61,6 +61,10 @@ MODELS = {
         "        y = nn.functional.relu(self.a(x)) * scale\n        return {'y': y, 'sums': (y.sum(axis=1), y + 1)}\n\n"
         "def model():\n    return Net()\n\ndef inputs(batch_size=2):\n"
         "    return {'x': paddle.randn([batch_size, 8]), 'scale': 2.0}\n",
+        "lstm": PADDLE + "class Net(nn.Layer):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.lstm, self.out = nn.LSTM(8, 4, direction='bidirect'), nn.Linear(8, 2)\n"
+        "    def forward(self, x):\n        return self.out(self.lstm(x.unsqueeze(1))[0])\n\n"
+        "def model():\n    return Net()" + INPUTS,
         "norm": PADDLE + "def model():\n    return nn.Sequential(nn.BatchNorm1D(8), nn.Dropout(0.5))" + INPUTS,
         "trained": PADDLE
         + "def model():\n    return nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1D(4))"
