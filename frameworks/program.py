@@ -30,12 +30,14 @@ class Operation:
     `kind` is one of `DECIDING` where it is such an operator (`attention` only where it is the fused one), else empty.
     `arguments` are those that choose a kernel, as text by name; a mask is `bool (64,1,512,512) stride (0,512,1,0)`.
     Names are the framework's own, in lower case, the same in eager mode and in graphs. A difference tells arguments in
-    the order in which they stand here: first what decides most.
+    the order in which they stand here: first what decides most. `read`: Python asks for the result's value, as where a
+    branch depends on data; that alone is no difference.
     """
 
     name: str
     kind: str = ""
     arguments: dict[str, str] = field(default_factory=dict)
+    read: bool = False
 
     @property
     def key(self) -> tuple:
@@ -93,7 +95,9 @@ def difference(eager: Program, graph: Program) -> str | None:
     rank = min(map(_rank, pairs))
     lines = [_line(*pair) for pair in pairs if _rank(pair) == rank]
     count = lines.count(lines[0])
-    return f"{lines[0]} ({count} times)" if count > 1 else lines[0]
+    line = f"{lines[0]} ({count} times)" if count > 1 else lines[0]
+    read = next((a.name for a, b in pairs if a and b is None and a.read), None)
+    return f"{line}; in eager mode Python branches on the value of {read}, in the graph it does not" if read else line
 
 
 def _alike(one: Operation, other: Operation) -> bool:

@@ -46,6 +46,12 @@ def test_torch_prices_no_break_where_forward_records_gradients_and_names_places_
     assert unpriced and "`save` in file `torch/serialization.py`" in reason, breaks
 
 
+def test_torch_says_where_eager_mode_alone_branches_on_data(torch_answers):
+    found = torch_answers["branches"]
+    assert found["program"] == "differs"
+    assert "Python branches on the value of all, in the graph" in found["program_difference"]
+
+
 def test_torch_compares_every_kind_of_value(torch_answers):
     arrays, not_compared = torch_answers["kinds"]
     assert arrays["ids"] == ["i", [2**60 + 1]] and arrays["flags"] == ["b", [True]] and arrays["word"] == ["U", ["yes"]]

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,6 +30,7 @@ _KINDS = {
     "softmax": r"softmax",
     "normalisation": r"(layer|batch|group|instance|rms)_norm",
 }
+READING = "_local_scalar_dense"  # what `item()` and a branch on a tensor's value dispatch
 # They rename memory, as views do, though their schemas do not say so.
 _RENAMING = {"detach_", "_unsafe_view", "_reshape_alias"}
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -104,6 +106,7 @@ class _Recorder(TorchDispatchMode):
         super().__init__()
         self._listed = listed
         self._in_attention = False
+        self._latest: Any = None  # the result of the operator listed last
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -115,7 +118,11 @@ class _Recorder(TorchDispatchMode):
             with self:  # without autograd such operators arrive whole; their own C++ takes them apart, not the tracers'
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
         result = func(*args, **kwargs)
-        self._listed += _listed_as(func, args, kwargs, result)
+        if _name(func) == READING and args[0] is self._latest:
+            self._listed[-1] = replace(self._listed[-1], read=True)
+        if listed := list(_listed_as(func, args, kwargs, result)):
+            self._listed += listed
+            self._latest = result
         return result
 
     def attention(self, func: Callable, args: tuple, kwargs: dict) -> torch.Tensor:
@@ -157,7 +164,7 @@ def _attention_arguments(
 def _listed_as(func: Any, args: tuple, kwargs: dict, result: Any) -> Iterator[Operation]:
     """The operator as it is listed: not at all where it renames memory, makes a constant or reads a number."""
     name, operands = _name(func), [value for value in _flat([*args, *kwargs.values()]) if _is_tensor(value)]
-    if func.is_view or name in _RENAMING or (name == "_local_scalar_dense" and operands[0].device.type == "cpu"):
+    if func.is_view or name in _RENAMING or (name == READING and operands[0].device.type == "cpu"):
         return
     if not operands and torch.Tag.nondeterministic_seeded not in func.tags:
         return

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 import workloads
+from frameworks import program
 from frameworks.adapter import Unsupported
 from frameworks.torch import cuda_graph, graphs, user_model
 from frameworks.torch.adapter import Adapter
@@ -75,6 +76,15 @@ class Net(nn.Module):
             return torch.autograd.grad(energy * 2, x)[0]
 def inputs(batch_size=4):
     return torch.randn(batch_size, 3)
+""",
+    "branches": """
+class Net(nn.Module):
+    def forward(self, x, mask):
+        if torch.compiler.is_compiling() or not mask.all():
+            x = x + torch.where(mask, 0.0, -1e9)
+        return x.cos()
+def inputs(batch_size=4):
+    return torch.randn(batch_size, 3), torch.ones(batch_size, 3, dtype=torch.bool)
 """,
     "norm": """
 class Net(nn.Module):
@@ -211,6 +221,9 @@ def main() -> None:
     answers["costs"] = {name: examining.cost_of(prepared(adapter, sources[name]).own) for name in counted}
     step = prepared(adapter, sources["breaks with gradients"], "inductor")
     step()
+    steps = {mode: prepared(adapter, sources["branches"], mode) for mode in ("eager", "inductor")}
+    steps["inductor"]()
+    answers["branches"] = program.verdict([steps["eager"].program()], steps["inductor"].program())
     answers["breaks with gradients"] = [step.capture().breaks, step.watch is None]
     answers["replayed"] = replayed(adapter, sources)
     answers["kinds"] = kinds(step.own.rules)
