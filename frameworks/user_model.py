@@ -179,15 +179,19 @@ class UserModel(Subject):
 class Training(Subject):
     """A user model under training: its outputs are the losses of its first iterations, which `losses` computes."""
 
-    def __init__(self, model: UserModel):
-        self.model, self.rules = model, model.rules
+    def __init__(self, model: UserModel, in_float32: bool):
+        self.model, self.rules, self._in_float32 = model, model.rules, in_float32
         self.precisions, self.settings = model.precisions, model.settings
 
     def repeated(self, seed: int) -> Values:
         return self.model.repeated(seed)
 
     def eager(self, calls: int) -> list[Values] | None:
-        return None
+        """Return the losses in float32, where iterations compute in it: AdamW makes whole steps of rounding errors.
+
+        A bias before a batch norm has no gradient but those errors, and moves the running mean.
+        """
+        return self.precise("float32", calls) if self._in_float32 else None
 
     def for_a_call(self) -> Callable[[tuple], tuple] | None:
         return self.model.for_a_call()

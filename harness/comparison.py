@@ -156,13 +156,13 @@ def _of_process(outcome: Outcome, report: Report, values: dict, workload: Worklo
     if eager is None:
         return Parity(difference(values, reference), allowed, model.reference_name)
     own = difference(eager, reference)
-    is_graph = frameworks.describe(outcome.cell.framework).mode(outcome.cell.mode).graph
-    if not is_graph and not difference(values, eager).within(allowed):
-        raise Changed(AFTER_MANY_CALLS)
     name, unequal = model.reference_name, min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
     if own.needed > allowed:
         name += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
         allowed = max(allowed, TIMES_EAGER * own.needed)
+    is_graph = frameworks.describe(outcome.cell.framework).mode(outcome.cell.mode).graph
+    if not is_graph and not difference(values, eager).within(allowed):
+        raise Changed(AFTER_MANY_CALLS)
     return Parity(difference(values, reference, eager), allowed, name, unequal=unequal)
 
 

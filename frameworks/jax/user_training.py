@@ -34,7 +34,7 @@ class Training(user_model.Training):
     model: Model
 
     def __init__(self, model: Model, dtype: np.dtype):
-        super().__init__(model)
+        super().__init__(model, in_float32=dtype == np.float32)
         self.objective, self._loss = partial(self._objective, dtype), model.file.function("loss")
         leaves, self._form = jax.tree.flatten(model.params)
         self._kept = [None if _is_trained(leaf) else (leaf,) for leaf in leaves]

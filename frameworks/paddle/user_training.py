@@ -50,13 +50,14 @@ def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     What is captured is the layer with its loss.
     """
     objective, bf16 = objective_of(model, model.copied()), cell.dtype == "bf16"
+    subject = Training(model, in_float32=not bf16)
     if cell.mode == "eager":
         trainer = Trainer(objective, objective, bf16)
         operators = partial(listed, model, trainer.loss, cell)
-        return Step(trainer, model.sets, restore=trainer.restore, program=operators, own=Training(model))
-    step = captured(objective, model, workload, cell, contextlib.nullcontext, {"own": Training(model)})
+        return Step(trainer, model.sets, restore=trainer.restore, program=operators, own=subject)
+    step = captured(objective, model, workload, cell, contextlib.nullcontext, {"own": subject})
     trainer = Trainer(objective, step.call, bf16)
-    return Step(trainer, model.sets, step.capture, trainer.restore, step.program, own=Training(model))
+    return Step(trainer, model.sets, step.capture, trainer.restore, step.program, own=subject)
 
 
 def objective_of(model: Any, layer: nn.Layer) -> Called:

@@ -46,7 +46,7 @@ def prepare(model: Model, cell: Cell) -> Step:
     if cell.dtype == "bf16":
         raise Unsupported("user models are trained in fp32 alone in TensorFlow: set DTYPE=fp32.")
     trainer = trainer_of(model, model.copied(model.dtype))
-    told = {"restore": trainer.restore, "own": Training(model)}
+    told = {"restore": trainer.restore, "own": Training(model, in_float32=True)}
     if cell.mode == "eager":
         listed = lambda: program.executed(trainer, *model.fresh(model.sets[0]))  # noqa: E731
         return Step(trainer.with_state(trainer), model.sets, program=listed, **told)

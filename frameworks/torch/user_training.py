@@ -24,8 +24,8 @@ from workloads.training import UPDATE_BYTES
 class Training(user_model.Training):
     """A user's module under training."""
 
-    def __init__(self, model: Model, objective: Callable[[torch.nn.Module], training.Objective]):
-        super().__init__(model)
+    def __init__(self, model: Model, objective: Callable[[torch.nn.Module], training.Objective], in_float32: bool):
+        super().__init__(model, in_float32)
         self._objective = objective
 
     def losses(self, model: torch.nn.Module, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
@@ -68,7 +68,7 @@ def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step
         return call, backend.capture, backend.listed
 
     module = copy.deepcopy(model.module).to(device)
-    subject, replayed = Training(model, objective), partial(Replayed, model)
+    subject, replayed = Training(model, objective, cell.dtype != "bf16"), partial(Replayed, model)
     return iteration.step(objective(module), cell, model.sets, device, compiled, subject, replayed)
 
 

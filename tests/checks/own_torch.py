@@ -15,6 +15,7 @@ from frameworks.torch import counting, graphs, hubs
 from frameworks.torch.adapter import Adapter
 from harness import skeletons
 from measurement.cells import Cell
+from measurement.parity import difference
 from measurement.sampling import Clocks
 from worker import user_model as examining
 from worker.channel import classify
@@ -90,6 +91,22 @@ def inputs(batch_size=8):
 
 def loss(output):
     print("loss of", output.shape)
+    return output.square().mean()
+""",
+    "unsettled": """
+import torch
+from torch import nn
+
+
+def model():
+    return nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
+
+
+def inputs(batch_size=8):
+    return 0.01 * torch.randn(batch_size, 16)
+
+
+def loss(output):
     return output.square().mean()
 """,
     "dropped": """
@@ -238,6 +255,20 @@ def trained(adapter: Adapter, source: str, mode: str) -> dict:
     }  # fmt: skip
 
 
+def unsettled(adapter: Adapter, source: str) -> list[float]:
+    """Errors of eager mode and of a graph where AdamW makes whole steps of rounding errors, which no loss notices."""
+    step = prepared(adapter, source, "inductor", pass_name="training")
+    taken = [{name: value.copy() for name, value in adapter.to_numpy(step()).items()} for _ in range(3)]
+    eager = [found.arrays for found in step.own.eager(3)]
+    _, right = reference(step, 3)
+    return [difference(joined(one), joined(right)).needed for one in (eager, taken)]
+
+
+def joined(outputs: list[dict]) -> dict:
+    """The outputs of several calls by call and name."""
+    return {f"{index}.{name}": array for index, found in enumerate(outputs) for name, array in found.items()}
+
+
 def fused_path_flops() -> list[int]:
     """FLOPs counted of torch's own attention, which takes a fused path here, and of the products that it is."""
     attention, x = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval(), torch.randn(2, 4, 8)
@@ -290,12 +321,13 @@ def main() -> None:
         trained(adapter, str(folder / "dropped.py"), "eager")
     except Exception as error:
         answers["dropped"] = classify(error)
+    answers["unsettled"] = unsettled(adapter, str(folder / "unsettled.py"))
     answers["lstm"] = [prepared(adapter, str(folder / "lstm.py")).own.cost().flops]
     for mode in ("inductor", "dynamo"):  # of the second mode torch says nothing
         step = prepared(adapter, str(folder / "lstm.py"), mode)
         step()
         answers["lstm"].append(step.capture().detail)
-    others = [name for name in MODELS if name not in ("broken", "norm", "trained", "dropped", "lstm")]
+    others = [name for name in MODELS if name not in ("broken", "norm", "trained", "unsettled", "dropped", "lstm")]
     answers["ended"] = {name: ended(adapter, str(folder / f"{name}.py")) for name in others}
     answers["library"] = ended(adapter, "torchvision:resnet18")
     answers["zeros"] = zero_classifier()
