@@ -159,8 +159,8 @@ else:
 def test_outputs_are_the_oracle_s_and_graphs_run_eager_s_program(framework):
     conventions = f"conventions = {frameworks.describe(framework).conventions('cpu')}"
     check = f"check({framework!r}, {CASES[framework]!r}, {GAPS.get(framework, {})!r}, conventions)"
-    onednn = "import os\nos.environ['TF_ENABLE_ONEDNN_OPTS'] = '1'\n"  # on some CPUs it is off unless asked for
-    run_in(framework, onednn, CHECK, conventions, check, *([ALONE, FAILS] if framework == "paddle" else []))
+    more = [ALONE, FAILS] if framework == "paddle" else []
+    run_in(framework, CHECK, conventions, check, *more, TF_ENABLE_ONEDNN_OPTS="1")  # on some CPUs off unless asked for
 
 
 def cells_of(framework: str) -> set[tuple[str, str, str, str]]:
@@ -220,11 +220,7 @@ OUT = "set LAYOUT=nhwc or MODE=function-xla."
 
 @pytest.mark.parametrize("onednn", ["1", "0"])
 def test_tensorflow_says_where_a_cpu_takes_no_channels_first(onednn):
-    off = f"""
-    import os
-    os.environ["TF_ENABLE_ONEDNN_OPTS"] = {onednn!r}
-    NCHW = {NCHW | EXPLICIT}
-    """
+    shape = f"NCHW = {NCHW | EXPLICIT}"
     with_onednn = f"""
     for name in ("resnet-tiny", "vit-tiny"):
         for mode in ("eager", "function", "function-unoptimized"):
@@ -238,7 +234,8 @@ def test_tensorflow_says_where_a_cpu_takes_no_channels_first(onednn):
     for name in ("resnet-tiny", "vit-tiny"):
         check("tensorflow", [(name, "inference", NCHW, ["function-xla"])], {{}}, {{}})
     """
-    run_in("tensorflow", off, CHECK, REFUSED, with_onednn if onednn == "1" else without)
+    refusals = with_onednn if onednn == "1" else without
+    run_in("tensorflow", shape, CHECK, REFUSED, refusals, TF_ENABLE_ONEDNN_OPTS=onednn)
 
 
 # cuDNN's operator by JAX's own reference of it, which runs on a CPU, and takes what the operator takes.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
+import tempfile
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,18 +17,53 @@ from harness import environments
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def run_in(framework: str, *pieces: str) -> None:
-    """Run code in the framework's environment, with the variables of its workers; what the code asserts is the test."""
-    process = _started(framework, _joined(pieces), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    output, _ = process.communicate()
-    assert process.returncode == 0, output.decode()
+def run_in(framework: str, *pieces: str, **variables: str) -> None:
+    """Run code in the framework's environment, with the variables of its workers; what the code asserts is the test.
+
+    Each call is a process of its own, forked from one that has imported the framework and run nothing. `variables` are
+    of the environment in which it was imported.
+    """
+    server = _importer(framework, **variables)
+    with tempfile.NamedTemporaryFile() as output:
+        server.stdin.write(json.dumps([_joined(pieces), output.name]).encode() + b"\n")
+        server.stdin.flush()
+        status = server.stdout.readline().decode().strip()
+        assert status == "0", f"it ended with {status or 'the process that imports'}: {output.read().decode()}"
 
 
-def _started(framework: str, code: str, **pipes) -> subprocess.Popen:
+@functools.cache
+def _importer(framework: str, **variables: str) -> subprocess.Popen:
+    """The process that calls of `run_in` are forked from; it ends with the tests, as its stdin does."""
+    code = f"import frameworks.{framework}.adapter\n{FORKING}"
+    return _started(framework, code, variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+FORKING = """
+import json, os, sys, traceback
+for line in sys.stdin:
+    code, output = json.loads(line)
+    if child := os.fork():
+        print(os.waitpid(child, 0)[1], flush=True)
+        continue
+    for descriptor in (1, 2):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_APPEND), descriptor)
+    status = 1
+    try:
+        exec(compile(code, "<test>", "exec"), {"__name__": "__main__"})
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+"""
+
+
+def _started(framework: str, code: str, more: dict[str, str], **pipes) -> subprocess.Popen:
     python = environments.path(framework, "cpu") / "bin" / "python"
     assert python.exists(), f"the environment of {framework} is missing: make setup FRAMEWORK={framework}"
     known = {name: value for name, value in os.environ.items() if name == "TORCHINDUCTOR_VEC_ISA_OK"}  # by conftest.py
-    variables = {"PATH": "/usr/bin:/bin", **known, **frameworks.describe(framework).environment(2, "cpu")}
+    variables = {"PATH": "/usr/bin:/bin", **known, **frameworks.describe(framework).environment(2, "cpu"), **more}
     return subprocess.Popen([str(python), "-c", code], cwd=ROOT, env=variables, **pipes)
 
 
@@ -76,7 +113,7 @@ class Served:
     """
 
     def __init__(self, framework: str, preamble: str):
-        self._process = _started(framework, SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = _started(framework, SERVER, {}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.run(preamble, keep=True)
 
     def run(self, *pieces: str, keep: bool = False) -> None:
