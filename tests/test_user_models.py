@@ -104,8 +104,6 @@ REFUSED = {
     "a hidden function": "a_hidden_function.py:6), a tf.function",
     "a graph": "returned a graph",
     "backend": "Keras' backend is jax",
-    "draws": "random numbers",
-    "state": "the same call twice",
 }
 
 
@@ -120,9 +118,8 @@ def test_tensorflow_runs_models_of_every_kind_as_their_own_eager_mode(tensorflow
 
 
 def test_tensorflow_says_what_it_traces_again(tensorflow_answers):
-    for name, words in (("scalars", "another value: limit 1."), ("lengths", "another shape: ids int64[2,")):
-        whole, again, reasons = tensorflow_answers[name]["again"]
-        assert whole and again == 2 and all(words in reason for reason in reasons), (name, reasons)
+    whole, again, reasons = tensorflow_answers["scalars"]["again"]
+    assert whole and again == 2 and all("another value: limit 1." in reason for reason in reasons), reasons
     assert tensorflow_answers["same lengths"]["again"] == [True, 0, []]
     assert tensorflow_answers["writes"]["writes"] == ["argument 2"]
 
@@ -138,10 +135,8 @@ def test_tensorflow_says_whose_limit_it_is(tensorflow_answers):
 def test_tensorflow_removes_functions_and_names_what_computes(tensorflow_answers):
     removed = tensorflow_answers["functions"]["settings"]["tf.function removed from"]
     assert set(removed.split(", ")) == {"hot", "call", "own"}
-    for name in ("mixed 2", "mixed 3"):
-        found = tensorflow_answers[name]
-        assert found["computes in"] == ["bfloat16", "float32"] and found["reference"].endswith("float32")
-    for name in ("solves", "gru", "sparse"):
+    mixed = tensorflow_answers["mixed 2"]
+    assert mixed["computes in"] == ["bfloat16", "float32"] and mixed["reference"].endswith("float32")
+    for name in ("solves", "sparse"):
         assert tensorflow_answers[name]["counted"] is False, name
-    assert tensorflow_answers["ragged"]["output"]["row_splits.0"] == [0, 1, 3, 6]
     assert tensorflow_answers["words"]["output"]["1"] == ["A", "BCD"]

@@ -28,12 +28,6 @@ def inputs(batch_size=2):
     return {"x": np.ones(batch_size, "float32"), "limit": random.uniform(1, 2), "names": ["a", "b"],
             "options": {"flag": True}}
 """,
-    "lengths": """
-def net(ids):
-    return ids * 2
-def inputs(batch_size=2):
-    return {"ids": np.ones((batch_size, random.randint(2, 1000)), "int64")}
-""",
     "same lengths": "def net(x):\n    return x + 1.0\n" + FLOATS,
     "writes": """
 def net(x, count):
@@ -48,12 +42,6 @@ def net(x, seen):
     return x * float(len(seen))
 def inputs(batch_size=2):
     return np.ones(batch_size, "float32"), []
-""",
-    "ragged": """
-def net(ids):
-    return tf.ragged.map_flat_values(lambda flat: tf.cast(flat, tf.float32) / 2.0, ids)
-def inputs(batch_size=3):
-    return {"ids": tf.ragged.constant([list(range(n + 1)) for n in range(batch_size)])}
 """,
     "sparse": """
 def net(x):
@@ -97,14 +85,6 @@ def net(x):
     return Record(x + 1.0, 2.0)
 """
     + FLOATS,
-    "boolean mask": "def net(x):\n    return tf.boolean_mask(x, x[:, 0] > 0) * 2.0\n" + FLOATS,
-    "gru": """
-def model():
-    x = keras.Input((8, 6))
-    return keras.Model(x, keras.layers.Dense(4)(keras.layers.GRU(16)(x)))
-def inputs(batch_size=4):
-    return np.random.randn(batch_size, 8, 6).astype("float32")
-""",
     "control": """
 w = tf.ones((8, 8))
 def net(x):
@@ -161,14 +141,6 @@ def model():
     return tf.function(lambda x: x * 2.0).get_concrete_function(tf.TensorSpec((4, 8)))
 """
     + FLOATS,
-    "mixed 3": """
-def model():
-    keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    x = keras.Input((8,))
-    y = keras.layers.Dense(64, activation="gelu")(x)
-    return keras.Model(x, keras.layers.Dense(8, dtype="float32")(y))
-"""
-    + FLOATS,
     "mixed 2": """
 def model():
     layers = tf.keras.layers
@@ -209,21 +181,6 @@ def model():
 def inputs(batch_size=2):
     return np.ones((batch_size, 8), "float32")
 """,
-    "ids": "def net(x):\n    return x * 2654435761\n"
-    "def inputs(batch_size=4):\n    return np.random.randint(2**20, 2**30, batch_size)\n",
-    "infinite": "def net(x, keep):\n    return tf.where(keep, x, -float('inf'))\n"
-    "def inputs(batch_size=4):\n    return np.ones(batch_size, 'float32'), np.arange(batch_size) > 1\n",
-    "draws": "def net(x):\n    return tf.stack([x / 0 - x / 0, tf.random.normal(x.shape)])\n" + FLOATS,
-    "state": """
-class Net(tf.Module):
-    calls = 0
-    def __call__(self, x):
-        self.calls += 1
-        return x * self.calls
-def model():
-    return Net()
-"""
-    + FLOATS,
     "compiled keras": """
 def model():
     net = keras.Sequential([keras.layers.Dense(4), keras.layers.BatchNormalization()])
