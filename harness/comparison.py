@@ -76,7 +76,7 @@ class References:
                 outcome.parity = self.parity(outcome, oracle, place, workload)
                 check_unseen(outcome, unseen if outcome.parity else None)
             except Changed as error:
-                for other in outcomes.values():  # no mode of it can be compared
+                for other in (outcomes[cell.id] for cell in group.cells):  # no mode of it can be compared
                     other.failure = other.failure or Failure("unsupported", str(error))
                 return
             except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
