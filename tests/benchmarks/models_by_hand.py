@@ -23,7 +23,7 @@ from statistics import median, quantiles
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tests/benchmarks/by_hand/model_torch.py"
-MODELS = [str(ROOT / f"tests/field/models/{name}.py") for name in ("vit", "unet", "gnn", "conformer", "moe")]
+MODELS = [str(ROOT / f"tests/field/models/{name}.py") for name in ("vit", "unet", "gnn", "conformer", "rnnt_joint")]
 WITHIN = 0.05
 MODES = ("eager", "inductor")
 Figure = tuple[float, float, float]  # the median and its 95 % interval
