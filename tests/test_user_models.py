@@ -36,6 +36,7 @@ def test_torch_counts_no_kernel_of_others(torch_answers):
     costs = torch_answers["costs"]
     assert costs["own kernel"] == [{}, "not counted: no rule for check::twice"]
     assert costs["sparse"][0] == {} and "aten::_sparse" in costs["sparse"][1]
+    assert costs["parametrized"][0]["flops"] == 2 * 2 * 4 * 3
     # Norms read what they sum up, and are no products: x twice, the norm twice, and the quotient; no copy of x.
     assert costs["lock"][0] and costs["norm"][0]["unfused_bytes"] == 4 * (12 + 4 + 12 + 4 + 12)
 

@@ -60,6 +60,12 @@ def _taken_apart() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(before)
 
 
+class _NoModules(contextlib.nullcontext):
+    """In place of what tells the counter its modules, which fails on parametrizations while no gradient is recorded."""
+
+    parents = frozenset(("Global",))
+
+
 class _Bytes(TorchDispatchMode):
     """Sums what operators read and write, where a view moves nothing, and notes those whose FLOPs have no rule."""
 
@@ -93,6 +99,7 @@ def count(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[],
     rules: dict[Any, Callable[..., int]] = {torch.ops.aten.mkldnn_rnn_layer: fused_lstm}
     rules |= {getattr(torch.ops.aten, name): rule for name, rule in ATTENTION_ON_CPUS.items()}
     flops = FlopCounterMode(display=False, custom_mapping=rules)
+    flops.mod_tracker = _NoModules()
     moved = _Bytes(flops.flop_registry)
     given, inputs = fresh(), fresh()
     with _taken_apart(), flops:

@@ -86,6 +86,16 @@ class Net(nn.Module):
 def inputs(batch_size=4):
     return torch.randn(batch_size, 3), torch.ones(batch_size, 3, dtype=torch.bool)
 """,
+    "parametrized": """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3))
+    def forward(self, x):
+        return self.a(x)
+def inputs(batch_size=2):
+    return torch.randn(batch_size, 4)
+""",
     "norm": """
 class Net(nn.Module):
     def forward(self, x):
@@ -217,7 +227,7 @@ def main() -> None:
         step = prepared(adapter, sources["complex"], dtype=dtype)
         answers[f"complex {dtype}"] = np.array(outputs(step, 1)[0]["output"]).round(4).reshape(-1, 2)[:4].tolist()
         adapter.release()
-    counted = ("own kernel", "sparse", "lock", "norm")
+    counted = ("own kernel", "sparse", "lock", "norm", "parametrized")
     answers["costs"] = {name: examining.cost_of(prepared(adapter, sources[name]).own) for name in counted}
     step = prepared(adapter, sources["breaks with gradients"], "inductor")
     step()
