@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,10 +22,12 @@ from harness.outcomes import Outcome
 from harness.plan import Group
 from harness.refusals import UsageError, sentence
 from launchers import local, slurm
+from measurement import programs
 from measurement.protocol import MEASURE
 
 ROOT = Path(__file__).resolve().parent.parent
-PROBE_SECONDS = 120.0  # for all nodes to tell what they are
+PROBE_SECONDS = 120.0  # for a node to tell what it is
+MOST_ASKED = 64  # nodes at once
 _ASKED = {"kind": str, "machine_id": str, "cpu": str, "cpus": int, "gpus": list}  # of `measurement.machine`
 
 
@@ -84,27 +85,24 @@ class Cluster:
 
 
 def probed(job: slurm.Allocation) -> dict[str, dict | str]:
-    """By node what it is, or why that is not known. All are asked at once."""
-    variables, processes = slurm.of_srun(dict(os.environ)), {}
-    for node in job.nodes:
+    """By node what it is, or why that is not known. Nodes are asked at the same time."""
+    variables = slurm.of_srun(dict(os.environ))
+
+    def asked(node: str) -> dict | str:
         command = [*slurm.asking(job.job, node), sys.executable, "-m", "measurement.machine"]
-        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-        pipes |= dict(text=True, errors="replace")
-        try:
-            processes[node] = subprocess.Popen(command, cwd=ROOT, env=variables, start_new_session=True, **pipes)
-        except OSError as error:
-            raise UsageError(f"srun could not be started: {error.strerror}.") from None
-    deadline = time.monotonic() + PROBE_SECONDS
-    return {node: _answer(process, deadline) for node, process in processes.items()}
+        return _answer(programs.run(command, PROBE_SECONDS, cwd=ROOT, env=variables))
 
-
-def _answer(process: subprocess.Popen, deadline: float) -> dict | str:
     try:
-        output, _ = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return "it did not answer"
+        with ThreadPoolExecutor(min(len(job.nodes), MOST_ASKED)) as pool:
+            return dict(zip(job.nodes, pool.map(asked, job.nodes), strict=True))
+    except OSError as error:
+        raise UsageError(f"srun could not be started: {error.strerror}.") from None
+
+
+def _answer(done: programs.Answer) -> dict | str:
+    if done.problem:
+        return f"it did not answer: {done.problem}"
+    output = f"{done.output}\n{done.errors}"
     for line in reversed(output.splitlines()):
         with contextlib.suppress(ValueError):
             if isinstance(answer := json.loads(line), dict) and _is_whole(answer):

@@ -35,11 +35,13 @@ from pathlib import Path
 
 from harness import offline
 from harness.uv import ROOT, VENVS, SetupError, environment, exclusive, run, use, uv
+from measurement import programs
 
 __all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "runner", "runner_recipe"]
 
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
+ASKED = (60.0, programs.MOST)  # seconds and bytes in which an interpreter tells its version
 RUNNERS_OWN = ("numpy", "python")  # references: the runner's environment has them
 DIRECTIVES = ("uv", "unhashed", "unhashed-index", "without-find-links", "check", "own-index")
 
@@ -254,9 +256,12 @@ def _users_interpreter(python: str) -> Path:
     if executable is None:
         raise SetupError(f"no interpreter '{python}'; give the path of one, such as /path/to/venv/bin/python.")
     command = [executable, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    version = run(command, dict(os.environ), f"interpreter '{python}' does not run").split()[-1]
-    if tuple(map(int, version.split("."))) < MINIMUM_PYTHON:
-        raise SetupError(f"interpreter '{python}' is Python {version}; workers need 3.11 or newer.")
+    told = run(command, dict(os.environ), f"interpreter '{python}' does not run", limits=ASKED)
+    version = re.search(r"(?:^|\n)(\d{1,4})\.(\d{1,4})\s*$", told)  # a site's own start-up may print above it
+    if not version:
+        raise SetupError(f"'{python}' is no Python: asked for its version it printed {told.strip()[-80:]!r}.")
+    if tuple(map(int, version.groups())) < MINIMUM_PYTHON:
+        raise SetupError(f"interpreter '{python}' is Python {version[0].strip()}; workers need 3.11 or newer.")
     return Path(os.path.abspath(executable))  # not resolved: a virtual environment's python is a symbolic link
 
 

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ import workloads
 from harness import environments, modes, sweep
 from harness.words import UsageError
 from launchers import local
-from measurement import machine
+from measurement import machine, programs
 from measurement.text import make_command
 from reports import terminal
 
@@ -159,15 +158,12 @@ def _probe(name: str, device: str, interpreter: Path) -> dict | str:
     additions = frameworks.describe(name).environment(machine.usable_cpus(), device.split(":")[0])
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "probe.json"
-        try:
-            done = subprocess.run(
-                [str(interpreter), "-m", "worker.probe", name, device, str(results)],
-                env=local.environment(additions), cwd=local.ROOT, capture_output=True, text=True, errors="replace",
-                timeout=PROBE_SECONDS,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return f"no: it did not answer within {PROBE_SECONDS} s"
+        command = [str(interpreter), "-m", "worker.probe", name, device, str(results)]
+        variables = local.environment(additions)
+        done = programs.run(command, PROBE_SECONDS, programs.MUCH, cwd=local.ROOT, env=variables)
+        if done.problem:
+            return f"no: {done.problem}"
         if not results.exists():
-            last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            last = (done.errors.strip().splitlines() or [f"exit code {done.code}"])[-1]
             return f"no: {last}"
         return json.loads(results.read_text())

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +25,7 @@ import frameworks
 import workloads
 from harness import locks
 from harness.refusals import UsageError, sentence
-from measurement import durable
+from measurement import durable, programs
 
 if TYPE_CHECKING:
     from harness.plan import Group
@@ -64,18 +63,18 @@ def ensure(request: dict, seals: dict[str, str]) -> Materials:
     this run has compared with their digests; others are added. Raises MaterialsError.
     """
     workload, request = request["workload"], {**request, "seals": seals}
-    done = subprocess.run(
-        [sys.executable, "-m", "harness.materials"],
-        input=json.dumps(request), capture_output=True, text=True, cwd=ROOT,
-    )  # fmt: skip
-    if done.returncode < 0:
+    command = [sys.executable, "-m", "harness.materials"]
+    done = programs.run(command, programs.LONG, programs.MUCH, words=json.dumps(request), cwd=ROOT)
+    if done.problem:
+        raise MaterialsError(f"Making the weights and reference outputs of {workload} was ended: {done.problem}.")
+    if done.code and done.code < 0:
         raise MaterialsError(
-            f"Making the weights and reference outputs of {workload} was ended by signal {-done.returncode}, "
+            f"Making the weights and reference outputs of {workload} was ended by signal {-done.code}, "
             "most likely for want of memory; measure a smaller shape."
         )
-    if done.returncode:
-        raise MaterialsError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no weights were made")
-    made = json.loads(done.stdout.splitlines()[-1])
+    if done.code:
+        raise MaterialsError(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no weights were made")
+    made = json.loads(done.output.splitlines()[-1])
     seals |= made["seals"]
     return Materials(
         weights=Path(made["weights"]),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.refusals import UsageError, read_text
-from measurement import durable
+from measurement import durable, programs
 from measurement.text import shell_word
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +23,7 @@ OPTIONS = {
     "constraint": "features of its nodes",
 }
 SCRIPT, SUBMITTED = "job.sh", "submitted.json"
+SECONDS = 120.0  # for sbatch, which waits for a controller that is busy
 WARNING = 120  # seconds before its time limit at which the job is told
 
 _BODY = """
@@ -85,14 +85,14 @@ def submit(out: Path, text: str) -> str:
     durable.replace(path, text.encode())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SBATCH_")}
     try:
-        done = subprocess.run(
-            ["sbatch", "--parsable", str(path)], capture_output=True, text=True, env=environment, cwd=ROOT
-        )
+        done = programs.run(["sbatch", "--parsable", str(path)], SECONDS, env=environment, cwd=ROOT)
     except OSError as error:
         raise UsageError(f"sbatch could not be started ({error.strerror}); LAUNCHER=slurm needs a cluster.") from None
-    number = done.stdout.strip().partition(";")[0]
-    if done.returncode or not number.isdigit():
-        said = " ".join((done.stderr or done.stdout).replace("sbatch: error: ", "").split())
+    if done.problem:
+        raise UsageError(f"sbatch: {done.problem}; squeue tells whether it took the job, whose script is {path}.")
+    number = done.output.strip().partition(";")[0]
+    if done.code or not number.isdigit():
+        said = " ".join((done.errors or done.output).replace("sbatch: error: ", "").split())
         raise UsageError(f"sbatch did not take the job: {said.rstrip('.')}; the script is {path}.")
     durable.replace(out / SUBMITTED, (json.dumps({"job": number}) + "\n").encode())
     return number

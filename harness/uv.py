@@ -8,12 +8,12 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness import locks, offline
+from measurement import programs
 
 ROOT = Path(__file__).resolve().parent.parent
 VENVS = ROOT / ".venvs"
@@ -79,12 +79,12 @@ def environment() -> dict[str, str]:
     for python in (VENVS / "uv" / "bin" / "python", Path(sys.executable)):  # the runner's environment has no pip
         if not python.exists():
             continue
-        listed = subprocess.run([str(python), "-m", "pip", "config", "list"], capture_output=True, text=True)
-        listed_values = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed.stdout, re.MULTILINE))
+        listed = programs.answer([str(python), "-m", "pip", "config", "list"])
+        listed_values = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed or "", re.MULTILINE))
         for section in ("global", "install", ":env:"):  # the later wins
             there = {key: f"{section}.{key}" for key in PIP_TO_UV if f"{section}.{key}" in listed_values}
             values |= {key: ast.literal_eval(listed_values[name]) for key, name in there.items()}
-        if listed.returncode == 0:
+        if listed is not None:
             break
     for key in PIP_TO_UV:  # where there is no pip to ask
         values.setdefault(key, os.environ.get("PIP_" + key.upper().replace("-", "_"), ""))
@@ -96,22 +96,32 @@ def environment() -> dict[str, str]:
     return {**settings, **os.environ}
 
 
-def run(command: list[str], env: dict[str, str], failed: str, stdin: str | None = None) -> str:
-    """Run a command in the checkout and return its output; a failure is a SetupError that ends in its last lines."""
+def run(
+    command: list[str],
+    env: dict[str, str],
+    failed: str,
+    stdin: str | None = None,
+    limits: tuple[float, int] = (programs.LONG, programs.MUCH),
+) -> str:
+    """Run a command in the checkout and return its output; a failure is a SetupError that ends in its last lines.
+
+    `limits` are on its seconds and on the bytes that it prints.
+    """
     try:
-        pipes = dict(capture_output=True, text=True, errors="replace")  # paths and locales are of every kind
-        done = subprocess.run(command, env=env, cwd=ROOT, input=stdin, **pipes)
+        done = programs.run(command, *limits, words=stdin or "", cwd=ROOT, env=env)
     except OSError as error:
         raise SetupError(f"{failed}: {error}.") from None
-    if done.returncode == 0:
-        return done.stdout
-    output = (done.stdout + done.stderr).strip()
+    if done.problem:
+        raise SetupError(f"{failed}: {done.problem}.")
+    if done.code == 0:
+        return done.output
+    output = (done.output + done.errors).strip()
     lines = output.splitlines()
     kept = lines if len(lines) <= 16 else [*lines[:4], "…", *lines[-12:]]  # uv names the package first
     tail = "\n".join("  " + line for line in kept)
     hint = next((hint for pattern, hint in HINTS.items() if re.search(pattern, output)), "")
     hint = f"{hint} {offline.hint(offline.folder())}".strip()
-    raise SetupError(f"{failed}, exit status {done.returncode}:\n{tail}\n{hint}".rstrip())
+    raise SetupError(f"{failed}, exit status {done.code}:\n{tail}\n{hint}".rstrip())
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from launchers import local
 from launchers.local import KILL_SECONDS, LaneFailure, Launch, WorkerFailure
 from launchers.messages import Messages, TooLong
 from launchers.step import ENDED, WHERE
+from measurement import programs
 
 STEP = local.ROOT / "launchers" / "step.py"
 IMMEDIATE = 60  # seconds for which a step waits for CPUs of its node: those of a step that has just ended
@@ -109,12 +110,8 @@ def _on(job: str, node: str) -> list[str]:
 
 def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str] | None = None) -> str | None:
     """What one of Slurm's commands prints; None where it fails or does not answer."""
-    try:
-        how = dict(text=True, errors="replace", timeout=seconds, stdin=subprocess.DEVNULL, env=environment)
-        done = subprocess.run(command, capture_output=True, **how)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    told = programs.answer(command, seconds, env=environment)
+    return None if told is None else told.strip()
 
 
 def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:

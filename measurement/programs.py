@@ -1,50 +1,110 @@
-"""Programs that are asked for a fact, such as `git` and `nvidia-smi`: none can hold a run up, fill memory or stay."""
+"""Programs that are asked for something, such as `git` and `uv`: none can hold a run up, fill memory or stay."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
+import selectors
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 MOST = 1 << 20  # bytes of an answer
 SECONDS = 30.0
+LONG, MUCH = 86400.0, 64 << 20  # for programs that compute or install something
 _LOOK = 0.05  # seconds between two looks at whether it has ended: a child of it may keep its output open
 
 
-def answer(command: Sequence[str], seconds: float = SECONDS, cwd: Path | None = None) -> str | None:
-    """What a program prints; None where it is missing, fails, prints more than `MOST` bytes or takes too long.
+@dataclass(frozen=True)
+class Answer:
+    """What a program printed, and its exit code: -N after signal N, None where it was ended for a `problem`."""
+
+    output: str
+    errors: str
+    code: int | None
+    problem: str = ""  # a clause without a full stop
+
+
+def answer(
+    command: Sequence[str], seconds: float = SECONDS, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> str | None:
+    """What a program prints; None where it is missing, fails, prints more than `MOST` bytes or takes too long."""
+    try:
+        done = run(command, seconds, cwd=cwd, env=env)
+    except OSError:
+        return None
+    return done.output if done.code == 0 else None
+
+
+def run(
+    command: Sequence[str],
+    seconds: float,
+    most: int = MOST,
+    *,
+    words: str = "",
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Answer:
+    """Run a program that reads `words` and prints at most `most` bytes. Raises OSError where there is none.
 
     It is ended then, and with it what it started and left in its process group.
     """
-    null = subprocess.DEVNULL
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=pipe if words else subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=True,
+    )
     try:
-        process = subprocess.Popen(
-            command, cwd=cwd, stdin=null, stdout=subprocess.PIPE, stderr=null, start_new_session=True
-        )
-    except OSError:
-        return None
-    assert process.stdout is not None
-    try:
-        data, deadline = b"", time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0 and len(data) <= MOST:
-            if select.select([process.stdout], [], [], min(_LOOK, left))[0]:
-                block = os.read(process.stdout.fileno(), 1 << 16)
-                if not block:
-                    break
-                data += block
-            elif process.poll() is not None:
-                break
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, deadline - time.monotonic()) if len(data) <= MOST else 0.0)
-        whole = process.returncode == 0 and len(data) <= MOST
-        return data.decode(errors="replace") if whole else None
+        if process.stdin:
+            threading.Thread(target=_tell, args=(process.stdin, words), daemon=True).start()
+        output, errors = bytearray(), bytearray()
+        problem = _listen(process, {process.stdout: output, process.stderr: errors}, seconds, most)
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.stdout.close()
+        for stream in filter(None, (process.stdout, process.stderr)):
+            stream.close()
         process.wait()
+    code = None if problem else process.returncode
+    return Answer(output.decode(errors="replace"), errors.decode(errors="replace"), code, problem)
+
+
+def _tell(stdin: BinaryIO, words: str) -> None:
+    with contextlib.suppress(OSError), stdin:  # it need not listen
+        stdin.write(words.encode(errors="replace"))
+
+
+def _listen(process: subprocess.Popen, streams: dict, seconds: float, most: int) -> str:
+    """Read until a process and its output end; why it is to be ended before, empty if it is not."""
+    deadline, late = time.monotonic() + seconds, f"it did not end within {seconds:g} s"
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
+            ready = selector.select(_LOOK)
+            if not ready and process.poll() is not None:
+                break
+            for key, _ in ready:
+                block = os.read(key.fd, 1 << 16)
+                streams[key.fileobj] += block
+                if not block:
+                    selector.unregister(key.fileobj)
+            if sum(map(len, streams.values())) > most:
+                return f"it printed more than {most >> 20} MiB"
+            if time.monotonic() > deadline:
+                return late
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return late
+    return ""

@@ -103,11 +103,12 @@ def allowed_to(path: Path) -> set[str] | None:
             "__init__.py": {"frameworks.description", "frameworks.", "measurement.cells"},
         }.get(rest[0], set())
     if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
-        return {"harness.uv", "harness.offline", "harness.locks"}  # they make the environments that the others need
+        # They make the environments that the others need.
+        return {"harness.uv", "harness.offline", "harness.locks", "measurement.programs"}
     return {
         "measurement": {"numpy", "measurement.*"},
         "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files"},
-        "launchers": {"launchers.*", "measurement.machine"},
+        "launchers": {"launchers.*", "measurement.machine", "measurement.programs"},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
         "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "rich.*", "reports.charts"},
         "reports": {"reports", "reports.*", "measurement.*", "numpy", "pandas.*", "rich.*", "vl_convert"},
@@ -218,6 +219,41 @@ def test_a_circle_of_files_is_found():
     around = {"worker.a": "import worker.b", "worker.b": "import worker.c", "worker.c": "def f():\n    import worker.a"}
     assert circles(around) == [["worker.a", "worker.b", "worker.c"]]
     assert circles({"worker.a": "import worker.b", "worker.b": ""}) == []
+
+
+# What starts a process by itself, and why; all else asks through `measurement.programs`, which has limits.
+STARTERS = {
+    "measurement/programs.py": "has the limits",
+    "measurement/load.py": "starts neighbours that tell nothing, and ends them",
+    "launchers/local.py": "starts the guard, whose pipes it reads within TIMEOUT",
+    "launchers/slurm.py": "starts a worker's step, whose pipe it reads within TIMEOUT",
+    "launchers/guard.py": "becomes the worker",
+    "launchers/scratch.py": "becomes the worker",
+}
+
+
+STARTING = ("os.exec", "os.spawn", "os.posix_spawn", "os.popen", "os.system", "os.fork")
+
+
+def starts_processes(source: str) -> bool:
+    """Whether the source starts another program by itself, or becomes one."""
+    if any(name.split(".")[0] in ("subprocess", "multiprocessing", "pty") for name in imported(source)):
+        return True
+    names = (ast.unparse(node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    return any(name.startswith(STARTING) for name in names)
+
+
+def test_programs_are_asked_within_limits():
+    code = [path for path in PYTHON if path.parts[0].removesuffix(".py") in PARTS]
+    assert {str(path) for path in code if starts_processes((ROOT / path).read_text())} == set(STARTERS)
+
+
+@pytest.mark.parametrize(
+    "line", ["import subprocess", "from subprocess import run", "os.system('x')", "os.execvp('a', [])", "os.fork()"]
+)
+def test_a_bare_start_of_a_program_is_found(line):
+    assert starts_processes(line)
+    assert not starts_processes("from measurement import programs\nprograms.run(['git'], 3)")
 
 
 def mentions(source: str, names: list[str]) -> list[str]:

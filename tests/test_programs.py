@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from doubles.suite import processes_naming, wait_for
 
-from harness import cluster, runs
+import runner
+from harness import cluster, environments, runs
 from measurement import machine, programs
 
 
@@ -31,6 +32,45 @@ def test_one_that_does_not_end_is_ended_with_what_it_started(tmp_path):
     assert programs.answer(["sh", "-c", script], seconds=0.3) is None
     wait_for(lambda: not processes_naming(mark))
     assert programs.answer([str(tmp_path / "missing")]) is None
+
+
+def test_a_program_that_is_told_something_need_not_listen():
+    words = "é" * (1 << 19)
+    assert programs.run(["cat"], 30, 2 * programs.MOST, words=words).output == words
+    assert programs.run(["true"], 30, words=words).code == 0
+    assert programs.run(["sh", "-c", "kill -9 $$"], 30).code == -9
+
+
+# What PYTHON= names instead of an interpreter, and what is said of it.
+NO_PYTHON = {
+    "echo garbage": "is no Python: asked for its version it printed 'garbage'",
+    "exit 0": "is no Python: asked for its version it printed ''",
+    "echo 3": "is no Python",
+    "echo 3.11.x": "is no Python",
+    "echo 3.9": "is Python 3.9; workers need 3.11 or newer",
+    "exit 3": "does not run, exit status 3",
+    "exec sleep 1000": "does not run: it did not end within 0.5 s",
+    "exec yes": "does not run: it printed more than 1 MiB",
+    "while :; do echo x >&2; done": "does not run: it printed more than 1 MiB",
+    "sleep 1000 & sleep 1000": "does not run: it did not end within 0.5 s",
+    "sleep 1000 & echo garbage": "is no Python: asked for its version it printed 'garbage'",
+    "trap '' TERM HUP INT; while :; do sleep 1; done": "does not run: it did not end within 0.5 s",
+}
+
+
+@pytest.mark.parametrize("script", NO_PYTHON)
+def test_a_python_that_is_none_is_one_sentence(tmp_path, monkeypatch, capsys, script):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n: {tmp_path}\n{script}\n")
+    python.chmod(0o755)
+    endless = "yes" in script or "echo x" in script
+    monkeypatch.setattr(environments, "ASKED", (60.0 if endless else 0.5, programs.MOST))
+    words = ["bench", "--framework", "torch", "--workload", "mlp", "--mode", "eager", "--python", str(python)]
+    assert runner.main([*words, "--out", str(tmp_path / "run")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"runner.py: PYTHON={python}: ") and NO_PYTHON[script] in error and error.count("\n") <= 2
+    assert not (tmp_path / "run").exists()
+    wait_for(lambda: not processes_naming(str(tmp_path)))
 
 
 def test_what_helpers_do_wrong_costs_no_run(tmp_path, monkeypatch):
