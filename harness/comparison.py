@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from harness.materials import Materials, with_conventions
 from harness.outcomes import Failure, Outcome, Parity
 from harness.plan import Group, at_unseen_length
 from harness.runs import Run
+from measurement import durable
 from measurement.cells import Cell
 from measurement.parity import (
     INCOMPARABLE,
@@ -60,7 +62,8 @@ class References:
         """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
 
         That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
-        compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone.
+        compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone. Raises
+        OSError where what launches left is gone.
         """
         workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
         key = [workload.name, workload.oracle_parameters(with_conventions(group)), group.cells[0].pass_name]
@@ -80,6 +83,9 @@ class References:
                     other.failure = other.failure or Failure("unsupported", str(error))
                 return
             except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
+                for report in outcome.reports:  # unless a folder or its disk is gone
+                    if report.outputs:
+                        durable.check_room(Path(report.outputs).parent, os.environ)
                 outcome.failure = Failure.over(error)
                 continue
             if outcome.parity is None:

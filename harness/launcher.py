@@ -12,6 +12,7 @@ from harness.lanes import ALONE, Lane
 from harness.materials import Materials
 from harness.outcomes import Failure
 from harness.plan import Bundle, Group, at_unseen_length
+from harness.refusals import naming
 from harness.runs import Run
 from harness.sweep import Sweep
 from launchers import local
@@ -19,7 +20,7 @@ from measurement import durable
 from measurement.cells import Cell
 from measurement.machine import allotted_cpus, cpu_assignment
 from measurement.profiles import Profile
-from measurement.protocol import GroupJob, Job, OtherShape
+from measurement.protocol import GroupJob, Job, OtherShape, Refused
 from workloads.own import is_file
 
 
@@ -96,8 +97,21 @@ class Launcher:
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
 
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict]:
-        """What a worker says, as it says it. Raises WorkerFailure."""
-        yield from self.lane.messages(start, job.to_json())
+        """Yield what a worker says, as it says it.
+
+        Raises WorkerFailure, and OSError where a file was refused to it or it died while a disk takes none.
+        """
+        try:
+            with naming(start.folder):
+                for data in self.lane.messages(start, job.to_json()):
+                    if data["type"] == Refused.TYPE:
+                        raise Refused.error_of(data)
+                    yield data
+        except local.LaneFailure:
+            raise
+        except local.WorkerFailure:
+            durable.check_room(start.folder, start.environment)
+            raise
 
 
 def changed_since(job: Job) -> Callable[[], bool]:

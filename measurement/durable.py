@@ -6,13 +6,17 @@ A digest lies beside its file, in the format of `sha256sum`: `name.sha256`, or `
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 SUMS = "sha256sums"
+ROOM = 1 << 20  # bytes that a disk with room takes
+_OF_A_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -41,6 +45,27 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 def no_link(path: str, flags: int) -> int:
     """Open a file for `open(…, opener=…)`; a link in its place is refused, or something else would be written to."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def check_room(folder: Path, environment: Mapping[str, str]) -> None:
+    """Raise OSError where a folder, or the disk of a process's folder for temporary files, takes no file."""
+    _write_and_drop(folder)
+    try:
+        _write_and_drop(Path(environment.get("TMPDIR") or "/tmp"))
+    except OSError as error:
+        if error.errno in _OF_A_DISK:  # a folder that is missing is the user's setting
+            raise
+
+
+def _write_and_drop(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename, error.filename2 = str(folder), None
+        raise
 
 
 def sha256(path: Path) -> str:

@@ -6,6 +6,8 @@ broken anything, so each is checked when it is read: whatever does not fit is on
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -143,6 +145,24 @@ class Done(Message):
     """The worker did all of its job."""
 
     TYPE = "done"
+
+
+@dataclass(frozen=True)
+class Refused(Message):
+    """The system refused the worker a file of the suite's, so its cells are not measured; the process ends."""
+
+    TYPE = "refused"
+    path: str
+    number: int  # of the error
+
+    @classmethod
+    def error_of(cls, data: dict) -> OSError:
+        """Return the error that such a message tells of, as the parent's own."""
+        try:
+            refused = read(cls, data)
+        except Misfit:
+            refused = cls("A worker's file", errno.EIO)
+        return OSError(refused.number, os.strerror(refused.number), refused.path)
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,16 @@ The refusals are real: a small disk, a disk that takes no writing, a limit on fi
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from doubles.disks import disk
 from doubles.reported import small_set, write_run
 from doubles.suite import TINY, Finished
 
@@ -39,18 +38,6 @@ CELLS = (
 )
 NUMPY = (*TINY, "--framework", "numpy", "--mode", "eager")
 COMMAND = [sys.executable, str(ROOT / "runner.py")]
-
-
-@contextlib.contextmanager
-def disk(folder: Path, options: str) -> Iterator[Path]:
-    """A file system of its own; who may not mount one skips the test."""
-    folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True).returncode:
-        pytest.skip("mounting a file system takes root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
 
 
 def one_sentence(output: str, *words: str) -> bool:

@@ -14,7 +14,8 @@ from pathlib import Path
 import workloads
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.profiles import PEAK_BENCHMARK
-from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase
+from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase, Refused
+from worker import writing
 from worker.channel import Channel
 from worker.explanation import Explanation, load_profiler
 from worker.group import GroupWork
@@ -73,7 +74,11 @@ def main() -> None:
     job_path, results = sys.argv[1:3]
     job = Job.from_json(json.loads(Path(job_path).read_text()))
     workloads.add(job.own_models)
-    work(Station(job, Channel(results, str(Path(job.folder) / MARKER))))
+    channel = Channel(results, str(Path(job.folder) / MARKER))
+    try:
+        work(Station(job, channel))
+    except writing.Unwritten as refused:
+        channel.send(Refused(refused.path, refused.number))
     # All is written; taking a framework down in good order can last for seconds.
     sys.stdout.flush()
     sys.stderr.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from frameworks.adapter import Unsupported
 from frameworks.user_file import Fault
 from measurement.cells import Cell
 from measurement.protocol import REASON_CHARACTERS, Message, Phase
+from worker import writing
 from worker.reasons import message
 
 MARKER_BYTES = 512
@@ -30,20 +32,25 @@ class Channel:
     """Messages to the parent, and a marker file that names the cell at work even if the process dies without a word."""
 
     def __init__(self, results: str, marker: str):
-        self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
+        self._results, self._path, self._marker = results, marker, -1
+        with writing.own(results):
+            self._pipe = open(results, "w", buffering=1, encoding="utf-8")  # noqa: SIM115 - lives as long as the process
         os.set_inheritable(int(Path(results).name), False)  # or a child that outlives this process would keep it open
         self.prefix = ""  # before every cell's name
-        self._marker = os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
     def send(self, message: Message) -> None:
         data = message.to_json()
         if data.get("cell"):
             data["cell"] = self.prefix + data["cell"]
         # The line end before it closes what a framework may have written to the pipe, which then spoils itself alone.
-        self._pipe.write("\n" + json.dumps(data) + "\n")
+        with writing.own(self._results):
+            self._pipe.write("\n" + json.dumps(data) + "\n")
 
     def mark(self, cell_id: str) -> None:
-        os.pwrite(self._marker, (self.prefix + cell_id).encode().ljust(MARKER_BYTES), 0)
+        with writing.own(self._path):
+            if self._marker < 0:
+                self._marker = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.pwrite(self._marker, (self.prefix + cell_id).encode().ljust(MARKER_BYTES), 0)
 
     def phase(self, cell: Cell, phase: str) -> None:
         self.mark(cell.id)
@@ -52,7 +59,8 @@ class Channel:
         ) <= 2:  # a framework closed it, and a file would get its number
             pass
         os.close(descriptor)
-        print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
+        with contextlib.suppress(OSError):  # the log is no result
+            print(f"--- {cell.id}: {phase}", file=sys.stderr, flush=True)  # whose the lines below are
         self.send(Phase(cell.id, phase))
 
 

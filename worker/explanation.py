@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import shutil
@@ -17,6 +18,7 @@ from measurement.profiles import EXPLAINED
 from measurement.protocol import Explained, GroupJob
 from measurement.sampling import take_rounds, time_calls
 from measurement.warm_up import warm_up
+from worker import writing
 from worker.group import GroupWork, Member, load_inputs
 from worker.station import Station
 
@@ -107,8 +109,9 @@ class Explanation(GroupWork):
         calls = min(max(math.ceil(PROFILED_SECONDS / latency), FEWEST_CALLS), MOST_CALLS)
         self.channel.phase(member.cell, "profile")
         folder = self.traces / member.cell.mode
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        with writing.own(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
         self.profiles[member.cell.id] = (
             calls,
             self.profiler.profile(member.step, self.adapter.synchronize, calls, folder),
@@ -121,12 +124,15 @@ class Explanation(GroupWork):
             calls = self.profiler.attention(member.step, eager=frameworks.is_baseline(member.cell))
             member.step.rewind()
         except Exception:  # the profile stands all the same
-            traceback.print_exc()
+            writing.check_room(self.station.job.folder)
+            with contextlib.suppress(OSError):  # the log is no result
+                traceback.print_exc()
             return []
         return calls
 
 
 def load_profiler(framework: str, dumps: Path) -> Profiler | None:
     """The framework's profiler, made before anything is compiled; None where it has none."""
-    dumps.mkdir(parents=True, exist_ok=True)
+    with writing.own(dumps):
+        dumps.mkdir(parents=True, exist_ok=True)
     return frameworks.load_profiler(framework, dumps)

@@ -15,6 +15,7 @@ from frameworks.adapter import Capture, Step, Unsupported
 from measurement.cells import Cell
 from measurement.protocol import GroupJob
 from measurement.sampling import Contender, first_call
+from worker import writing
 from worker.gpu_figures import PeakMemory
 from worker.station import Station
 
@@ -141,6 +142,7 @@ class GroupWork:
             operations = member.step.program()
             member.step.rewind()
         except Exception as error:  # what cannot be listed was measured all the same
+            writing.check_room(self.station.job.folder)
             return " ".join(f"{type(error).__name__}: {error}".split())[:300]
         if operations is None or isinstance(operations, str):
             return operations or "the framework does not show its operators"

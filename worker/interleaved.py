@@ -25,7 +25,7 @@ from measurement.profiles import Profile
 from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
 from measurement.warm_up import warm_up
-from worker import gpu_figures, user_model
+from worker import gpu_figures, user_model, writing
 from worker.channel import Untrustworthy
 from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs, padding_of
 from worker.station import Station
@@ -247,9 +247,9 @@ class InterleavedComparison(GroupWork):
             kind = None if step.own else np.float32
             values |= {f"{index}.{name}": sampled(v, kind) for name, v in arrays.items()}
         folder = Path(self.station.job.folder) / OUTPUTS
-        path = folder / f"{len(list(folder.iterdir()))}.npz"
-        np.savez(path, **values)
-        return str(path)
+        with writing.own(folder):
+            number = len(list(folder.iterdir()))
+        return writing.save(folder / f"{number}.npz", values)
 
     def on_host(self, step: Step) -> Callable[[Any], dict[str, np.ndarray]]:
         """Return what fetches an output of this step as arrays by name."""
@@ -276,6 +276,7 @@ class InterleavedComparison(GroupWork):
             steady = time_calls(contender, contender.calls_per_sample, self.station.clocks)
             outputs = self.save_outputs(step, other.inputs)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
+            writing.check_room(self.station.job.folder)
             return Unseen(other.seq_len, problem=" ".join(f"{type(error).__name__}: {error}".split())[:300])
         return Unseen(
             other.seq_len,

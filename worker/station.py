@@ -15,6 +15,7 @@ from frameworks.user_file import INSTALLING
 from measurement.cells import Cell
 from measurement.protocol import Failed, Hello, Job, Readback
 from measurement.sampling import Clocks
+from worker import writing
 from worker.channel import Channel, classify
 from worker.forks import Forks
 from worker.reasons import of_user_model
@@ -59,7 +60,7 @@ class Station:
         """Turn an exception into the records of `cells`; the yielded list holds the status if that happened.
 
         An exception that leaves the device unusable, as an illegal access does on a GPU, ends the process: the parent
-        starts a new one for the cells that are left.
+        starts a new one for the cells that are left. Raises Unwritten, and reports none, where a disk takes no file.
         """
         trouble: list[str] = []
         try:
@@ -68,8 +69,10 @@ class Station:
             source = self.job.own_models.get(cells[0].workload)
             if isinstance(error, SystemExit) and source is None:
                 raise
+            writing.check_room(self.job.folder)
             if not isinstance(error, Unsupported):
-                traceback.print_exc()
+                with contextlib.suppress(OSError):  # the log is no result
+                    traceback.print_exc()
             status, reason = classify(error)
             if isinstance(error, SystemExit):
                 reason = f"the model called exit({'' if error.code is None else error.code})"

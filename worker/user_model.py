@@ -16,6 +16,7 @@ from frameworks.values import Values
 from measurement.own import OwnModel
 from measurement.parity import MOST_EAGER_ERROR, difference
 from measurement.sampling import Clocks
+from worker import writing
 from workloads.spec import sampled
 
 # Calls whose graphs are timed apart; each graph is waited for, so these are never the calls of a sample.
@@ -118,8 +119,7 @@ def _quietly(ask: Callable[[], Sequence[str]]) -> tuple[str, ...]:
 
 
 def _saved(outputs: Sequence[Values], path: Path) -> str:
-    np.savez(path, **{name: sampled(array, None) for name, array in _joined(outputs).items()})  # type: ignore[arg-type]
-    return str(path)
+    return writing.save(path, {name: sampled(array, None) for name, array in _joined(outputs).items()})
 
 
 def _joined(outputs: Sequence[Values]) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """The misbehaving modes behind the real boundary. `FAKE_IMPORT` and `FAKE_CANARY` break the whole framework instead,
 `FAKE_THREADS` is how many threads it uses, whatever it is told, and `FAKE_DELAY` by which share its calls are slowed
 down; those of one mode alone with `FAKE_DELAYED`, its name. For `FAKE_SLEEP` seconds it sleeps before each cell.
+`FAKE_HARM` names harm done to the disk below the run's folder while a model is built; see `harm`.
 `FAKE_IMPORT=dies` kills each process; where it names a file, only the one that makes that file.
 
 Its GPU is the CPU. With `FAKE_MEETING`, a folder, a process goes on only once it has met another one there.
@@ -8,8 +9,11 @@ Its GPU is the CPU. With `FAKE_MEETING`, a folder, a process goes on only once i
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -46,6 +50,25 @@ def meet(place: Path) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError("nobody else came")
         time.sleep(0.05)
+
+
+def harm(kind: str) -> None:
+    """Remove the worker's folder, or fill the disk of the run's folder up to 24 KiB; then go on, fail, or die of it."""
+    launch = Path(sys.argv[1]).parent
+    if kind == "removes":
+        shutil.rmtree(launch)
+        return
+    with open(launch.parents[2] / "filler", "ab", buffering=0) as file:
+        with contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(512))
+        file.truncate(file.tell() - (24 << 10))
+    if kind == "dies":
+        os.kill(os.getpid(), signal.SIGBUS)
+    if kind == "fails":
+        raise RuntimeError("the compiler's assembler failed")
+    if kind == "refuses":
+        raise Unsupported("Fake fell back.")
 
 
 class Adapter(adapter.Adapter):
@@ -90,6 +113,8 @@ class Adapter(adapter.Adapter):
         if workload.family != "mlp":
             raise KeyError(workload.family)  # as of a table of models
         time.sleep(float(os.environ.get("FAKE_SLEEP", 0)))
+        if kind := os.environ.get("FAKE_HARM"):
+            harm(kind)
         resident = {name: np.array(value) for name, value in weights.items()}
         if cell.mode == "wrong-weight":
             resident["layers.0.linear.weight"] = resident["layers.0.linear.weight"].T

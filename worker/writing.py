@@ -1,0 +1,62 @@
+"""What a worker writes for the suite: a failure of it is never a cell's result, and ends the process."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from measurement import durable
+
+# Errors that a framework causes in its own process: leaks of descriptors or memory, descriptors that it closed.
+_OF_THE_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EBADF, errno.ESPIPE)
+_LONGEST_FILE = resource.getrlimit(resource.RLIMIT_FSIZE)  # as the user set it, before a framework is loaded
+
+
+class Unwritten(BaseException):
+    """The system refused a file to the suite. No Exception, since no handler of a cell's failures may take it."""
+
+    def __init__(self, error: OSError, path: Path | str):
+        super().__init__(str(error))
+        self.number, self.path = error.errno or errno.EIO, str(error.filename or path)
+
+
+@contextlib.contextmanager
+def own(path: Path | str) -> Iterator[None]:
+    """Write a file of the suite inside. Raises Unwritten, and OSError for what a cell did to this process."""
+    try:
+        yield
+    except OSError as error:
+        if _is_of_the_process(error):
+            raise
+        raise Unwritten(error, path) from error
+
+
+def _is_of_the_process(error: OSError) -> bool:
+    if error.errno == errno.EFBIG:
+        return resource.getrlimit(resource.RLIMIT_FSIZE) != _LONGEST_FILE
+    return error.errno in _OF_THE_PROCESS
+
+
+def save(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
+    """Write arrays into a file and return its path. Raises Unwritten."""
+    packed = io.BytesIO()  # packing can fail for the arrays alone, and writing for the disk alone
+    np.savez(packed, **arrays)  # type: ignore[arg-type]
+    with own(path):
+        path.write_bytes(packed.getbuffer())
+    return str(path)
+
+
+def check_room(folder: Path | str) -> None:
+    """Raise Unwritten where this folder, or the one for temporary files, takes no file: a failure may come of that."""
+    try:
+        durable.check_room(Path(folder), os.environ)
+    except OSError as error:
+        if not _is_of_the_process(error):
+            raise Unwritten(error, folder) from error
