@@ -17,10 +17,11 @@ from harness.begun import read as read_begun
 from harness.begun import write as write_begun
 from harness.campaign import Campaign, Request, options_of
 from harness.execute import Executor
+from harness.materials import Unkept
 from harness.outcomes import Context, Failure
 from harness.progress import Bar, duration
 from harness.recorder import Recorder
-from harness.refusals import DONE, INTERRUPTED, UsageError
+from harness.refusals import DONE, INTERRUPTED, UsageError, sentence
 from harness.uv import SetupError
 from measurement.text import make_command
 from reports import terminal
@@ -68,6 +69,11 @@ def ab(arguments: argparse.Namespace) -> int:
             measure(campaigns, sides, console)
         except KeyboardInterrupt:
             return stopped(begun, campaigns, sides, console)
+        except BrokenPipeError:  # whoever read along has seen enough
+            raise
+        except (OSError, Unkept) as error:
+            why = sentence(error) if isinstance(error, OSError) else error
+            raise UsageError(f"{why} Go on with: {foreign.command('ab', begun.folder, begun.programs())}") from error
         for run, _ in sides:
             run.compress_samples()
         return tell(begun, [run for run, _ in sides], limit, console)

@@ -23,6 +23,7 @@ from harness import (
 )
 from harness.campaign import Campaign, Request
 from harness.execute import Executor
+from harness.materials import Unkept
 from harness.outcomes import Context
 from harness.progress import Bar
 from harness.recorder import Recorder
@@ -124,9 +125,10 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         return INTERRUPTED
     except BrokenPipeError:  # whoever read along has seen enough
         raise
-    except OSError as error:
+    except (OSError, Unkept) as error:
+        why = sentence(error) if isinstance(error, OSError) else error
         kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}"
-        raise UsageError(f"{sentence(error)} {kept}; go on with: {going_on(run, campaign)}") from error
+        raise UsageError(f"{why} {kept}; go on with: {going_on(run, campaign)}") from error
     run.compress_samples()
     return DONE
 

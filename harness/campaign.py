@@ -35,7 +35,7 @@ from harness.hosts import ALL_GPUS, SLURM
 from harness.lanes import Lane, of_gpus
 from harness.launcher import Launcher
 from harness.ledger import Ledger
-from harness.materials import MaterialsError, Store
+from harness.materials import MaterialsError, Store, Unkept
 from harness.outcomes import Context, Failure
 from harness.plan import Group, Plan
 from harness.refusals import DONE, UsageError
@@ -205,7 +205,8 @@ class Campaign:
         try:
             self.store.prepare(list(groups), lambda text: self.console.print(text, highlight=False), seeded=seeded)
         except MaterialsError as error:
-            raise UsageError(str(error)) from None
+            again = " Run the same command again." if isinstance(error, Unkept) else ""
+            raise UsageError(f"{error}{again}") from None
 
     def launcher(self, run: runs.Run) -> Launcher:
         """What starts workers for this sweep, with their files in the folder of `run`."""

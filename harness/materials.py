@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import frameworks
 import workloads
 from harness import locks
-from harness.refusals import UsageError, sentence
+from harness.refusals import UsageError, naming, sentence
 from measurement import durable, programs
 
 if TYPE_CHECKING:
@@ -33,12 +33,17 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "materials"
 LOCK = ".lock"
+UNKEPT = 2  # exit code where the system refused a file
 # Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
 ORACLE_FLOPS = 2e12
 
 
 class MaterialsError(UsageError):
     """The weights cannot be had; the message is one clear sentence."""
+
+
+class Unkept(MaterialsError):
+    """The system refused a file of the cache; the same again may do."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ def ensure(request: dict, seals: dict[str, str]) -> Materials:
             "most likely for want of memory; measure a smaller shape."
         )
     if done.code:
-        raise MaterialsError(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no weights were made")
+        kind = Unkept if done.code == UNKEPT else MaterialsError
+        raise kind(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no weights were made")
     made = json.loads(done.output.splitlines()[-1])
     seals |= made["seals"]
     return Materials(
@@ -232,7 +238,11 @@ def _temporary() -> Iterator[Path]:
             folder = Path(tempfile.mkdtemp(dir=CACHE, prefix=".new-"))
             held.enter_context(locks.hold_folder(folder))
         try:
-            yield folder
+            with naming(CACHE):
+                yield folder
+        except Exception:
+            durable.check_room(CACHE, os.environ)  # or NumPy's own words stand for a full disk
+            raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -288,7 +298,7 @@ def main() -> int:
         return 1
     except OSError as error:
         print(f"Weights and reference outputs cannot be kept. {sentence(error)}", file=sys.stderr)
-        return 1
+        return UNKEPT
     print(json.dumps(made, default=str))
     return 0
 

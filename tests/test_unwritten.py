@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import errno
+import io
 import json
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +16,7 @@ from conftest import ROOT, listed_files
 from doubles.disks import disk
 from doubles.suite import SILENCE, TINY
 
+from harness import materials
 from measurement import durable
 from measurement.protocol import Refused
 from worker import writing
@@ -93,6 +96,32 @@ def test_a_refused_file_crosses_the_pipe():
     error = Refused.error_of(sent)
     assert (error.errno, error.filename) == (errno.EROFS, "/a/b")
     assert isinstance(Refused.error_of(sent | {"number": "many"}), OSError)
+
+
+def test_a_cache_on_a_full_disk_is_named(suite, tmp_path):
+    """NumPy's own words were "65536 requested and 16352 written"."""
+    out, cache = tmp_path / "run", suite.folder / ".cache/materials"
+    with disk(cache, "size=64k"):
+        refused = suite.bench(out, *WORDS, "--width", "256", "--out", str(out))
+    assert (refused.code, out.exists()) == (2, False)
+    last = refused.output.splitlines()[-1]
+    assert f"cannot be kept. {cache}: No space left on device; make room there, then go on." in last
+    assert last.endswith("Run the same command again.")
+
+
+def test_a_cache_that_is_deleted_while_it_is_filled_is_one_sentence(tmp_path, monkeypatch, capsys):
+    def delete():
+        shutil.rmtree(tmp_path / "cache")
+        return {"weight": np.ones(2)}
+
+    request = {"workload": "mlp", "pass": "inference", "source": None, "seed": 3, "storage": "fp32", "seals": {}}
+    parameters = {"parameters": {"batch_size": 1, "width": 8, "depth": 1}}
+    monkeypatch.setattr(materials, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(materials, "_weights_source", lambda *_: ("deleted", delete))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(request | parameters)))
+    assert materials.main() == materials.UNKEPT
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"{tmp_path}/cache" in said and "No such file or directory" in said
 
 
 WRITES = {"open", "write", "pwrite", "save", "savez", "savez_compressed", "tofile", "write_text", "write_bytes"}
