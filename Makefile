@@ -29,7 +29,7 @@ quoted = $(call escaped,$(value $(1)))
 # And those of users' own models: parameters of a file's `inputs`, which is read and not run, or of a library's models.
 OWN = $(or $(findstring .py,$(value WORKLOAD)),$(findstring :,$(value WORKLOAD)))
 PARAMETERS += $(if $(and $(findstring command line,$(origin WORKLOAD)),$(OWN)),$(shell \
-    $(call quoted,BOOTSTRAP_PYTHON) -m workloads.signature $(call quoted,WORKLOAD)))
+    PYTHONSAFEPATH= $(call quoted,BOOTSTRAP_PYTHON) -m workloads.signature $(call quoted,WORKLOAD)))
 FLAGS := FRAMEWORK WORKLOAD IMPL MODE PASS $(sort $(PARAMETERS)) THREADS DEVICE DTYPE PROFILE BUDGET SEED WEIGHTS OUT SWEEP RESUME FILTER TIMEOUT \
          PYTHON REQUIREMENTS COMPILE_CACHE SHAPES UNSEEN_SEQ POLICY PRESET
 CLUSTER := LAUNCHER NODES PARTITION ACCOUNT TIME GRES CONSTRAINT LINES SCRATCH CONTAINER
@@ -37,6 +37,8 @@ OTHERS := NAME TABLE FROM RUN A B VERSIONS MAX_SLOWDOWN REPEATS LOAD
 SWITCHES := DRY_RUN FORCE ISOLATE ACROSS
 # Exported, a value would be expanded, and what is in $(shell …) run: those that are needed are passed on quoted.
 unexport $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS)
+# With it Python would not find the suite's modules.
+unexport PYTHONSAFEPATH
 # A misspelt variable would be ignored, and something else measured than was asked for.
 KNOWN := $(FLAGS) $(CLUSTER) $(OTHERS) $(SWITCHES) $(SETTINGS) SHELL
 UNKNOWN := $(filter-out $(KNOWN),$(GIVEN))

@@ -269,10 +269,12 @@ def is_loading(frame: FrameType | None) -> bool:
 
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code (docs/storage.md). What cannot be done is one sentence."""
-    from harness import own, refusals
+    from harness import refusals
 
     refusals.prepare_streams()
     try:
+        from harness import own
+
         own.on_the_command_line(sys.argv[1:] if words is None else words)
         arguments = parser().parse_args(words)
         code = arguments.run(arguments)
@@ -287,9 +289,16 @@ def main(words: list[str] | None = None) -> int:
         return refusals.FINDING
     except OSError as error:
         return refusals.refused(refusals.sentence(error))
+    except Exception as error:
+        if why := refusals.unloaded(error):
+            return refusals.refused(why)
+        raise
 
 
 if __name__ == "__main__":
+    if sys.flags.safe_path:  # which leaves the script's folder out of the path, also in processes that inherit it
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        os.environ.pop("PYTHONSAFEPATH", None)
     stop_politely()
     try:
         sys.exit(main())

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,21 @@ def sentence(error: OSError) -> str:
     why = error.strerror or str(error) or type(error).__name__
     way_out = _WAYS_OUT.get(error.errno)
     return f"{where}{why}; {way_out}, then go on." if way_out else f"{where}{why}."
+
+
+def unloaded(error: Exception) -> str | None:
+    """Say why Python could not load a module, or had no memory; None for another error."""
+    if isinstance(error, MemoryError):
+        return "Python ran out of memory: raise its limit (ulimit -v), or free memory, then go on."
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    loading = any(code.co_name == "<module>" for code in codes[1:])  # the first is the command line's own
+    if not isinstance(error, ImportError) and not loading:
+        return None
+    words = " ".join(f"{codes[-1].co_filename}: {type(error).__name__}: {error}".split())[:300]
+    return (
+        f"Python cannot load a module ({words}): clear PYTHONPATH, raise the memory limit (ulimit -v), "
+        "or remove .venvs/runner, which `make` then makes again."
+    )
 
 
 @contextlib.contextmanager

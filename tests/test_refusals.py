@@ -95,13 +95,31 @@ def test_output_that_nothing_can_be_written_to(tmp_path, words):
 
 
 def test_a_start_without_input_and_output_measures(suite, tmp_path):
-    """As from cron: the results pipe had the number of the worker's output."""
+    """As from cron: the results pipe had the number of the worker's output.
+
+    PYTHONSAFEPATH leaves the suite's folder out of the paths of all its processes.
+    """
     out = tmp_path / "run"
-    command = '"$@" <&- >&- 2>&-'
+    command = 'PYTHONSAFEPATH=1 "$@" <&- >&- 2>&-'
     words = ["bash", "-c", command, "-", sys.executable, "runner.py", "bench", *NUMPY, "--out", str(out)]
     assert subprocess.run(words, cwd=suite.folder).returncode == 0
     assert Finished(0, "", out).complete()
     assert [record["reason"] for record in Finished(0, "", out).records] == [None]
+
+
+@pytest.mark.parametrize("words", ["raise ImportError('broken')", "", "1 +", "raise MemoryError"])
+def test_a_module_that_cannot_be_loaded(tmp_path, words):
+    """As a broken NumPy on PYTHONPATH, or any where `ulimit -v` leaves it no room."""
+    (tmp_path / "numpy.py").write_text(words)
+    variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*COMMAND, "bench", "--dry-run"], env=variables, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert one_sentence(done.stderr, "Python", "ulimit -v")
+
+
+def test_an_error_of_the_suite_s_own_is_no_refusal():
+    for error in (ValueError("own"), AttributeError("own")):
+        assert refusals.unloaded(error.with_traceback(None)) is None
 
 
 @pytest.mark.parametrize("command", ["bench", "explain"])
