@@ -1,9 +1,9 @@
 """Passes of a small Llama and GPT in one framework, all in one process.
 
-`generating.py FRAMEWORK MODE,... CACHE,... IMPLEMENTATION`: the eager mode first, then a graph, in which every pass is
-measured; in the other modes the Llama decodes from place 64, reads a prompt and generates, in those that tune every
-product it decodes alone. A library's implementation is of the Llama alone, and what the plain one shows of the
-suite's own code is left out.
+`generating.py FRAMEWORK MODE,... CACHE,... IMPLEMENTATION`: the eager mode first, in which every place is measured,
+then a graph, in which those are that `in_a_graph` names; in the other modes the Llama decodes from place 64, reads a
+prompt and generates, in those that tune every product it decodes alone. A library's implementation is of the Llama
+alone, and what the plain one shows of the suite's own code is left out.
 
 Prints JSON: for each workload, cache, pass, first place, dtype and mode its parity, capture and program, and whether
 calls compiled anything again; or why the cell is refused. What eager mode gives is compared with the oracle a second
@@ -194,9 +194,22 @@ class Measured:
         return {name: self.agrees(outputs, f"0.{name}") for name in ("logits", "keys")}
 
 
-def rows_of(measured: Measured, modes: list[str]) -> list[dict]:
-    """A place's cells: of the Llama, once in each pass, in each mode that has the pass, else in the first two."""
+def in_a_graph(place: Place, cache: str, plain: bool) -> bool:
+    """Whether the place is compiled: the Llama with this cache, but in one dtype; of others a token, a prompt.
+
+    A growing cache of one place is refused without being compiled.
+    """
+    if (place.name, place.cache) == (NAMES[0], cache):
+        return place.dtype != HALVES[1]
+    compiled = FIRST_PLACES[1 if plain else 2]
+    return place.pass_name == "prefill" or place.first == compiled or (place.cache, place.first) == ("dynamic", 1)
+
+
+def rows_of(measured: Measured, modes: list[str], cache: str = "static") -> list[dict]:
+    """A place's cells: of the Llama, once in each pass, in each mode that has the pass, else in two or one."""
     place, rows, description = measured.place, [], frameworks.describe(measured.told[0])
+    if not in_a_graph(place, cache, measured.told[1] == "plain"):
+        modes = modes[:1]
     every = (place.name, place.cache, place.dtype) == (NAMES[0], "static", "fp32")
     tried = modes if every and place.first in (0, FIRST_PLACES[1]) else modes[:2]
     tried = [mode for mode in tried if mode not in TUNED or place.pass_name == "decode"]
@@ -216,7 +229,7 @@ def main() -> None:
     modes, caches = (words.split(",") for words in sys.argv[2:4])
     adapter, rows = frameworks.load_adapter(framework), []
     for place in places(caches, implementation):
-        rows += rows_of(Measured(adapter, place, framework, implementation), modes)
+        rows += rows_of(Measured(adapter, place, framework, implementation), modes, caches[0])
         adapter.release()
     print(json.dumps(rows))
 

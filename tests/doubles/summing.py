@@ -1,7 +1,7 @@
 """A small Llama with products as sums in one framework: `summing.py FRAMEWORK MODE,...`, the eager mode first.
 
-Prints JSON: rows as `generating.py` has them of each place: tokens in every mode, other places in two, and what they
-would be with matrix products in eager mode alone.
+Prints JSON: rows as `generating.py` has them of each place: a token in every mode, a generation in eager
+mode and as one graph, a prompt and bfloat16 in two modes; in eager mode alone 8 bits, and places with matrix products.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import frameworks
-from tests.doubles.generating import FIRST_PLACES, NAMES, Measured, Place, rows_of
+from tests.doubles.generating import FIRST_PLACES, NAMES, WHOLE, Measured, Place, rows_of
 from workloads.products import MATMUL, SUM
 
 DECODE, PREFILL, GENERATE = (
@@ -22,14 +22,14 @@ DECODE, PREFILL, GENERATE = (
     for pass_name, first in (("decode", FIRST_PLACES[1]), ("prefill", 0), ("generate", 0))
 )
 USUAL = {place: replace(place, product=MATMUL) for place in (DECODE, PREFILL)}
-FURTHER = (replace(DECODE, dtype="bf16"), replace(DECODE, quant="int8"))
+HALF, STORED = replace(DECODE, dtype="bf16"), replace(DECODE, quant="int8")
 
 
 def main() -> None:
     framework, modes = sys.argv[1], sys.argv[2].split(",")
     adapter, rows = frameworks.load_adapter(framework), []
-    tried = dict.fromkeys((DECODE, GENERATE), modes) | dict.fromkeys((PREFILL, *FURTHER), modes[:2])
-    tried |= dict.fromkeys(USUAL.values(), modes[:1])
+    tried = {DECODE: modes, GENERATE: [modes[0], *(mode for mode in modes if mode in WHOLE)]}
+    tried |= dict.fromkeys((PREFILL, HALF), modes[:2]) | dict.fromkeys((STORED, *USUAL.values()), modes[:1])
     for place in sorted(tried, key=lambda place: place.dtype):  # those of one dtype together
         rows += rows_of(Measured(adapter, place, framework, "plain"), tried[place])
         adapter.release()
