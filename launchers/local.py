@@ -12,13 +12,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from launchers.messages import Messages, TooLong
+from launchers.messages import Message, Messages, TooLong
 
 ROOT = Path(__file__).resolve().parent.parent
 GUARD = ROOT / "launchers" / "guard.py"
@@ -78,7 +78,7 @@ def _python_path(inherited: dict[str, str]) -> str:
     return os.pathsep.join([str(ROOT)] + [p for p in [inherited.get("PYTHONPATH")] if p])
 
 
-def run(launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
+def run(launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Iterator[Message]:
     """Run a worker on `job` and yield its messages until it says `done`. Raises WorkerFailure.
 
     The worker is stopped, with whatever it started, when the caller stops iterating. `stop` is a file descriptor that
@@ -160,7 +160,7 @@ def _readable(pipe: BinaryIO, seconds: float) -> bool:
     return bool(select.select([pipe], [], [], seconds)[0])
 
 
-def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | None) -> Iterator[dict]:
+def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | None) -> Iterator[Message]:
     """Messages until `done`. The parent sleeps in the kernel between them.
 
     The time that the worker may take begins anew with each whole message, not with each byte. A wait in which this
@@ -168,7 +168,8 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
     """
     incoming = Messages(partial(note, launch.log, itertools.count()))
     with selectors.DefaultSelector() as selector:
-        for source in (results, status, *([] if stop is None else [stop])):
+        sources: tuple[BinaryIO | int, ...] = (results, status) if stop is None else (results, status, stop)
+        for source in sources:
             selector.register(source, selectors.EVENT_READ)
         deadline = time.monotonic() + launch.timeout_s
         while True:
@@ -196,7 +197,7 @@ def silence(seconds: float) -> str:
     return f"The worker gave no sign of life for {seconds:g} s and was stopped; TIMEOUT=SECONDS waits longer."
 
 
-def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[dict]:
+def _received(results: BinaryIO, status: BinaryIO, incoming: Messages) -> list[Message]:
     data = results.read(1 << 16)
     if not data:
         raise WorkerFailure("crash", _death(status))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 LINE_BYTES = 8 << 20  # many times what a report with all its samples, or a profile, takes
 TOTAL_BYTES = 256 << 20
 STRAYS = 100_000  # lines that are no messages
+
+Message = dict[str, Any]  # `type` is a word; whoever reads one checks the rest (`measurement.protocol`)
 
 
 class TooLong(Exception):
@@ -26,7 +29,7 @@ class Messages:
         self._pending = bytearray()  # of the line that has no end yet
         self._total = self._strays = 0
 
-    def feed(self, data: bytes) -> list[dict]:
+    def feed(self, data: bytes) -> list[Message]:
         """The messages that end in `data`. Raises TooLong."""
         self._total += len(data)
         if self._total > TOTAL_BYTES:
@@ -41,8 +44,8 @@ class Messages:
             raise TooLong(f"The worker wrote a line of more than {LINE_BYTES >> 20} MiB to its results pipe.")
         return [message for line in lines if line and (message := self._message(line))]
 
-    def _message(self, line: bytes) -> dict | None:
-        """What the line says; None where it is no message."""
+    def _message(self, line: bytes) -> Message | None:
+        """Read a line; None where it is no message."""
         try:
             message = json.loads(line) if line.startswith(b"{") else None
         except (ValueError, RecursionError):

@@ -16,14 +16,15 @@ import select
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from launchers import local
 from launchers.local import KILL_SECONDS, LaneFailure, Launch, WorkerFailure
-from launchers.messages import Messages, TooLong
+from launchers.messages import Message, Messages, TooLong
 from launchers.step import ENDED, WHERE
 from measurement import programs
 
@@ -139,7 +140,7 @@ def _state_of(node: str) -> str:
     return (output_of("sinfo", "--noheader", f"--nodes={node}", "--format=%T") or "").partition("\n")[0]
 
 
-def run(step: Step, launch: Launch, job: dict, stop: int | None = None) -> Iterator[dict]:
+def run(step: Step, launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Iterator[Message]:
     """Run a worker on `job` as a step and yield its messages until it says `done`, as `local.run` does.
 
     The first message tells where it runs. Raises WorkerFailure, and LaneFailure where the step was lost with its node
@@ -190,11 +191,14 @@ class _Process:
                 )
             except OSError as error:
                 raise LaneFailure(f"srun could not be started: {error.strerror}.", began=False) from None
+        assert self._srun.stdin and self._srun.stdout, "both are pipes"
+        self._lifeline, self._results = self._srun.stdin, self._srun.stdout
 
-    def messages(self, stop: int | None) -> Iterator[dict]:
+    def messages(self, stop: int | None) -> Iterator[Message]:
         """Messages until `done`; the time that the worker may take begins anew with each."""
         with selectors.DefaultSelector() as selector:
-            for source in (self._srun.stdout, *([] if stop is None else [stop])):
+            sources: tuple[IO[bytes] | int, ...] = (self._results,) if stop is None else (self._results, stop)
+            for source in sources:
                 selector.register(source, selectors.EVENT_READ)
             deadline = time.monotonic() + self._launch.timeout_s
             while True:
@@ -217,9 +221,9 @@ class _Process:
                 elif time.monotonic() >= deadline:
                     self._silent()
 
-    def _read(self) -> list[dict]:
+    def _read(self) -> list[Message]:
         """The worker's messages in what came. Raises EOFError at the step's end."""
-        data = self._srun.stdout.read(1 << 16)
+        data = self._results.read(1 << 16)
         if not data:
             raise EOFError
         try:
@@ -265,15 +269,15 @@ class _Process:
 
     def stop(self) -> None:
         """End the worker and all that it started: politely, then not, then by taking the step away."""
-        if self._srun.returncode is not None or self._srun.stdin.closed:
+        if self._srun.returncode is not None or self._lifeline.closed:
             return
         try:
             with contextlib.suppress(OSError):
-                self._srun.stdin.write(b"x")
+                self._lifeline.write(b"x")
             self.drain(KILL_SECONDS)
         finally:
             with contextlib.suppress(OSError):
-                self._srun.stdin.close()
+                self._lifeline.close()
             self.drain(2 * KILL_SECONDS)
             self._end_srun()
 
@@ -281,7 +285,7 @@ class _Process:
         """Read on until the step's end, or for so long."""
         deadline = time.monotonic() + seconds
         with contextlib.suppress(EOFError, WorkerFailure), selectors.DefaultSelector() as selector:
-            selector.register(self._srun.stdout, selectors.EVENT_READ)
+            selector.register(self._results, selectors.EVENT_READ)
             while selector.select(max(0.0, deadline - time.monotonic())):
                 self._read()
 
@@ -293,4 +297,4 @@ class _Process:
                 output_of("scancel", "--signal=KILL", self._began)
             self._srun.kill()
             self._srun.wait()
-        self._srun.stdout.close()
+        self._results.close()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -30,13 +31,14 @@ def main(folder: Path) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for ours, theirs in ((nothing, 0), (log, 1), (log, 2)):
         os.dup2(ours, theirs)
-    share = take_share(*step["share"], step["own_gpu"])
+    number, of = step["share"]
+    share = take_share(number, of, step["own_gpu"])
     os.environ |= step["environment"] | share
     job = json.loads((folder / "job.json").read_text())
     (folder / "job.json").write_text(json.dumps(job | {"own_cpus": machine.allotted_cpus()}))
     variables = {"node": "SLURMD_NODENAME", "job": "SLURM_JOB_ID", "step": "SLURM_STEP_ID"}
     place = {name: os.environ.get(variable, "") for name, variable in variables.items()}
-    served_by = {**share, "cpus": sorted(os.sched_getaffinity(0))} if step["share"][1] > 1 else {}
+    served_by = {**share, "cpus": sorted(os.sched_getaffinity(0))} if of > 1 else {}
     _say(results, {"type": WHERE, **place, "served_by": served_by})
     kept = os.dup(results)
     os.set_inheritable(kept, True)
@@ -55,7 +57,7 @@ def take_share(number: int, of: int, own_gpu: bool) -> dict[str, str]:
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": machine.visible_gpus()[number]["uuid"]}
 
 
-def _say(results: int, message: dict) -> None:
+def _say(results: int, message: Mapping[str, object]) -> None:
     """Write a message; the line end before it closes what a framework may have left on the pipe."""
     os.write(results, f"\n{json.dumps(message)}\n".encode())
 
