@@ -122,20 +122,7 @@ def explain(out: Path, *words: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize("name", [name for name in PROFILED if frameworks.describe(name).has("plain", "mlp")])
 def test_every_framework_is_explained(name, tmp_path):
     assert (environments.path(name, "cpu") / "bin" / "python").exists(), f"make setup FRAMEWORK={name}"
-    words = [
-        "--framework",
-        name,
-        "--workload",
-        "mlp",
-        "--batch",
-        "16",
-        "--width",
-        "64",
-        "--depth",
-        "2",
-        "--mode",
-        "all",
-    ]
+    words = ["--framework", name, "--workload", "mlp", "--batch", "16", "--width", "64", "--depth", "2"]
     done = explain(tmp_path / "run", *words)
     assert done.returncode == 0, done.stdout
     entries = entries_in(tmp_path / "run")

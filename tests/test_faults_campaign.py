@@ -22,7 +22,7 @@ from benchmarks.faults import campaign, strangers, tampering
 from benchmarks.faults.trial import FAKE, Trial
 
 SEED = 20
-COUNT = 18  # faults; each is a run, a resume, and for some a report: about forty runs
+COUNT = 10  # faults; each is a run, a resume, and for some a report: about twenty runs
 
 
 @pytest.fixture
