@@ -1,6 +1,6 @@
 """Users' models that break the process that measures them, on torch: each costs its own cell.
 
-Beside each a good file is measured, in the same run and workers. The promise: the good one is measured, the bad one has
+Beside each a good file is measured, in the same run. The promise: the good one is measured, the bad one has
 one record with a status and a sentence, no figure is false, no process is left, and the run ends.
 """
 
@@ -148,7 +148,7 @@ def text_of(name: str, once: str, seconds: float = SLEPT_MS / 1e3) -> str:
 
 
 def breaks(trial: Trial, name: str) -> None:
-    """The bad file first, the good one behind it in the same workers; then a resume, which changes no record."""
+    """The bad file first, then the good one; then a resume, which changes no record."""
     bad, good = trial.folder / "bad.py", trial.folder / "good.py"
     text = text_of(name, str(trial.folder / "once"))
     bad.write_text(text)
