@@ -34,7 +34,7 @@ PROGRAMS: dict[str, str | bytes | None] = {
     "endless line": "exec cat /dev/zero",
     "long": "head -c 300000000 /dev/zero",
     "child holds output": "sleep 100000 & echo '{}'",
-    "child in a session": "setsid sleep 100000 & echo '{}'",
+    "child in a session": "setsid sleep 15 & echo '{}'",  # no process group reaches it: it ends by itself
     "fails": "echo 'no module' >&2; exit 1",
     "fails long": "head -c 30000000 /dev/urandom >&2; exit 1",
     "killed": "kill -9 $$",
