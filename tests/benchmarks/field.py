@@ -57,7 +57,13 @@ def run(group: list[Row], out: Path) -> dict[str, list[dict]]:
     with (out / "bench.log").open("w") as log:
         command = [sys.executable, ROOT / "runner.py", "bench", *words, "--out", out / "run"]
         subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, check=False)
-    return field_rows.records(group, out / "run")
+    found = field_rows.records(group, out / "run")
+    if not found:  # no file of the group runs at all, which bench says before it measures
+        said = " ".join((out / "bench.log").read_text().split())
+        for row in group:
+            refused = [{"mode": mode, "status": row.of(mode)["status"], "reason": said} for mode in row.modes]
+            found[str(row.path)] = [record for record in refused if record["status"] != "measured"]
+    return found
 
 
 def lines(row: Row, records: Sequence[dict]) -> Iterator[tuple[bool, str]]:
