@@ -55,8 +55,7 @@ assert not graphs.uses_cuda_graphs("inductor-max-autotune", torch.device("cpu"))
     )
 
 
-@pytest.mark.parametrize("pass_name", ["training", "inference"])
-def test_a_second_process_says_that_it_loaded_its_graph(pass_name, tmp_path):
+def test_a_second_process_says_that_it_loaded_its_graph(tmp_path):
     """In training Inductor builds its patterns even so, and a copy of its counters takes their place meanwhile."""
     for loaded in (False, True):
         run_in(
@@ -69,16 +68,17 @@ import workloads
 from frameworks.torch.adapter import Adapter
 from measurement.cells import Cell
 
-workload = workloads.get("mlp", {pass_name!r})
-shape = {{parameter.name: parameter.default for parameter in workload.parameters}}
-shape |= {{"batch_size": 2, "width": 8, "depth": 2}}
-cell = Cell("torch", "mlp", "plain", {pass_name!r}, "cpu", "fp32", 1, tuple(shape.items()), "inductor")
-adapter = Adapter()
-adapter.configure(cell)
-adapter.start_compiler(cell)
-step = adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
-step()
-assert step.capture().loaded is {loaded}, step.capture()
+for pass_name in ("training", "inference"):
+    workload = workloads.get("mlp", pass_name)
+    shape = {{parameter.name: parameter.default for parameter in workload.parameters}}
+    shape |= {{"batch_size": 2, "width": 8, "depth": 2}}
+    cell = Cell("torch", "mlp", "plain", pass_name, "cpu", "fp32", 1, tuple(shape.items()), "inductor")
+    adapter = Adapter()
+    adapter.configure(cell)
+    adapter.start_compiler(cell)
+    step = adapter.prepare(workload, cell, workload.seeded_weights(shape, 0), [workload.inputs(shape, 0)])
+    step()
+    assert step.capture().loaded is {loaded}, step.capture()
 """,
         )
 
