@@ -142,11 +142,12 @@ class UserModel(Subject):
             after = self.values(inputs).arrays
         finally:
             self.restore()
-        self.writes = tuple(
+        changed = [
             _shown(name)
-            for name in dict.fromkeys((*before, *after))
+            for name in (*before, *after)
             if name not in before or name not in after or not _same(before[name], after[name])
-        )
+        ]
+        self.writes = tuple(dict.fromkeys(changed))
 
     def for_a_call(self) -> Callable[[tuple], tuple] | None:
         return self.fresh if self.writes else None  # type: ignore[return-value]

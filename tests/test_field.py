@@ -18,31 +18,39 @@ from measurement.schema import NAMES
 
 # Modes that compile nothing where a compiler takes seconds a file; `tests/benchmarks/field.py` measures the others.
 MODES = {"torch": "eager,dynamo"}
-# Rows that can share a process.
-TOGETHER = {
-    name: [row for row in field_rows.rows(name) if not (row.alone or row.options or row.requirements)]
+# Frameworks of which rows with options run as well, each set of options in one process.
+WITH_OPTIONS = ("jax", "paddle")
+ROWS = [
+    row
     for name in field_rows.frameworks()
-}
+    for row in field_rows.rows(name)
+    if not (row.alone or row.requirements) and (name in WITH_OPTIONS or not row.options)
+]
 CASES = [
-    pytest.param(row, marks=pytest.mark.xdist_group(f"field-{name}"), id=f"{name}-{row.file}")
-    for name, rows in TOGETHER.items()
-    for row in rows
+    pytest.param(row, marks=pytest.mark.xdist_group(f"field-{row.framework}"), id=f"{row.framework}-{row.file}")
+    for row in ROWS
 ]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory) -> Callable[[str], dict[str, list[dict]]]:
-    """Return what measures a framework's files once, and gives their records by path."""
-    return functools.cache(lambda framework: measured(framework, tmp_path_factory.mktemp("field") / framework))
+def found(tmp_path_factory) -> Callable[[str, str], dict[str, list[dict]]]:
+    """Return what measures a framework's files under the same options once, and gives their records by path."""
+    folder = tmp_path_factory.mktemp
+    return functools.cache(lambda framework, flags: measured(framework, flags, folder("field") / framework))
 
 
-def measured(framework: str, out: Path) -> dict[str, list[dict]]:
+def options(row: Row) -> str:
+    return " ".join(f"--{name} {value}" for name, value in row.options.items())
+
+
+def measured(framework: str, flags: str, out: Path) -> dict[str, list[dict]]:
     """Measure with one launch, few calls, and no process of its own for each file."""
+    rows = [row for row in ROWS if row.framework == framework and options(row) == flags]
     if not environments.path(framework, "cpu").exists():
         pytest.skip(f"{framework}'s environment is not made")
     once = plan.PROFILES["quick"]
     once = replace(once, minimum_launches=1, maximum_launches=1, minimum_rounds=2, warmup_seconds=0.5)
-    words = ["--framework", framework, "--workload", ",".join(str(row.path) for row in TOGETHER[framework])]
+    words = ["--framework", framework, "--workload", ",".join(str(row.path) for row in rows), *flags.split()]
     words += ["--mode", MODES[framework]] if framework in MODES else []
     words += ["--profile", "quick", "--budget", "0.02", "--threads", "1", "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:
@@ -52,12 +60,12 @@ def measured(framework: str, out: Path) -> dict[str, list[dict]]:
         patch.setattr(user_models, "check", lambda *words: None)  # a process for each file
         patch.setitem(plan.PROFILES, "quick", once)
         runner.main(["bench", *words])
-    return field_rows.records(TOGETHER[framework], out)
+    return field_rows.records(rows, out)
 
 
 @pytest.mark.parametrize("row", CASES)
 def test_a_users_file_is_judged_as_it_should_be(found, row):
-    records = found(row.framework).get(str(row.path), [])
+    records = found(row.framework, options(row)).get(str(row.path), [])
     assert records and [(record["mode"], unlike) for record in records if (unlike := row.unlike(record))] == []
 
 

@@ -1,122 +1,229 @@
-"""What the functions of a user's model reach besides their arguments: arrays, which are parameters, and compiled parts.
+"""What a user's model reaches besides its arguments: arrays, which are parameters, and what a compiler made.
 
-A place is where Python keeps a value that a function reads: a cell of its closure, a global, a default, an attribute.
-Its arrays are exchanged there, so eager mode runs the user's own code.
+A place is where Python keeps a value that a function reads: a cell of its closure, a global, a default, an attribute of
+an object or a class, an entry of a list or dict. Arrays are exchanged there, so eager mode runs the user's own code.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import sys
 import sysconfig
 import types
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 
+from frameworks.adapter import Unsupported
+
 COMPILED = ("PjitFunction", "JitFn", "JitWrapped", "_JitWrapper")
 _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
+_METHODS = (staticmethod, classmethod)
+_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL")
+_PLAIN = (types.BuiltinFunctionType, types.ModuleType, str, bytes)
 
 
-class Places:
-    """The places with arrays that a callable reaches, and `removed`, the names from which a compiler was removed."""
+@dataclass
+class Place:
+    """A place, what it held at first, and what stands there instead: a tree, with the numbers of its arrays."""
 
-    def __init__(self, root: Any):
-        self._places: list[tuple[Any, str]] = []
-        self._put_back: list[tuple[Any, str, Any]] = []
-        self._seen: set[int] = set()
-        self._keep: list[Any] = []  # so that no identity in `_seen` is given to another object
+    owner: Any
+    name: Any
+    first: Any
+    form: Any
+    leaves: list[Any]
+    numbers: list[int | None]
+
+    def tree(self, arrays: Sequence[Any]) -> Any:
+        pairs = zip(self.leaves, self.numbers, strict=True)
+        return jax.tree.unflatten(self.form, [leaf if n is None else arrays[n] for leaf, n in pairs])
+
+
+class Reached:
+    """What is reached from the values that `plain` was given: `arrays`, each once, and `removed`, names of compiled
+    functions.
+
+    Nothing is exchanged before `put`.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
         self.removed: list[str] = []
-        self._walk(root)
+        self._all = self.arrays
+        self._places: dict[tuple[int, Any], Place | None] = {}
+        self._contents: list[tuple[Any, Any]] = []  # of lists, dicts and objects: what they held at first
+        self._seen: dict[int, Any] = {}  # by identity, and kept, so that nothing else gets it
 
-    def values(self) -> list[Any]:
-        """Return what the places hold."""
-        return [_get(*place) for place in self._places]
-
-    def put(self, values: Sequence[Any]) -> None:
-        """Exchange what the places hold."""
-        for place, value in zip(self._places, values, strict=True):
-            _put(*place, value)
-
-    @contextlib.contextmanager
-    def holding(self, values: Sequence[Any]) -> Iterator[None]:
-        """Exchange what the places hold within a block."""
-        before = self.values()
-        self.put(values)
-        try:
-            yield
-        finally:
-            self.put(before)
+    def plain(self, value: Any, name: Any = "") -> Any:
+        """Return a value with nothing compiled and partial functions as trees, and find what it reaches."""
+        value = jax.tree.map(functools.partial(self._uncompiled, name), value)
+        nodes: list[Any] = []
+        jax.tree.flatten(value, is_leaf=lambda node: nodes.append(node))  # type: ignore[func-returns-value]
+        for node in nodes:
+            if not isinstance(node, tuple | list | dict) and not is_array(node):
+                self.walk(node)
+        return value
 
     def only(self, wanted: Callable[[Any], bool]) -> None:
-        """Forget the places that hold another array than those that are wanted."""
-        held = zip(self._places, self.values(), strict=True)
-        self._places = [place for place, value in held if all(map(wanted, filter(is_array, jax.tree.leaves(value))))]
+        """Exchange the arrays that are wanted alone: others are constants of the code."""
+        self.arrays = list(filter(wanted, self._all))
+        numbers = {id(array): number for number, array in enumerate(self.arrays)}
+        for place in filter(None, self._places.values()):
+            place.numbers = [numbers.get(id(leaf)) for leaf in place.leaves]
+
+    def put(self, arrays: Sequence[Any]) -> None:
+        """Put back what was there at first, with these arrays and nothing compiled."""
+        self.restore()
+        for place in filter(None, self._places.values()):
+            _put(place.owner, place.name, place.tree(arrays))
 
     def restore(self) -> None:
-        """Put back what every place held at first."""
-        for place in reversed(self._put_back):
-            _put(*place)
+        """Put back what was there at first."""
+        self._put_back(self._contents, [(p.owner, p.name, p.first) for p in self._places.values() if p])
 
-    def _walk(self, value: Any) -> None:
-        if id(value) in self._seen or isinstance(value, type | types.BuiltinFunctionType | str | bytes):
+    @contextlib.contextmanager
+    def holding(self, arrays: Sequence[Any]) -> Iterator[None]:
+        """Exchange arrays within a block, which leaves nothing behind."""
+        contents = [(container, container.copy()) for container, _ in self._contents]
+        held = [(p.owner, p.name, _get(p.owner, p.name)) for p in self._places.values() if p]
+        try:
+            self.put(arrays)
+            yield
+        finally:
+            self._put_back(contents, held)
+
+    def after(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the arrays in the places after a call that began with others."""
+        now = list(arrays)
+        for place in filter(None, self._places.values()):
+            leaves, form = jax.tree.flatten(_get(place.owner, place.name))
+            for leaf, number in zip(leaves, place.numbers, strict=True) if form == place.form else ():
+                if number is not None and leaf is not arrays[number]:
+                    now[number] = leaf
+        return now
+
+    @staticmethod
+    def _put_back(contents: Sequence[tuple[Any, Any]], held: Sequence[tuple[Any, Any, Any]]) -> None:
+        for container, first in contents:
+            container.clear()
+            (container.extend if isinstance(container, list) else container.update)(first)
+        for owner, name, value in held:
+            _put(owner, name, value)
+
+    def walk(self, value: Any) -> None:
+        """Find what a function, class or object reaches."""
+        if id(value) in self._seen or isinstance(value, _PLAIN):
             return
-        self._seen.add(id(value))
-        self._keep.append(value)
+        self._seen[id(value)] = value
         if isinstance(value, types.FunctionType):
             self._walk_function(value)
+        elif isinstance(value, type):
+            self._walk_class(value)
         elif isinstance(value, types.MethodType):
-            self._walk(value.__func__)
-            self._walk(value.__self__)
+            self.walk(value.__func__)
+            self.walk(value.__self__)
         elif isinstance(value, functools.partial):
-            self._walk(value.func)
-        elif isinstance(value, types.ModuleType) or not is_users(value):
-            return
+            self.walk(value.func)
         else:
-            for function in [f for kind in type(value).__mro__ for f in vars(kind).values()]:
-                if isinstance(function, types.FunctionType) and is_users(function):
-                    self._walk(function)
-            if not _is_tree(value):
-                for name in list(getattr(value, "__dict__", {})):
-                    self._visit(value.__dict__, name)
+            self._walk_object(value)
 
     def _walk_function(self, function: types.FunctionType) -> None:
+        users = is_users(function)
         for cell in function.__closure__ or ():
-            self._visit(cell, "cell_contents")
+            if users or callable(_get(cell, "cell_contents")):
+                self._visit(cell, "cell_contents")
+        if not users:
+            return
         self._visit(function, "__defaults__")
         self._visit(function, "__kwdefaults__")
-        if not is_users(function):
-            return
-        names = _names(function.__code__)
-        for name in sorted(names & function.__globals__.keys()):
+        read, attributes = _names(function.__code__)
+        for name in sorted(read & function.__globals__.keys()):
             self._visit(function.__globals__, name)
             module = function.__globals__[name]
             if isinstance(module, types.ModuleType) and is_users(module):
-                for inner in sorted(names & vars(module).keys()):
+                for inner in sorted(attributes & vars(module).keys()):
                     self._visit(vars(module), inner)
 
-    def _visit(self, owner: Any, name: str) -> None:
-        value = _get(owner, name)
-        if value is None or any(owner is known and name == other for known, other, _ in self._put_back):
+    def _walk_class(self, kind: type) -> None:
+        for owner in filter(is_users, kind.__mro__):
+            for name, value in list(vars(owner).items()):
+                if isinstance(value, property | functools.cached_property):
+                    self.walk(value.fget if isinstance(value, property) else value.func)
+                elif callable(value) or isinstance(value, _METHODS) or not name.startswith("__"):
+                    self._visit(owner, name)
+
+    def _walk_object(self, value: Any) -> None:
+        if hasattr(value, "__wrapped__"):
+            self.walk(value.__wrapped__)
+        users = is_users(type(value)) or isinstance(value, types.SimpleNamespace)
+        if not users:
+            for part in getattr(value, "__dict__", {}).values() if callable(value) else ():
+                if isinstance(part, types.FunctionType):  # a rule of differentiation
+                    self.walk(part)
             return
-        new = uncompiled(value) if is_users(innermost(value)) else value
-        if new is not value:
-            self.removed.append(getattr(new, "__name__", name))
-        new = as_tree(new)
-        if new is not value:
-            _put(owner, name, new)
-        leaves = jax.tree.leaves(new)
-        held = any(map(is_array, leaves))
-        if held or new is not value:
-            self._put_back.append((owner, name, value))
-        if held:
-            self._places.append((owner, name))
-        for leaf in [new, *leaves]:
-            if not is_array(leaf):
-                self._walk(leaf)
+        self.walk(type(value))
+        if not jax.tree_util.all_leaves([value]):
+            for name, part in list(getattr(value, "__dict__", {}).items()):
+                if uncompiled(part) is not part:
+                    self._visit(vars(value), name)
+        else:
+            for slot in [slot for kind in type(value).__mro__ for slot in vars(kind).get("__slots__", ())]:
+                self._visit(value, slot)
+            if hasattr(value, "__dict__"):
+                self._walk_container(vars(value))
+
+    def _walk_container(self, container: Any) -> None:
+        if id(container) in self._seen:
+            return
+        self._seen[id(container)] = container
+        self._contents.append((container, container.copy()))
+        for name in range(len(container)) if isinstance(container, list) else list(container):
+            self._visit(container, name)
+
+    def _visit(self, owner: Any, name: Any) -> None:
+        value = _get(owner, name)
+        if value is None or (id(owner), name) in self._places:
+            return
+        if type(value) in (list, dict):
+            self._walk_container(value)
+            return
+        self._places[id(owner), name] = None
+        before = len(self.removed)
+        new = self.plain(value, f"{owner.__name__}.{name}" if isinstance(owner, type) else name)
+        leaves, form = jax.tree.flatten(new)
+        numbers = [self._number(leaf) if is_array(leaf) else None for leaf in leaves]
+        if len(self.removed) > before or any(number is not None for number in numbers):
+            self._places[id(owner), name] = Place(owner, name, value, form, leaves, numbers)
+
+    def _uncompiled(self, name: Any, value: Any) -> Any:
+        function = value.__func__ if isinstance(value, _METHODS) else value
+        original = uncompiled(function)
+        if original is not function:
+            self.removed.append(name if "." in str(name) else getattr(original, "__name__", str(name)))
+            value = type(value)(original) if isinstance(value, _METHODS) else original
+        if isinstance(value, jax.stages.Compiled | jax.export.Exported):
+            raise Unsupported(
+                f"model() returned a {type(value).__name__}, which has no eager mode: return the function that it was "
+                "made of."
+            )
+        if isinstance(value, functools.partial) and not isinstance(value, jax.tree_util.Partial):
+            parts = [self.plain(part, name) for part in (value.func, value.args, value.keywords)]
+            return jax.tree_util.Partial(parts[0], *parts[1], **parts[2])
+        if isinstance(value, types.MethodType) and not jax.tree_util.all_leaves([value.__self__]):
+            return jax.tree_util.Partial(self._uncompiled(name, value.__func__), value.__self__)
+        return value
+
+    def _number(self, array: Any) -> int:
+        for number, known in enumerate(self.arrays):
+            if known is array:
+                return number
+        self.arrays.append(array)
+        return len(self.arrays) - 1
 
 
 def is_array(value: Any) -> bool:
@@ -127,60 +234,59 @@ def is_array(value: Any) -> bool:
 
 
 def uncompiled(value: Any) -> Any:
-    """Return what a compiler made a value of, if it is that of JAX, Flax or Equinox; else the value."""
-    while type(value).__name__ in COMPILED and hasattr(value, "__wrapped__"):
-        value = value.__wrapped__
-    return value
-
-
-def as_tree(value: Any) -> Any:
-    """Return a partial function, or a method of a pytree, as the pytree of what it holds."""
-    if isinstance(value, functools.partial) and not isinstance(value, jax.tree_util.Partial):
-        return jax.tree_util.Partial(uncompiled(value.func), *value.args, **value.keywords)
-    if isinstance(value, types.MethodType) and _is_tree(value.__self__):
-        return jax.tree_util.Partial(uncompiled(value.__func__), value.__self__)
-    return value
-
-
-def innermost(value: Any) -> Any:
-    """Return the function at the end of what wraps it."""
-    while hasattr(value, "__wrapped__") and not isinstance(value, type):
+    """Return what the user compiled with JAX, Flax or Equinox; a library's own functions stay as they are."""
+    while type(value).__name__ in COMPILED and hasattr(value, "__wrapped__") and not _is_librarys(value):
         value = value.__wrapped__
     return value
 
 
 def is_users(value: Any) -> bool:
-    """Say whether code, or an object's class, is in no library."""
-    code = getattr(value, "__code__", None)
-    if code is not None:
-        file = code.co_filename
-    elif isinstance(value, types.ModuleType):
-        file = getattr(value, "__file__", None) or _LIBRARIES[0]
+    """Say whether a function, class, module or object is of code that is in no library."""
+    if isinstance(value, types.FunctionType):
+        file = value.__code__.co_filename
     else:
-        file = getattr(sys.modules.get(type(value).__module__), "__file__", None) or _LIBRARIES[0]
+        module = value if isinstance(value, types.ModuleType) else sys.modules.get(getattr(value, "__module__", ""))
+        file = getattr(module, "__file__", None) or _LIBRARIES[0]
     return not file.startswith((*_LIBRARIES, "<frozen"))
 
 
-def _is_tree(value: Any) -> bool:
-    return not jax.tree_util.all_leaves([value])
+def _is_librarys(value: Any) -> bool:
+    """Say whether a library has a compiled function under the name that it was given there."""
+    inner = value
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    found: Any = sys.modules.get(getattr(inner, "__module__", ""))
+    if found is None or is_users(inner):
+        return False
+    for name in getattr(inner, "__qualname__", "").split("."):
+        found = vars(found).get(name) if hasattr(found, "__dict__") else None
+    return found is value
 
 
-def _names(code: types.CodeType) -> set[str]:
+def _names(code: types.CodeType) -> tuple[set[str], set[str]]:
+    """Return the names of the globals that code reads or writes, and those of its attributes."""
+    globals_ = {one.argval for one in dis.get_instructions(code) if one.opname in _GLOBALS}
     inner = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return set(code.co_names).union(*inner)
+    return globals_.union(*(one for one, _ in inner)), set(code.co_names).union(*(other for _, other in inner))
 
 
-def _get(owner: Any, name: str) -> Any:
+def _get(owner: Any, name: Any) -> Any:
+    if isinstance(owner, type):
+        return vars(owner).get(name)
+    if isinstance(owner, list):
+        return owner[name] if name < len(owner) else None
     if isinstance(owner, dict):
         return owner.get(name)
     try:
-        return getattr(owner, name)
+        return getattr(owner, name, None)
     except ValueError:  # an empty cell
         return None
 
 
-def _put(owner: Any, name: str, value: Any) -> None:
-    if isinstance(owner, dict):
+def _put(owner: Any, name: Any, value: Any) -> None:
+    if isinstance(owner, dict | list):
         owner[name] = value
-    else:
+    elif isinstance(owner, type | types.FunctionType | types.CellType):
         setattr(owner, name, value)
+    else:
+        object.__setattr__(owner, name, value)  # of a frozen dataclass, too

@@ -33,7 +33,10 @@ CALLS = (
     "custom_vjp_call_jaxpr", "custom_partitioning", "eval_jaxpr", "scan", "while", "cond",
 )  # fmt: skip
 # What renames memory or brings a value to the device; reading one micro-batch is a slice here and part of `scan` there.
-RENAMES = ("reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "copy", "copy_p", "stop_gradient", "stage")
+RENAMES = (
+    "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "unstack", "copy", "copy_p", "stop_gradient",
+    "stage",
+)  # fmt: skip
 KINDS = {"dot_general": "matmul", "conv_general_dilated": "convolution", "reduce_precision": "cast"}
 # Parameters that choose no kernel: names, and placement, as there is one device.
 DROPPED = ("name", "sharding", "out_sharding", "weak_type")

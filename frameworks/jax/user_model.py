@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,8 +20,8 @@ import numpy as np
 from frameworks import user_file, user_model
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.jax import program, runtime
-from frameworks.jax.captured import Places, as_tree, uncompiled
-from frameworks.program import PRODUCTS, product_dtypes
+from frameworks.jax.captured import Reached
+from frameworks.program import PRODUCTS, Operation, product_dtypes
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
 from frameworks.values import Rules
@@ -34,8 +35,8 @@ except ImportError:
     linen = nnx = None
 
 STATEFUL = (
-    "training of a Flax module with more than parameters (running statistics, random streams) is not run: return "
-    "(function, parameters) from model()."
+    "training of a model with more than parameters (running statistics, random streams, arrays that a call writes to) "
+    "is not run: return (function, parameters) from model()."
 )
 BY = "XLA's cost analysis of the lowered module, before it is optimised"
 # Calls in StableHLO that compute nothing, or that XLA takes apart.
@@ -75,13 +76,19 @@ class Partitioned:
         self._dynamic, self._static = dynamic, static
 
     @classmethod
-    def of(cls, tree: Any) -> Any:
+    def of(cls, tree: Any, is_dynamic: Callable[[Any], bool] | None = None) -> Any:
         """Return a tree as jit takes it: itself where nothing in it is static."""
         leaves, form = jax.tree.flatten(tree)
-        if all(map(_is_dynamic, leaves)):
+        dynamic = list(map(is_dynamic or _is_dynamic, leaves))
+        if all(dynamic):
             return tree
-        static = tuple(None if _is_dynamic(leaf) else Static(leaf) for leaf in leaves)
-        return cls([leaf for leaf in leaves if _is_dynamic(leaf)], (form, static))
+        static = tuple(None if kept else Static(leaf) for leaf, kept in zip(leaves, dynamic, strict=True))
+        return cls([leaf for leaf, kept in zip(leaves, dynamic, strict=True) if kept], (form, static))
+
+    @classmethod
+    def of_parameters(cls, tree: Any) -> Any:
+        """Return parameters as jit takes them: a number among them is of the code, as a rate of dropout is."""
+        return cls.of(tree, _is_array)
 
     @staticmethod
     def joined(tree: Any) -> Any:
@@ -108,7 +115,7 @@ class Static:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Static) or type(self.value) is not type(other.value):
             return False
-        return bool(np.all(self.value == other.value))
+        return self.value is other.value or bool(np.all(self.value == other.value))
 
     def __hash__(self) -> int:
         try:
@@ -117,81 +124,63 @@ class Static:
             return hash(type(self.value))
 
 
-class Function:
-    """A function with its parameters: those it is given, and the arrays that it reaches otherwise."""
+class Applied:
+    """How a model is called with its parameters: those it was given, and the arrays that its code reaches otherwise.
 
-    writes = False
+    Where a call `writes` to them, `pure` returns those after it, too.
+    """
 
-    def __init__(self, function: Callable, given: Any = None, takes_them: bool = False, itself: bool = False):
-        self._function, self._takes_them, self._itself = function, takes_them, itself
-        self.places = Places(function)
-        self.params = (given, self.places.values())
+    def __init__(self, reached: Reached, given: Any, called: Callable[[Any], Callable]):
+        self.reached, self._given, self._called = reached, given, called
+        self.writes, self.constants = False, ""
+
+    @property
+    def params(self) -> tuple[Any, list[Any]]:
+        return self._given, self.reached.arrays
 
     def settle(self, inputs: Inputs, cast: Callable[[Any], Any]) -> None:
-        """Take as parameters what the function can be traced with: NumPy code needs NumPy's arrays."""
-        given = self.params[0]
-        places = list(self.places._places)
-        for wanted in (lambda _: True, lambda array: isinstance(array, jax.Array), lambda _: False):
-            self.places.only(wanted)
-            self.params = (given, self.places.values())
-            if not self.places._places:
-                return
+        """Take as parameters what the model can be traced with, and find whether a call writes to them.
+
+        Code of NumPy needs NumPy's arrays, and whole numbers may be needed while it is traced.
+        """
+        for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
+            self.reached.only(wanted or (lambda _: False))
             try:
-                arguments = Partitioned.of(cast(self.params)), Partitioned.of(inputs)
-                jax.eval_shape(self._traced, *arguments)
+                jax.eval_shape(self._traced, Partitioned.of_parameters(cast(self.params)), Partitioned.of(inputs))
                 return
-            except Exception:  # as its graph mode will say, where it is for another reason
-                continue
-        self.places._places = places
+            except Exception as error:
+                self.writes, self.constants = False, f"some arrays, for {type(error).__name__} where they are arguments"
+        self.reached.only(lambda _: True)  # it cannot be traced, as its graph mode says
+        self.constants = ""
 
     def bind(self, params: Any) -> Callable:
         """Return what the user calls, with parameters from now on."""
-        given, held = params
-        self.places.put(held)
-        return given if self._itself else partial(self._function, given) if self._takes_them else self._function
+        given, arrays = params
+        self.reached.put(arrays)
+        return self._called(_copied(given))
 
     def pure(self, params: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call it with parameters, and leave nothing behind."""
-        given, held = params
-        with self.places.holding(held):
-            callee = given if self._itself else self._function
-            return callee(given, *args, **kwargs) if self._takes_them else callee(*args, **kwargs)
+        given, arrays = params
+        with self.reached.holding(arrays):
+            callee = self._called(_copied(given))
+            output = callee(*args, **kwargs)
+            return (output, self._after(callee, params)) if self.writes else output
 
     def release(self) -> None:
-        """Put back what the user's functions held."""
-        self.places.restore()
+        """Put back what the user's code held."""
+        self.reached.restore()
+
+    def _after(self, callee: Callable, params: Any) -> Any:
+        """Return the parameters after a call."""
+        given, arrays = params
+        return nnx.state(callee) if _is_module(callee) else given, self.reached.after(arrays)
 
     def _traced(self, params: Any, inputs: Any) -> None:
-        self.pure(Partitioned.joined(params), *Partitioned.joined(inputs))
-
-
-class Module:
-    """A module of NNX, split into its graph and its state. Where it `writes`, a call returns the state after it too."""
-
-    def __init__(self, module: Any):
-        self._graph, self.params = nnx.split(module)
-        self.writes = False
-
-    def bind(self, params: Any) -> Callable:
-        return nnx.merge(self._graph, params)
-
-    def pure(self, params: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        # Variables of NNX are written to only where they were made: inside of what traces.
-        module = nnx.merge(self._graph, jax.tree.map(lambda leaf: leaf, params))
-        output = module(*args, **kwargs)
-        return (output, nnx.state(module)) if self.writes else output
-
-    def settle(self, inputs: Inputs, cast: Callable[[Any], Any]) -> None:
-        """Find whether a call writes to the module's state."""
-        module = nnx.merge(self._graph, cast(self.params))
-        before = jax.tree.leaves(nnx.state(module))
-        args, kwargs = inputs
-        module(*args, **kwargs)
-        after = jax.tree.leaves(nnx.state(module))
+        self.writes, params = True, Partitioned.joined(params)
+        _, after = self.pure(params, *Partitioned.joined(inputs))
+        before, after = jax.tree.leaves(params), jax.tree.leaves(after)
         self.writes = len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True))
-
-    def release(self) -> None:
-        """Do nothing: the user's objects are as they were."""
 
 
 class Model(user_model.UserModel):
@@ -217,22 +206,28 @@ class Model(user_model.UserModel):
         self.seed(int(weights["seed"]))
         made = self.file.call("model")
         self.sets = [self.place(arrays) for arrays in inputs]
-        self.applied, self.detail, unwrapped = _applied(made, self.sets[0], int(weights["seed"]), trains)
+        self.applied, self.detail = _applied(made, self.sets[0], int(weights["seed"]), trains)
         try:
-            self.applied.settle(self.fresh(self.sets[0]), self._on_device)
-            # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
-            draws = not isinstance(self.applied, Module) or self.applied.writes
-            if any(map(_is_key, jax.tree.leaves((self.sets, self.applied.params if draws else ())))):
-                self.precisions = tuple(name for name in self.precisions if name != "float64")
             self.params = self._on_device(self.applied.params)
             self.restore()
-            self.settle()
+            self.settle()  # before anything is traced: the model may keep what it makes in its first call
+            self.applied.settle(self.fresh(self.sets[0]), self._on_device)
+            self.params = self._on_device(self.applied.params)
+            self.restore()
+            if trains and self.applied.writes:
+                raise Unsupported(STATEFUL)
+            # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
+            draws = self.applied.writes or not _is_module(made)
+            if any(map(_is_key, jax.tree.leaves((self.sets, self.params if draws else ())))):
+                self.precisions = tuple(name for name in self.precisions if name != "float64") or ("float32",) * trains
         except BaseException:
             self.release()
             raise
         self.settings = {"called as": self.detail}
-        if unwrapped:
-            self.settings["jit removed from"] = ", ".join(dict.fromkeys(unwrapped))
+        if self.applied.constants:
+            self.settings["held as constants"] = self.applied.constants
+        if removed := self.applied.reached.removed:
+            self.settings["jit removed from"] = ", ".join(dict.fromkeys(removed))
 
     def seed(self, seed: int) -> None:
         user_file.seed_python(seed)
@@ -258,16 +253,8 @@ class Model(user_model.UserModel):
             yield cast(self.params, np.dtype(dtype)), partial(cast, dtype=np.dtype(dtype))
 
     def calling(self, model: Any) -> Call:
-        params = model
-
-        def call(args: tuple, kwargs: dict[str, Any]) -> Any:
-            nonlocal params
-            output = self.applied.pure(params, args, kwargs)
-            if self.applied.writes:
-                output, params = output
-            return output
-
-        return call
+        bound = functools.cache(partial(self.applied.bind, model))  # until the state is restored
+        return lambda args, kwargs: bound()(*args, **kwargs)
 
     def release(self) -> None:
         """Put back what the user's functions held."""
@@ -279,7 +266,7 @@ class Model(user_model.UserModel):
 
     def arguments(self) -> tuple:
         """Return what jit is given in the first call."""
-        return Partitioned.of(self.params), Partitioned.of(self.sets[0])
+        return Partitioned.of_parameters(self.params), Partitioned.of(self.sets[0])
 
     def cost(self) -> Counted | None:
         return counted(self.forward, *self.arguments())
@@ -287,11 +274,10 @@ class Model(user_model.UserModel):
     def computes_in(self) -> Sequence[str]:
         listed = program.executed(self.applied.pure, self.params, *self.fresh(self.sets[0]))
         products = [operation for operation in listed if operation.kind in PRODUCTS]
-        return product_dtypes([replace(o, arguments={"dtype": o.arguments.get("operand 0", "")}) for o in products])
+        return product_dtypes([replace(operation, arguments={"dtype": _widest(operation)}) for operation in products])
 
     def _on_device(self, tree: Any) -> Any:
-        put = lambda leaf: jax.device_put(leaf, self.device) if isinstance(leaf, jax.Array) else leaf  # noqa: E731
-        return jax.tree.map(put, cast(tree, self.dtype))
+        return cast(tree, self.dtype, self.device)
 
 
 class Jitted:
@@ -299,7 +285,7 @@ class Jitted:
 
     def __init__(self, model: Model, graph: Callable):
         self._model, self._graph, self._writes = model, graph, model.applied.writes
-        self._first = self._params = Partitioned.of(model.params)
+        self._first = self._params = Partitioned.of_parameters(model.params)
         # Inputs that were made for one call are partitioned within it.
         self._known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
         self._sets = list(model.sets)  # so that no identity above is given to another object
@@ -308,7 +294,7 @@ class Jitted:
         output = self._graph(self._params, self._known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
         if self._writes:
             output, state = output
-            self._params = Partitioned.of(state)
+            self._params = Partitioned.of_parameters(state)
         return output
 
     def restore(self) -> None:
@@ -328,8 +314,8 @@ def prepare(model: Model, cell: Cell, compilations: Any) -> Step:
     refuse_what_is_held(model)
     step = Jitted(model, call)
     listed = partial(program.captured, call, runtime.shapes(arguments))
-    told = lambda: with_recompilations(capture(), model)  # noqa: E731
-    return Step(step, model.sets, told, step.restore, listed, own=model)
+    captured = lambda: with_recompilations(capture(), model)  # noqa: E731
+    return Step(step, model.sets, captured, step.restore, listed, own=model)
 
 
 def identity(args: tuple, kwargs: dict[str, Any]) -> tuple[int, int]:
@@ -368,87 +354,86 @@ def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
 
 def counted(function: Callable, *arguments: Any) -> Counted | None:
     """Return what XLA says of a call before it fuses; None where it has no rule for a part of it."""
-    lowered = jax.jit(function).lower(*arguments)
+    traced = jax.jit(function).trace(*arguments)
+    lowered = traced.lower()
     calls = re.findall(r"custom_call @([\w.]+)", lowered.as_text())
     found = lowered.cost_analysis() or {}
     if found.get("flops", -1) < 0 or not all(name.startswith(COUNTED_CALLS) for name in calls):
         return None
-    held = [leaf for leaf in jax.tree.leaves((arguments, lowered.out_info)) if hasattr(leaf, "shape")]
-    once = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in held)
+    once = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in _moved(traced.jaxpr, arguments))
     moved, transcendentals = found.get("bytes accessed", once), found.get("transcendentals", 0)
     return Counted(int(found["flops"]), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
 
 
-def cast(tree: Any, dtype: np.dtype) -> Any:
-    """Return a tree with its arrays as JAX's: floating point in a dtype, complex numbers in the type of that width."""
+def _moved(jaxpr: Any, arguments: Any) -> list[Any]:
+    """Return what a call must move: arguments that it reads and constants, each array once, and results."""
+    read = {id(variable) for equation in jaxpr.eqns for variable in equation.invars} | set(map(id, jaxpr.jaxpr.outvars))
+    leaves = zip(jax.tree.leaves(arguments), jaxpr.jaxpr.invars, strict=True)
+    given = [leaf if hasattr(leaf, "shape") else variable.aval for leaf, variable in leaves if id(variable) in read]
+    return [*{id(array): array for array in (*given, *jaxpr.consts)}.values(), *jaxpr.out_avals]
+
+
+def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
+    """Return a tree with its arrays as JAX's: floating point in a dtype, complex numbers in the type of that width.
+
+    An array that is held twice stays one.
+    """
+    made: dict[int, Any] = {}
 
     def one(leaf: Any) -> Any:
         if not _is_array(leaf):
             return leaf
-        if jnp.issubdtype(leaf.dtype, jnp.floating):
-            return jnp.asarray(leaf, dtype)
-        if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
-            return jnp.asarray(leaf, np.complex128 if dtype == np.float64 else np.complex64)
-        return jnp.asarray(leaf)
+        if id(leaf) not in made:
+            kind = None
+            if jnp.issubdtype(leaf.dtype, jnp.floating):
+                kind = dtype
+            elif jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+                kind = np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
+            array = leaf if _is_jax(leaf) and (kind is None or kind == leaf.dtype) else jnp.asarray(leaf, kind)
+            made[id(leaf)] = array if device is None else jax.device_put(array, device)
+        return made[id(leaf)]
 
     return jax.tree.map(one, tree)
 
 
-def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Any, str, list[str]]:
-    """Return how what `model()` returned is called with parameters, what it is, and from where jit was removed."""
-    removed: list[str] = []
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, jax.stages.Compiled | jax.export.Exported):
-            raise Unsupported(
-                f"model() returned a {type(value).__name__}, which has no eager mode: return the function that it was "
-                "made of."
-            )
-        original = uncompiled(value)
-        if original is not value:
-            removed.append(getattr(original, "__name__", type(original).__name__))
-        return original
-
-    def function(*arguments: Any, **how: bool) -> Function:
-        applied = Function(*arguments, **how)
-        removed.extend(applied.places.removed)
-        return applied
-
+def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applied, str]:
+    """Return how what `model()` returned is called with parameters, and what it is."""
+    reached = Reached()
     if isinstance(made, tuple) and len(made) == 2 and callable(made[0]):
-        return function(plain(made[0]), made[1], takes_them=True), "a function and its parameters", removed
-    made = as_tree(plain(made))
-    if nnx and isinstance(made, nnx.Module):
+        return _with_parameters(reached, *made), "a function and its parameters"
+    if _is_module(made):
         (made.train if trains else made.eval)()
         if trains and jax.tree.leaves(nnx.state(made, nnx.Not(nnx.Param))):
             raise Unsupported(STATEFUL)
-        removed += _without_jit(made)
-        return Module(made), "flax.nnx, split and merged", removed
+        for _, node in nnx.iter_graph(made):
+            reached.walk(node)
+        reached.put(reached.arrays)
+        graph, state = nnx.split(made)
+        reached.restore()
+        # Variables of NNX are written to only where they were made: inside of what traces.
+        return Applied(reached, state, partial(nnx.merge, graph)), "flax.nnx, split and merged"
     if linen and isinstance(made, linen.Module):
         args, kwargs = inputs
         variables = made.init(jax.random.key(seed), *args, **kwargs)
         if trains and variables.keys() - {"params"}:
             raise Unsupported(STATEFUL)
-        return function(made.apply, variables, takes_them=True), "flax.linen, initialised from the seed", removed
-    if not callable(made):
+        return _with_parameters(reached, made.apply, variables), "flax.linen, initialised from the seed"
+    callee = reached.plain(made)
+    if not callable(callee):
         raise Fault(
             f"model() returned {type(made).__name__}: return (function, parameters), a Flax module, or a function."
         )
-    if not jax.tree_util.all_leaves([made]):
-        return function(made, made, itself=True), "a pytree that is called", removed
-    applied = function(made)
-    held = "a function and the arrays it closes over" if applied.places.values() else "a function without parameters"
-    return applied, held, removed
+    if not jax.tree_util.all_leaves([callee]):
+        return Applied(reached, callee, lambda given: given), "a pytree that is called"
+    detail = f"a function {'and the arrays it reaches' if reached.arrays else 'without parameters'}"
+    return Applied(reached, None, lambda _: callee), detail
 
 
-def _without_jit(module: Any) -> Iterator[str]:
-    """Put back each method of a module's classes that nnx.jit or jax.jit wrapped; yield their names."""
-    kinds = {kind for _, node in nnx.iter_graph(module) if isinstance(node, nnx.Module) for kind in type(node).__mro__}
-    for kind in sorted(kinds, key=lambda kind: kind.__qualname__):
-        for name, value in list(vars(kind).items()):
-            original = uncompiled(value)
-            if original is not value:
-                setattr(kind, name, original)
-                yield f"{kind.__name__}.{name}"
+def _with_parameters(reached: Reached, function: Callable, params: Any) -> Applied:
+    function, params = reached.plain((function, params))
+    if jax.tree_util.all_leaves([function]):  # what is static costs time in every call
+        return Applied(reached, params, lambda given: partial(function, given))
+    return Applied(reached, (function, params), lambda given: partial(*given))
 
 
 def _register(leaf: Any) -> None:
@@ -481,6 +466,29 @@ def _key(key: Any) -> str:
         if hasattr(key, name):
             return str(getattr(key, name))
     return str(key)
+
+
+def _widest(product: Operation) -> str:
+    """Return the dtype in which a product is computed: that of its widest operand."""
+    dtypes = [text.partition(" ")[0] for name, text in product.arguments.items() if name in ("operand 0", "operand 1")]
+    return max(dtypes, key=lambda name: jnp.dtype(name).itemsize, default="")
+
+
+def _copied(tree: Any) -> Any:
+    """Return a tree with containers of its own."""
+    return jax.tree.map(lambda leaf: leaf, tree)
+
+
+def _is_module(value: Any) -> bool:
+    return bool(nnx) and isinstance(value, nnx.Module)
+
+
+def _is_jax(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array)
+
+
+def _is_floating(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
 
 
 def _is_array(leaf: Any) -> bool:

@@ -80,19 +80,19 @@ def prepare(model: Model, cell: Cell, dtype: np.dtype, compilations: Any) -> Ste
     trainer = training.Trainer(subject.params, model.device)
     arguments = (trainer.state, Partitioned.of(model.sets[0]))
     trainer.iterate, capture = compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
-    told: Callable = capture
+    captured: Callable = capture
     if cell.mode == "eager":
         listed: Callable = lambda: program.executed(iterate, *arguments)  # noqa: E731
     else:
         refuse_what_is_held(model)
         listed = partial(program.captured, trainer.iterate, runtime.shapes(arguments))
-        told = lambda: with_recompilations(capture(), model)  # noqa: E731
+        captured = lambda: with_recompilations(capture(), model)  # noqa: E731
     known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
 
     def call(args: tuple, kwargs: dict[str, Any]) -> Any:
         return trainer(known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
 
-    return Step(call, model.sets, told, trainer.restore, listed, own=subject)
+    return Step(call, model.sets, captured, trainer.restore, listed, own=subject)
 
 
 def _is_trained(leaf: Any) -> bool:

@@ -28,7 +28,6 @@ MODELS = {
         "    return nnx.Sequential(nnx.Linear(8, 4, rngs=rngs), nnx.Dropout(0.5, rngs=rngs))" + INPUTS,
         "linen": JAX + "    from flax import linen\n    return linen.Dense(4)" + INPUTS,
         "bare": JAX + "    return lambda x: (jax.nn.relu(x), x.sum())" + INPUTS,
-        "calls_back": JAX + "    def f(x):\n        jax.debug.print('{}', x)\n        return x\n    return f" + INPUTS,
         "trained": JAX
         + "    from flax import linen\n    return linen.Dense(4)"
         + INPUTS
