@@ -33,9 +33,8 @@ def test_a_users_layer_stays_eager_beside_its_graphs_in_every_order(own, pass_na
             assert found["replaced"] == [] and found["shared"], found
 
 
-def test_a_captured_layer_is_made_eager_and_one_that_cannot_be_copied_refused(own):
+def test_a_captured_layer_is_made_eager(own):
     assert own["captured"] == [["blocks.forward"], 0]
-    assert "cannot be copied (TypeError: " in own["uncopied"] and "open files" in own["uncopied"]
 
 
 def test_cinn_is_refused_wherever_paddle_would_leave_it_out(told):

@@ -25,6 +25,7 @@ from frameworks.program import Program
 from measurement.cells import Cell
 
 LEVEL = 3  # at 4 and above operands are printed by their address
+GRADIENT = "Running_AD_API_GRAD: "
 BEGIN, END = "arguments of a call: ", "end of a call"
 _EVENT = re.compile(
     rf"^{BEGIN}(?P<begin>[^\n]*)$|^(?P<end>{END})$|^=+Running_AD_API: (?P<running>\w+)=+$"
@@ -48,6 +49,8 @@ def listed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Progra
         call(*inputs)
     if taken:
         raise ValueError("eager mode takes a tensor to NumPy within the call, whose operators are not listed.")
+    if GRADIENT in log():
+        raise ValueError("eager mode differentiates within the call, whose operators for gradients are not listed.")
     return programs.normal_form(dispatches(log(), cell))
 
 
@@ -186,7 +189,7 @@ def _put(places: list[tuple[Any, str, Callable]], function: Callable) -> None:
 def _telling(name: str, function: Callable, plain: bool = False) -> Callable:
     """`function`, which writes the attributes that `name` is given into the log; where `plain`, their defaults."""
 
-    def told(*arguments, **named):
+    def stand_in(*arguments, **named):
         attributes = {
             key: default if plain else named.get(key, arguments[place] if place < len(arguments) else default)
             for key, (place, default) in programs.ATTRIBUTES[name].items()
@@ -197,4 +200,4 @@ def _telling(name: str, function: Callable, plain: bool = False) -> Callable:
         finally:
             os.write(2, f"{END}\n".encode())
 
-    return told
+    return stand_in

@@ -40,6 +40,8 @@ KINDS = {
     "layer_norm": "normalisation", "rms_norm": "normalisation", "batch_norm": "normalisation",
     "group_norm": "normalisation",
 }  # fmt: skip
+# Names that one of the two has for an operator of the other's.
+ALIASES = {"div_scale": "scale", "elementwise_pow": "pow"}
 # What eager mode takes as an attribute and a captured program as an operand; those that are constants need no entry.
 MASKS = ("attn_mask", "bias", "startend_row_indices")  # attention's operands
 ATTRIBUTE_OPERANDS = {"scale": {"scale"}}
@@ -48,7 +50,8 @@ CONSTANTS = {"full", "full_like", "full_int_array", "full_with_tensor", "assign_
 SHAPES = ("pd_op.shape", "pd_op.shape64")
 PROGRAM_ENDS = {"data", "feed", "fetch", "shadow_output", "share_data"}
 RESHAPES = {"reshape", "squeeze", "unsqueeze", "flatten", "view_shape", "shape", "shape64"}
-LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES
+WRITES = {"assign_out"}  # of state at the end of a program; eager mode gives it another tensor
+LEFT_OUT = CONSTANTS | PROGRAM_ENDS | RESHAPES | WRITES
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
     operations, before = [], None
     for dispatch in dispatches:
         name = dispatch.name.removesuffix("_")
+        name = ALIASES.get(name, name)
         if name not in LEFT_OUT and not _is_identity(name, dispatch):
             operations.append(_operation(name, dispatch, before))
         before = dispatch
@@ -97,8 +101,10 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
         kind = "cast" if all("float" in text for text in arguments.values()) else ""
     if before and before.name == "full" and arguments.get("y") == before.results[0]:
         dtype, _, size = arguments["y"].partition(" ")
-        if size in ("()", "rank 0") or arguments["y"] == arguments["x"]:
+        if size in ("()", "(1)", "rank 0") or arguments["y"] == arguments["x"]:
             arguments["y"] = f"{dtype} number"  # which eager mode gives the shape of what it meets
+        if name == "pow":
+            del arguments["y"]  # in eager mode an attribute
     if kind == "attention":  # told in this order: first what decides most
         masks = {key: " ".join(texts) or NONE for key, texts in operands.items() if key in MASKS}
         arguments = masks | arguments
@@ -108,10 +114,13 @@ def _operation(name: str, dispatch: Dispatch, before: Dispatch | None) -> Operat
 
 
 def tensor(dtype: str, shape: list[int], cell: Cell | None) -> str:
-    """`float32 (1,32,768)`; of a program that serves every shape its rank alone, for its dimensions are left open."""
-    return (
-        f"{dtype} rank {len(shape)}" if cell and cell.shapes == "dynamic" else f"{dtype} ({','.join(map(str, shape))})"
-    )
+    """`float32 (1,32,768)`, with None for a length that a program leaves open.
+
+    Of a program that serves every shape its rank alone.
+    """
+    if cell and cell.shapes == "dynamic":
+        return f"{dtype} rank {len(shape)}"
+    return f"{dtype} ({','.join('None' if length < 0 else str(length) for length in shape)})"
 
 
 def _text(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ AUTOGRAD: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
     "no_grad": paddle.no_grad,
     "enabled": contextlib.nullcontext,
 }
+_ADDRESS = re.compile(r" at 0x\w+")
 EXACT = ("float32", "float64", "complex64", "complex128")
 
 
@@ -117,6 +119,7 @@ class Model(user_model.UserModel):
         # Running statistics are parameters without a gradient.
         self._fixed = [(one, one.clone()) for one in layer.parameters() if one.stop_gradient]
         self.sets = [self.place(arrays) for arrays in inputs]
+        paddle.set_default_dtype(dtype)  # the file may have set another one
         self.settings = {"autograd": self._settled(trains)}
         if unwrapped:
             self.settings["to_static removed from"] = unwrapped
@@ -178,8 +181,9 @@ class Model(user_model.UserModel):
 
     def copied(self, *shared: paddle.Tensor) -> nn.Layer:
         """Return a copy of the user's layer that has the tensors `shared` in common with it."""
+        empty = [buffer for buffer in self.layer.buffers() if not has_memory(buffer)]  # those have no copy
         try:
-            return copy.deepcopy(self.layer, {id(tensor): tensor for tensor in shared})
+            return copy.deepcopy(self.layer, {id(tensor): tensor for tensor in (*shared, *empty)})
         except Exception as error:  # of the user's own attributes
             raise Unsupported(
                 f"the layer cannot be copied ({type(error).__name__}: {error}), and Paddle writes to what it captures: "
@@ -230,16 +234,16 @@ class Model(user_model.UserModel):
 
 def prepare(model: Model, cell: Cell, workload: Own) -> Step:
     """Return the step of the layer in the cell's mode."""
-    told: dict[str, Any] = {"restore": model.restore, "own": model}  # Paddle has no counter for every operator
+    rest: dict[str, Any] = {"restore": model.restore, "own": model}  # Paddle has no counter for every operator
     if cell.mode == "eager":
-        return Step(model.call, model.sets, program=partial(listed, model, model.call, cell), **told)
+        return Step(model.call, model.sets, program=partial(listed, model, model.call, cell), **rest)
     if cell.mode in graphs.PREDICTORS:
         called = Predicted(model, cell)
-        return Step(called, model.sets, called.capture, program=called.operators, load=called.load, **told)
-    return captured(Called(model.shared()), model, workload, cell, model.autograd, told)
+        return Step(called, model.sets, called.capture, program=called.operators, load=called.load, **rest)
+    return captured(Called(model.shared()), model, workload, cell, model.autograd, rest)
 
 
-def captured(layer: Called, model: Model, workload: Own, cell: Cell, autograd: Callable, told: dict[str, Any]) -> Step:
+def captured(layer: Called, model: Model, workload: Own, cell: Cell, autograd: Callable, rest: dict[str, Any]) -> Step:
     """Return the step of what `to_static` makes of a layer."""
     signature = list(trees.packed(model.specification(cell))) if cell.shapes == "dynamic" else None
     static, capture, _ = graphs.to_static(layer, workload, cell, (), signature)
@@ -258,7 +262,7 @@ def captured(layer: Called, model: Model, workload: Own, cell: Cell, autograd: C
         program = graphs.traced(static, first=True)
         return None if program is None else programs.of_graph(program, cell)
 
-    return Step(call, model.sets, lambda: whole(capture(), static, model.file.name), program=operators, **told)
+    return Step(call, model.sets, lambda: whole(capture(), static, model.file.name), program=operators, **rest)
 
 
 class Predicted:
@@ -288,6 +292,11 @@ class Predicted:
         try:
             with self._model.autograd():
                 self._exported.load()
+        except KeyError as error:
+            raise Unsupported(
+                f"paddle.jit.save saves no tensor that is neither parameter nor buffer ({error.args[0]}): register it "
+                "with register_buffer."
+            ) from error
         except Exception as error:
             _raise(error, self._model.source)
         (outputs,) = self._exported.structured()
@@ -306,7 +315,7 @@ def whole(capture: Capture, static: nn.Layer, name: str) -> Capture:
     Each program but the first is a recompilation, for what of its inputs is unlike the first one's.
     """
     first, *others = [_described(program.inputs) for program in graphs.programs_of(static)] or [[]]
-    reasons = [f"another input: {text}" for texts in others for text in texts if text not in first]
+    reasons = [f"another input: {_ADDRESS.sub('', text)}" for texts in others for text in texts if text not in first]
     recompiled = tuple((name, reason) for reason in dict.fromkeys(reasons))
     return replace(capture, whole=bool(capture.graphs), recompilations=len(others), recompiled=recompiled)
 
@@ -365,7 +374,7 @@ def cast(layer: nn.Layer, dtype: str) -> nn.Layer:
     """Cast parameters and buffers in place, each by its kind: complex ones stay complex, whole numbers whole."""
     with paddle.no_grad():
         for tensor in (*layer.parameters(), *layer.buffers()):
-            made = _cast(tensor, dtype)
+            made = _cast(tensor, dtype) if has_memory(tensor) else tensor
             if made is not tensor:
                 tensor.value().get_tensor()._share_data_with(made.value().get_tensor())
     for part in layer.sublayers(include_self=True):

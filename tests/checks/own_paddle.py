@@ -12,7 +12,6 @@ from paddle.jit.dy2static.program_translator import StaticFunction
 
 import frameworks
 import workloads
-from frameworks.adapter import Unsupported
 from measurement.cells import Cell
 
 NET = """
@@ -45,7 +44,6 @@ def loss(output):
     return output["y"].mean()
 """
 CAPTURED = NET.replace("return Net()", "net = Net()\n    paddle.jit.to_static(net.blocks)\n    return net")
-UNCOPIED = NET.replace("return Net()", "net = Net()\n    net.lines = open(__file__)\n    return net")
 ORDERS = (
     ("eager", "to_static", "inference", "inference-no-passes"),
     ("inference", "to_static", "eager", "inference-no-passes"),
@@ -124,20 +122,9 @@ def unwrapped(adapter, name: str) -> list:
     return [step.own.settings["to_static removed from"], calls - before]
 
 
-def refused(adapter, name: str, modes: tuple[str, ...]) -> str:
-    """The reason for which a model is refused."""
-    try:
-        prepared(adapter, name, "inference", modes)
-    except Unsupported as error:
-        return str(error)
-    finally:
-        adapter.release()
-    return ""
-
-
 def main() -> None:
     folder, adapter, names = Path(sys.argv[1]), frameworks.load_adapter("paddle"), {}
-    for name, text in {"net": NET, "captured": CAPTURED, "uncopied": UNCOPIED}.items():
+    for name, text in {"net": NET, "captured": CAPTURED}.items():
         names[name] = f"paddle_{name}.py"
         (folder / names[name]).write_text(text)
         workloads.add({names[name]: str(folder / names[name])})
@@ -147,7 +134,6 @@ def main() -> None:
         "inference": [found(adapter, names["net"], "inference", order) for order in ORDERS],
         "training": [found(adapter, names["net"], "training", order) for order in (TRAINED, TRAINED[::-1])],
         "captured": unwrapped(adapter, names["captured"]),
-        "uncopied": refused(adapter, names["uncopied"], ("to_static",)),
     }
     print("\n" + json.dumps(answers))
 
