@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from workloads.passes import PASSES as PASSES
 from workloads.passes import WITH_CACHE
+
+if TYPE_CHECKING:
+    from workloads.own import Own
+    from workloads.spec import Workload
 
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "matvec": "matmul"}
@@ -17,7 +23,7 @@ _MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream"), "pointwise
 
 
 # Users' own models of this process by name, once `add` has made them known.
-_OWN: dict = {}
+_OWN: dict[str, Own] = {}
 
 
 def names() -> tuple[str, ...]:
@@ -25,7 +31,7 @@ def names() -> tuple[str, ...]:
     return (*_MODULES, *_OWN)
 
 
-def add(sources: dict[str, str]) -> None:
+def add(sources: Mapping[str, str]) -> None:
     """Make users' models known: their files or libraries' names by name. Raises `workloads.signature.Unreadable`."""
     from workloads import own
 
@@ -39,11 +45,11 @@ def source_of(name: str) -> str | None:
     return _OWN[name].source if name in _OWN else None
 
 
-def get(name: str, pass_name: str = "inference"):
+def get(name: str, pass_name: str = "inference") -> Workload:
     """The workload `name`, which is one of `names()`, in one of its passes."""
     if name in _OWN:
         return _OWN[name].trained() if pass_name == "training" else _OWN[name]
-    workload = importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
+    workload: Workload = importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
     if pass_name == "training":
         from workloads.training import training_of
 
@@ -59,11 +65,12 @@ def flags_of(name: str, pass_name: str) -> set[str]:
     return {parameter.flag for parameter in definition.parameters} if pass_name in definition.passes else set()
 
 
-def _with_cache(workload, pass_name: str):
+def _with_cache(workload: Workload, pass_name: str) -> Workload:
     """The workload in one of the passes that have a cache."""
-    from workloads import cached_gpt, decode, generate
+    from workloads import cached_gpt, causal, decode, generate, gpt
 
-    model = cached_gpt.cached(workload) if workload.family == "gpt" else workload
-    return {"prefill": lambda model: model, "decode": decode.decode_of, "generate": generate.generate_of}[pass_name](
-        model
-    )
+    model = cached_gpt.cached(workload) if isinstance(workload, gpt.Gpt) else workload
+    assert isinstance(model, causal.Causal), f"{workload.name} has a pass with a cache, and is no model with one"
+    if pass_name == "prefill":
+        return model
+    return decode.decode_of(model) if pass_name == "decode" else generate.generate_of(model)

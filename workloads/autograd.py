@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+Pull = Callable[[np.ndarray], np.ndarray]  # from the gradient of a result to that of an operand
+
 
 class Variable(np.lib.mixins.NDArrayOperatorsMixin):
     """An array with a history. `gradient` is None until `backward` reached it, and sums over several calls."""
 
-    def __init__(self, value: np.ndarray, parents: tuple[tuple[Variable, Callable], ...] = ()):
+    def __init__(self, value: np.ndarray, parents: tuple[tuple[Variable, Pull], ...] = ()):
         self.value, self.parents = value, parents
         self.gradient: np.ndarray | None = None
 
@@ -35,7 +37,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
                 known = gradients.get(id(parent))
                 gradients[id(parent)] = pulled if known is None else known + pulled
 
-    def unary(self, function: Callable, derivative: Callable) -> Variable:
+    def unary(self, function: Pull, derivative: Pull) -> Variable:
         """`function` of every value, whose derivative is `derivative` of the value."""
         x = self.value
         return Variable(function(x), ((self, lambda g: g * derivative(x)),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -240,14 +241,18 @@ def _named_norm(x: np.ndarray, weights: Arrays, name: str) -> np.ndarray:
     return layer_norm(x, weights[f"{name}.weight"], weights[f"{name}.bias"], LAYER_NORM_EPSILON)
 
 
-_COMMON = dict(family="bert", implementations=("library", "plain"), parameters=_PARAMETERS)
-_COMMON |= dict(passes=("inference", "training"), padding="attention_mask")
+_bert = partial(
+    Bert,
+    family="bert",
+    implementations=("library", "plain"),
+    parameters=_PARAMETERS,
+    passes=("inference", "training"),
+    padding="attention_mask",
+)
 
 WORKLOADS = {
-    "bert-base": Bert(
-        name="bert-base", tolerance=tolerance(12), **_COMMON
-    ),  # the bert-base-uncased configuration, 110M parameters
-    "bert-tiny": Bert(  # google/bert_uncased_L-2_H-128_A-2
-        name="bert-tiny", layers=2, hidden=128, heads=2, intermediate=512, tolerance=tolerance(2), **_COMMON
-    ),
+    # The bert-base-uncased configuration, 110M parameters.
+    "bert-base": _bert(name="bert-base", tolerance=tolerance(12)),
+    # google/bert_uncased_L-2_H-128_A-2
+    "bert-tiny": _bert(name="bert-tiny", layers=2, hidden=128, heads=2, intermediate=512, tolerance=tolerance(2)),
 }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from workloads.causal import Attend, Causal, prompt_of
 from workloads.gpt import Gpt
-from workloads.spec import Parameters
+from workloads.spec import Parameters, Weights
 
 
 @dataclass(frozen=True)
@@ -20,9 +19,8 @@ class CachedGpt(Causal):
     Its weights are drawn as a Llama's, not as a GPT is initialised for training.
     """
 
-    gpt: Gpt = None
+    gpt: Gpt = field(kw_only=True)
     norm_operations: ClassVar[int] = 6
-    turned: ClassVar[int] = 0
 
     layers = property(lambda self: self.gpt.layers)
     hidden = property(lambda self: self.gpt.hidden)
@@ -50,13 +48,13 @@ class CachedGpt(Causal):
         """What tells these weights from those of inference, which have the same names and shapes."""
         return {"weights": "cached"}
 
-    def states(self, weights: Mapping, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
+    def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
         def by_keys(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
             return attend(layer, q[:, :, None], k, v)[:, :, 0]
 
         return self.gpt.states(weights, ids, positions, by_keys)
 
-    def logits(self, weights: Mapping, states: np.ndarray) -> np.ndarray:
+    def logits(self, weights: Weights, states: np.ndarray) -> np.ndarray:
         return states @ weights["wte.weight"].T
 
     def canonical_name(self, checkpoint_name: str) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Self
+from collections.abc import Callable
+from typing import ClassVar, Self
 
 import numpy as np
 
 from workloads import causal_cost, drawn
 from workloads.products import MATMUL
 from workloads.reference import softmax
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
 
 COMMON = ("batch_size", "prompt", "attention")  # parameters of every model's prefill pass
 OUTPUTS = ("logits", "keys", "values")
@@ -34,10 +34,8 @@ def prompt_of(positions: int) -> Parameter:
 class Causal(Workload):
     """A model with a cache. A call of prefill fills the cache from a prompt and gives the next token's logits.
 
-    The attributes are the sizes by which frameworks build it, and the cost of a call is counted: `products` are (in,
-    out) of a block's matrices, `norm_operations` those of a norm a value, `turned` the values of queries and keys that
-    are turned a token, `activation` (values, reads) those of the perceptron's activation, a token, and how many numbers
-    each is made of.
+    The attributes are the sizes by which frameworks build it, and the cost of a call is counted; `norm_operations` are
+    those of a norm a value.
     """
 
     layers: int
@@ -46,10 +44,7 @@ class Causal(Workload):
     kv_heads: int
     vocabulary: int
     positions: int
-    products: tuple[tuple[int, int], ...]
-    norm_operations: int
-    turned: int
-    activation: tuple[int, int]
+    norm_operations: ClassVar[int]
     product: str = MATMUL  # how products of one row a sequence are written
 
     def given(self, parameters: Parameters) -> Self:
@@ -57,12 +52,27 @@ class Causal(Workload):
         return self
 
     @property
+    @abstractmethod
+    def products(self) -> tuple[tuple[int, int], ...]:
+        """(in, out) of a block's matrices."""
+
+    @property
+    @abstractmethod
+    def activation(self) -> tuple[int, int]:
+        """Values of the perceptron's activation, a token, and how many numbers each is made of."""
+
+    @property
+    def turned(self) -> int:
+        """Values of queries and keys that are turned, a token."""
+        return 0
+
+    @property
     def quantized(self) -> tuple[tuple[int, int, bool], ...]:
         """(in, out) of each matrix that is stored in 8 bits, and whether a prompt's last token alone goes through."""
         return ()
 
     @abstractmethod
-    def states(self, weights: Mapping, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
+    def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
         """(B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
 
         `attend(layer, q, k, v)` takes a layer's queries (B, nkv, nh / nkv, T, hs), and its keys and values
@@ -70,7 +80,7 @@ class Causal(Workload):
         """
 
     @abstractmethod
-    def logits(self, weights: Mapping, states: np.ndarray) -> np.ndarray:
+    def logits(self, weights: Weights, states: np.ndarray) -> np.ndarray:
         """(B, H) -> (B, V)."""
 
     @abstractmethod
@@ -95,7 +105,7 @@ class Causal(Workload):
         }
         return kept | {drawn.POOL: drawn.pool({n: s for n, s in shapes.items() if n not in norms}, rng)}
 
-    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
         return drawn.Drawn(kept, self.weight_shapes(parameters), {}) if drawn.POOL in kept else kept
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
@@ -119,7 +129,7 @@ class Causal(Workload):
         """What a framework needs to know of places besides inputs: where the cache is compared, (n,)."""
         return [self.places_compared(parameters)]
 
-    def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         """Logits (B, V), and keys and values (layers, B, nkv, n, hs) at the places of the cache that are compared."""
         ids, places = inputs["input_ids"], self.places_compared(parameters)
         future = np.triu(np.full((ids.shape[1],) * 2, -np.inf, np.float32), 1)  # (T, T), 0 where attended

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from workloads import causal_cost, drawn
 from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
 
 STEPS = 4  # consecutive tokens, each a call, after which the first comes again
 PAST = ("past.keys", "past.values")
@@ -31,7 +31,7 @@ class Decode(Workload):
     has all places from the beginning; a dynamic one grows by one with each call, and begins anew after the fourth.
     """
 
-    model: Causal = None
+    model: Causal = field(kw_only=True)
 
     def first_place(self, parameters: Parameters) -> int:
         """That of the first call."""
@@ -52,7 +52,7 @@ class Decode(Workload):
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.kept_weights(parameters, seed)
 
-    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
         return drawn.Drawn(kept, self.weight_shapes(parameters), POWERS) if drawn.POOL in kept else kept
 
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
@@ -93,10 +93,10 @@ class Decode(Workload):
         """Inputs tell them all."""
         return []
 
-    def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         return self.references(parameters, weights, [inputs])[0]
 
-    def references(self, parameters: Parameters, weights: Mapping, sets: list[Arrays]) -> list[Arrays]:
+    def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
         """Of consecutive calls, the first at the first place: logits (B, V), keys and values (layers, B, nkv, 2, hs).
 
         No cache is kept here: a token attends to the past, and to the tokens that were given since. Since these are
@@ -111,10 +111,10 @@ class Decode(Workload):
             new.append((k, v))
             keys, values = (side[layer] for side in past)
             at_once = max(1, SCORES_AT_ONCE // (q[0, ..., 0].size * max(first, 1)))  # sequences
-            parts = range(0, len(q), at_once)
-            return np.concatenate([attended(*(x[i : i + at_once] for x in (q, k, v)), keys, values) for i in parts])
+            parts = [slice(start, start + at_once) for start in range(0, len(q), at_once)]
+            return np.concatenate([attended(q[part], k[part], v[part], keys, values) for part in parts])
 
-        def attended(q, k, v, keys, values) -> np.ndarray:
+        def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
             """Queries (B, nkv, nh / nkv, T, hs) to the past (nkv, first, hs), the same for all, and to what is new."""
             scores = [_by_all(q, keys.swapaxes(-1, -2)), q @ k[:, :, None].swapaxes(-1, -2) + future]
             shares = softmax(np.concatenate(scores, -1) / math.sqrt(model.head_size))  # (B, nkv, nh / nkv, T, C)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from workloads import causal_cost, drawn
 from workloads.causal import CACHE, Causal, added
 from workloads.reference import softmax
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
 
 # Where every framework must choose the same tokens. In a coarser dtype two logits may lie closer than rounding.
 EXACT = ("fp32",)
@@ -27,7 +26,7 @@ class Generate(Workload):
     The likeliest token is taken, of equals the first. A static cache has a place for every token.
     """
 
-    model: Causal = None
+    model: Causal = field(kw_only=True)
 
     def places(self, parameters: Parameters) -> int:
         """How many the cache has."""
@@ -43,7 +42,7 @@ class Generate(Workload):
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.kept_weights(parameters, seed)
 
-    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
         shapes = self.weight_shapes(parameters)
         norm = float(drawn.STANDARD_DEVIATION) * math.sqrt(self.model.hidden)
         powers = {name: round(math.log2(ROW_NORM / norm)) for name, shape in shapes.items() if len(shape) == 2}
@@ -61,13 +60,14 @@ class Generate(Workload):
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         return self.model.inputs(parameters, seed)
 
-    def reference(self, parameters: Parameters, weights: Mapping, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         """Tokens (B, N) and the logit of each (B, N)."""
-        model, cached = self.model.given(parameters), [(None, None)] * self.model.layers
+        model = self.model.given(parameters)
+        cached: list[tuple[np.ndarray | None, np.ndarray | None]] = [(None, None)] * model.layers
 
         def attend(layer: int, q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-            before = cached[layer]
-            keys, values = (new if old is None else np.concatenate([old, new], 2) for old, new in zip(before, (k, v)))  # noqa: B905
+            pairs = zip(cached[layer], (k, v), strict=True)
+            keys, values = (new if old is None else np.concatenate([old, new], 2) for old, new in pairs)
             cached[layer] = keys, values
             length, known = q.shape[-2], keys.shape[2]
             future = np.triu(np.full((length, known), -np.inf), known - length + 1)
@@ -114,7 +114,7 @@ class Generate(Workload):
         fits = {
             key.partition(".")[0]
             for key in reference
-            if all(np.size(arrays.get(f"{key.partition('.')[0]}.{name}")) == math.prod(shape)
+            if all(np.size(arrays.get(f"{key.partition('.')[0]}.{name}", ())) == math.prod(shape)
                    for name in ("tokens", "largest") for arrays in (outputs, reference))
         }  # fmt: skip
         return {

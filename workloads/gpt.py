@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from workloads.causal import Attend
 from workloads.passes import WITH_CACHE
 from workloads.reference import cross_entropy, gelu, layer_norm, softmax
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.spec import (
+    BYTES_PER_VALUE,
+    Arrays,
+    Cost,
+    OperatorCost,
+    Parameter,
+    Parameters,
+    Weights,
+    Workload,
+    linear_cost,
+)
 from workloads.transformer import ATTENTION, tolerance
 
 LAYER_NORM_EPSILON = 1e-5
@@ -30,7 +40,7 @@ class Gpt(Workload):
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         h = self.hidden
-        shapes = {"wte.weight": (self.vocabulary, h), "wpe.weight": (self.positions, h)}
+        shapes: dict[str, tuple[int, ...]] = {"wte.weight": (self.vocabulary, h), "wpe.weight": (self.positions, h)}
         for layer in range(self.layers):
             prefix = f"h.{layer}"
             shapes[f"{prefix}.ln_1.weight"] = (h,)
@@ -66,7 +76,7 @@ class Gpt(Workload):
         shape = (int(parameters["batch_size"]), int(parameters["seq_len"]) + more)
         return np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)
 
-    def states(self, weights: Arrays, ids: np.ndarray, positions: np.ndarray, attend: Callable) -> np.ndarray:
+    def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
         """(B, T) token ids at `positions` (T,) -> (B, T, H) after the last norm.
 
         `attend(layer, q, k, v)` takes a layer's queries, keys and values, (B, nh, T, hs) each, and gives the context.
@@ -179,8 +189,7 @@ class Gpt(Workload):
         return {name: value for name, value in parameters.items() if name != "attention"}
 
 
-def _gpt(name: str, **sizes: int) -> Gpt:
-    positions = sizes["positions"]
+def _gpt(name: str, *, layers: int, hidden: int, heads: int, vocabulary: int, positions: int) -> Gpt:
     parameters = (
         Parameter("batch_size", "batch", 1, "sequences per call"),
         Parameter("seq_len", "seq", min(128, positions), "tokens per sequence", maximum=positions),
@@ -191,9 +200,13 @@ def _gpt(name: str, **sizes: int) -> Gpt:
         family="gpt",
         implementations=("plain",),
         parameters=parameters,
-        tolerance=tolerance(sizes["layers"]),
+        tolerance=tolerance(layers),
         passes=("inference", "training", *WITH_CACHE),
-        **sizes,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        vocabulary=vocabulary,
+        positions=positions,
     )
 
 

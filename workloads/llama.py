@@ -7,7 +7,6 @@ others of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -17,7 +16,7 @@ from workloads.causal import Attend, Causal, prompt_of
 from workloads.passes import WITH_CACHE
 from workloads.products import MATMUL, PRODUCT
 from workloads.quantized import NONE, QUANT, restored
-from workloads.spec import Parameter, Parameters
+from workloads.spec import Parameter, Parameters, Weights
 from workloads.transformer import ATTENTION, tolerance
 
 NORM_EPSILON = 1e-5
@@ -66,7 +65,8 @@ class Llama(Causal):
     product: str = MATMUL
 
     def given(self, parameters: Parameters) -> Self:
-        return replace(self, **{axis.name: str(parameters.get(axis.name, axis.default)) for axis in (QUANT, PRODUCT)})
+        quant, product = (str(parameters.get(axis.name, axis.default)) for axis in (QUANT, PRODUCT))
+        return replace(self, quant=quant, product=product)
 
     @property
     def quantized(self) -> tuple[tuple[int, int, bool], ...]:
@@ -115,7 +115,7 @@ class Llama(Causal):
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         h, kv = self.hidden, self.kv_heads * self.head_size
-        shapes = {EMBEDDING: (self.vocabulary, h)}
+        shapes: dict[str, tuple[int, ...]] = {EMBEDDING: (self.vocabulary, h)}
         for layer in range(self.layers):
             prefix = f"model.layers.{layer}"
             shapes[f"{prefix}.input_layernorm.weight"] = (h,)
@@ -143,7 +143,7 @@ class Llama(Causal):
         cosines, sines = np.cos(angles), np.sin(angles)
         return np.concatenate([cosines, cosines], -1), np.concatenate([-sines, sines], -1)
 
-    def states(self, weights: Mapping, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
+    def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
         batch, length = ids.shape
         x = weights[EMBEDDING][ids]  # (B, T, H)
         cosines, sines = (table.astype(x.dtype) for table in self.rotary(positions))  # (T, hs)
@@ -163,14 +163,14 @@ class Llama(Causal):
             q, k, v = (heads(linear(f"{prefix}.self_attn.{name}", y)) for name in "qkv")
             q = turned(q).reshape(batch, self.kv_heads, -1, length, self.head_size)
             context = attend(layer, q, turned(k), v).reshape(batch, self.heads, length, self.head_size)
-            context = context.transpose(0, 2, 1, 3).reshape(batch, length, self.hidden)
-            x = x + linear(f"{prefix}.self_attn.o", context)  # (B, T, H)
+            joined = context.transpose(0, 2, 1, 3).reshape(batch, length, self.hidden)
+            x = x + linear(f"{prefix}.self_attn.o", joined)  # (B, T, H)
             y = rms_norm(x, weights[f"{prefix}.post_attention_layernorm.weight"])
             y = silu(linear(f"{prefix}.mlp.gate", y)) * linear(f"{prefix}.mlp.up", y)
             x = x + linear(f"{prefix}.mlp.down", y)  # (B, T, H)
         return rms_norm(x, weights[LAST_NORM])
 
-    def logits(self, weights: Mapping, states: np.ndarray) -> np.ndarray:
+    def logits(self, weights: Weights, states: np.ndarray) -> np.ndarray:
         return states @ (weights[EMBEDDING] if self.tied else restored(weights[HEAD], self.quant)).T
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -127,10 +128,16 @@ class Lstm(Workload):
         return {name: value for name, value in parameters.items() if name != "cell"}
 
 
-_COMMON = dict(family="lstm", implementations=("plain",), parameters=_PARAMETERS, passes=("inference", "training"))
-_COMMON |= dict(tolerance={"fp32": 5e-6, "tf32": 2e-3, "bf16": 2e-2, "fp16": 4e-3})
+_lstm = partial(
+    Lstm,
+    family="lstm",
+    implementations=("plain",),
+    parameters=_PARAMETERS,
+    passes=("inference", "training"),
+    tolerance={"fp32": 5e-6, "tf32": 2e-3, "bf16": 2e-2, "fp16": 4e-3},
+)
 
 WORKLOADS = {
-    "lstm": Lstm(name="lstm", **_COMMON),  # 9.3M weights
-    "lstm-tiny": Lstm(name="lstm-tiny", vocabulary=50, hidden=16, classes=5, **_COMMON),
+    "lstm": _lstm(name="lstm"),  # 9.3M weights
+    "lstm-tiny": _lstm(name="lstm-tiny", vocabulary=50, hidden=16, classes=5),
 }

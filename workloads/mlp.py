@@ -19,7 +19,7 @@ class Mlp(Workload):
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         width = int(parameters["width"])
-        shapes = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         for layer in range(int(parameters["depth"])):
             shapes[f"layers.{layer}.linear.weight"] = (width, width)
             shapes[f"layers.{layer}.linear.bias"] = (width,)

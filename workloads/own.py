@@ -133,8 +133,8 @@ def workload(name: str, source: str) -> Own:
         framework, parameters = LIBRARIES[source.partition(":")[0]]
         described = Signature(parameters, (framework,))
     settings = described.settings
-    given = settings.get("tolerance", {})
-    given = given if isinstance(given, dict) else dict.fromkeys(TOLERANCE, given)
+    allowed: float | dict[str, float] = settings.get("tolerance", {})
+    given = allowed if isinstance(allowed, dict) else dict.fromkeys(TOLERANCE, allowed)
     return Own(
         name=name,
         family=FAMILY,

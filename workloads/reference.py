@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -31,7 +33,7 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return x * 0.5 * (1.0 + erf(x * (1 / math.sqrt(2))))
 
 
-def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, epsilon: float) -> np.ndarray:
+def layer_norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | np.floating, epsilon: float) -> np.ndarray:
     """Layer normalisation over the last axis (Ba et al. 2016), with the biased variance."""
     centred = x - x.mean(axis=-1, keepdims=True, dtype=np.float64).astype(x.dtype)
     variance = np.square(centred).mean(axis=-1, keepdims=True, dtype=np.float64)
@@ -69,8 +71,8 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, heads: int) -> np.nda
     return (softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(batch, length, hidden)
 
 
-def concatenated(parts: list[np.ndarray], axis: int) -> np.ndarray:
-    """The parts behind each other along an axis."""
+def concatenated(parts: Sequence[np.ndarray | Variable], axis: int) -> np.ndarray:
+    """Join the parts along an axis."""
     joined = np.concatenate([constant(part) for part in parts], axis)
     ends = np.cumsum([part.shape[axis] for part in parts])
     cut = [np.arange(end - part.shape[axis], end) for part, end in zip(parts, ends, strict=True)]
@@ -79,7 +81,7 @@ def concatenated(parts: list[np.ndarray], axis: int) -> np.ndarray:
         for part, places in zip(parts, cut, strict=True)
         if isinstance(part, Variable)
     )
-    return Variable(joined, history) if history else joined
+    return cast(np.ndarray, Variable(joined, history)) if history else joined  # a variable goes for an array
 
 
 def batch_statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -90,7 +92,9 @@ def batch_statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return mean.reshape(-1), variance, values.shape[1]
 
 
-def batch_norm(x: np.ndarray, statistics: tuple, weight: np.ndarray, bias: np.ndarray, epsilon: float) -> np.ndarray:
+def batch_norm(
+    x: np.ndarray, statistics: tuple[np.ndarray, np.ndarray], weight: np.ndarray, bias: np.ndarray, epsilon: float
+) -> np.ndarray:
     """(N, C, H, W) normalised by (mean, variance) of each channel (Ioffe and Szegedy 2015); the others are (C,)."""
     mean, variance = statistics
     scale = weight * (1 / np.sqrt(variance + epsilon))

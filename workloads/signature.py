@@ -14,6 +14,7 @@ import sys
 import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from measurement import files
 
@@ -49,6 +50,7 @@ FUNCTIONS = ("model", "inputs")  # that every file has
 # A file with one of these may bind names that its text does not show.
 _UNKNOWN = frozenset(["*", "exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"])
 _WORD = re.compile(r"[\w.+-]+")
+Settings = dict[str, Any]  # of a file: `framework` is a word, `tolerance` a number or numbers by dtype
 
 
 class Unreadable(ValueError):
@@ -64,7 +66,7 @@ class Signature:
 
     parameters: tuple[tuple[str, int | str], ...] = (("batch_size", 1),)
     frameworks: tuple[str, ...] = ()
-    settings: dict = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
     digest: str = ""
     trains: bool = False
     missing: tuple[str, ...] = ()
@@ -87,8 +89,8 @@ def read(path: str | Path) -> Signature:
     except files.Unfit as problem:
         raise Unreadable(f"{name} is no model's file: {problem}.") from None
     except UnicodeDecodeError as error:
-        where = content[: error.start].count(b"\n") + 1
-        raise Unreadable(f"{name} is not in {error.encoding.upper()}, line {where}: save it as UTF-8.") from None
+        line = content[: error.start].count(b"\n") + 1
+        raise Unreadable(f"{name} is not in {error.encoding.upper()}, line {line}: save it as UTF-8.") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         raise Unreadable(
@@ -169,11 +171,12 @@ def _bound(tree: ast.Module) -> set[str]:
     return names
 
 
-def _settings(tree: ast.Module, name: str) -> dict:
-    """`settings = {...}` of literals: `framework`, and `tolerance` by dtype or for all."""
+def _settings(tree: ast.Module, name: str) -> Settings:
+    """Read `settings = {...}` of literals: `framework`, and `tolerance` by dtype or for all."""
     for node in reversed(tree.body):
-        targets = node.targets if isinstance(node, ast.Assign) else ()
-        if any(isinstance(target, ast.Name) and target.id == "settings" for target in targets):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "settings" for target in node.targets
+        ):
             try:
                 value = ast.literal_eval(node.value)
             except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
@@ -185,7 +188,7 @@ def _settings(tree: ast.Module, name: str) -> dict:
     return {}
 
 
-def _check(settings: dict, name: str) -> None:
+def _check(settings: Settings, name: str) -> None:
     if settings.get("framework", "torch") not in tuple(MODULES):
         raise Unreadable(f"{name}: settings' framework is one of {', '.join(MODULES)}.")
     given = settings.get("tolerance", {})

@@ -11,6 +11,7 @@ import numpy as np
 
 Parameters = dict[str, int | str]
 Arrays = dict[str, np.ndarray]
+Weights = Mapping[str, np.ndarray]  # which may be made when they are asked for
 
 # More than any dimension of an array that fits into a memory.
 LARGEST = 1 << 40
@@ -144,7 +145,7 @@ class Workload(ABC):
         """What is kept of the seeded weights, from which `weights_from` makes them: all of them, or much less."""
         return self.seeded_weights(parameters, seed)
 
-    def weights_from(self, parameters: Parameters, kept: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
         """The weights by name, in the precision of what was kept of them (or of a checkpoint's own)."""
         return kept
 

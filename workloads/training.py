@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Training(Workload):
     leading axis of that length.
     """
 
-    model: Workload = None
+    model: Workload = field(kw_only=True)
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return self.model.weight_shapes(parameters) | self.model.head_shapes(parameters)
@@ -72,12 +73,14 @@ class Training(Workload):
             total = 0.0
             for index in range(count):
                 batch = inputs if count == 1 else {name: value[index] for name, value in inputs.items()}
-                loss, state = self.model.loss_and_state(parameters, variables | state, batch)
-                loss = loss * (1 / count)
+                # An oracle's code takes variables for arrays, and its loss then is one of them.
+                of_batch, state = self.model.loss_and_state(parameters, cast(Arrays, variables | state), batch)
+                loss = cast(Variable, of_batch) * (1 / count)
                 loss.backward()
                 total += float(loss.value)
             outputs.append({"loss": np.float64(total).reshape(1), **state})
             for name, variable in variables.items():
+                assert variable.gradient is not None, f"the loss does not depend on {name}"
                 adamw(variable.value, variable.gradient, moments[name], step, early)
                 variable.gradient = None
         return outputs

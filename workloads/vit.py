@@ -175,16 +175,19 @@ def _norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
     return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
 
 
-def _vit(name: str, image: int, patch: int, **sizes: int) -> ViT:
+def _vit(name: str, image: int, patch: int, *, layers: int, hidden: int, heads: int, classes: int) -> ViT:
     return ViT(
         name=name,
         family="vit",
         implementations=("plain", "library"),
         parameters=(*image_parameters(image, smallest=patch), ATTENTION),
-        tolerance=tolerance(sizes["layers"]),
+        tolerance=tolerance(layers),
         passes=("inference", "training"),
         patch=patch,
-        **sizes,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        classes=classes,
     )
 
 
