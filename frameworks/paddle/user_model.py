@@ -177,6 +177,7 @@ class Model(user_model.UserModel):
         `to_static` replaces the forward of what it is given, and Paddle 2 that of every layer within, which are eager
         mode's and the other graphs' as well.
         """
+        self.restore()  # a call of eager mode may have bound other buffers, which are never put back
         return self.copied(*self.layer.parameters(), *self.layer.buffers())
 
     def copied(self, *shared: paddle.Tensor) -> nn.Layer:
