@@ -56,7 +56,8 @@ def run(tmp_path_factory) -> tuple[Path, str]:
         (folder / f"{name}.py").write_text(text)
     files = ",".join(str(folder / f"{name}.py") for name in LINES)
     words = ["--workload", files, "--mode", "eager", "--budget", "0.1", "--out", str(folder / "run")]
-    done = subprocess.run([sys.executable, "runner.py", "bench", *words], capture_output=True, text=True, cwd=ROOT)
+    command = [sys.executable, "tests/doubles/launches.py", "1", "bench", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 3, done.stderr
     return folder / "run", done.stdout
 
