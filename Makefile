@@ -175,7 +175,7 @@ list: $(RUNNER)
 
 # With FRAMEWORK only its environment is made, and only tests that are about it run.
 test: $(RUNNER)
-	@$(call only,FRAMEWORK)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments setup $(foreach f,$(frameworks),$(call escaped,$(f))) --device cpu
+	@$(call only,FRAMEWORK)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m environments.environments setup $(foreach f,$(frameworks),$(call escaped,$(f))) --device cpu
 	$(RUNNER) -m pytest $(if $(frameworks),-k $(call escaped,$(subst $(space), or ,$(frameworks))))
 
 lint: $(RUNNER)
@@ -186,13 +186,13 @@ lint: $(RUNNER)
 
 lock:
 	$(check_python)
-	@$(call only,FRAMEWORK UPGRADE)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments lock $(foreach f,$(frameworks),$(call escaped,$(f))) $(if $(value UPGRADE),--upgrade)
+	@$(call only,FRAMEWORK UPGRADE)$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m environments.environments lock $(foreach f,$(frameworks),$(call escaped,$(f))) $(if $(value UPGRADE),--upgrade)
 
 # The interpreter is a link to one older than this checkout: the stamp carries the time.
 $(RUNNER): .venvs/runner/.stamp
 .venvs/runner/.stamp: requirements.txt requirements-uv.txt
 	$(check_python)
-	@$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m harness.environments runner && touch $@
+	@$(settings) $(call quoted,BOOTSTRAP_PYTHON) -m environments.environments runner && touch $@
 
 define check_python
 @$(call quoted,BOOTSTRAP_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo \

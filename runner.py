@@ -15,100 +15,100 @@ except KeyboardInterrupt:  # before anything here could take it
 
 def bench(arguments: argparse.Namespace) -> int:
     """Measure a sweep, or resume one."""
-    from harness.bench import bench as run
-    from harness.campaign import Request
+    from commands.bench import bench as run
+    from execution.campaign import Request
 
     return run(Request.of(arguments))
 
 
 def list_everything(arguments: argparse.Namespace) -> int:
     """Print frameworks, modes and workloads, and what this machine can run."""
-    from harness.inventory import show
+    from commands.inventory import show
 
     return show(arguments)
 
 
 def selfcheck(arguments: argparse.Namespace) -> int:
     """Check that this machine is fit for measuring, and that the suite measures right on it."""
-    from harness.selfcheck import selfcheck as run
+    from commands.selfcheck import selfcheck as run
 
     return run(arguments)
 
 
 def explain(arguments: argparse.Namespace) -> int:
     """Profile a call in each mode, and print by class of kernel where the time goes and what differs."""
-    from harness.campaign import Request
-    from harness.explain import explain as run
+    from commands.explain import explain as run
+    from execution.campaign import Request
 
     return run(Request.of(arguments))
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
     """Measure a published table again and answer its claims; without a table, list them."""
-    from harness.reproduce import reproduce as run
+    from commands.reproduce import reproduce as run
 
     return run(arguments)
 
 
 def report(arguments: argparse.Namespace) -> int:
     """Show what runs have found: a table here, report.md and report.html in the first run's folder."""
-    from harness.report import report as run
+    from commands.report import report as run
 
     return run(arguments)
 
 
 def compare(arguments: argparse.Namespace) -> int:
     """Compare run B with run A cell by cell; exit code 1: B is too slow or broke, 3: nothing could be decided."""
-    from harness.compare import compare as run
+    from commands.compare import compare as run
 
     return run(arguments)
 
 
 def ab(arguments: argparse.Namespace) -> int:
     """Measure A and B in turn, process by process, and compare them; exit codes as of compare."""
-    from harness.ab import ab as run
+    from commands.ab import ab as run
 
     return run(arguments)
 
 
 def watch(arguments: argparse.Namespace) -> int:
     """Show how far a run is, from any machine that sees its folder; on a terminal until it ends."""
-    from harness.watch import watch as run
+    from commands.watch import watch as run
 
     return run(arguments)
 
 
 def history(arguments: argparse.Namespace) -> int:
     """Show how every cell went over several runs, with intervals, and where it stepped."""
-    from harness.history import history as run
+    from commands.history import history as run
 
     return run(arguments)
 
 
 def gather(arguments: argparse.Namespace) -> int:
     """Merge the records of runs, of one machine or many, into one CSV."""
-    from harness.report import gather as run
+    from commands.report import gather as run
 
     return run(arguments)
 
 
 def site(arguments: argparse.Namespace) -> int:
     """Write the published runs as a folder of pages that any static host serves."""
-    from harness.site import site as run
+    from publish.site import site as run
 
     return run(arguments)
 
 
 def setup(arguments: argparse.Namespace) -> int:
     """Make the environments of some frameworks."""
-    from harness.bench import set_up
+    from commands.bench import set_up
 
     return set_up(arguments)
 
 
 def wheelhouse(arguments: argparse.Namespace) -> int:
     """Collect what a machine without internet needs to make the runner's and some frameworks' environments."""
-    from harness.wheelhouse import wheelhouse as run
+    from commands.wheelhouse import wheelhouse as run
 
     return run(arguments)
 
@@ -155,7 +155,7 @@ def add_readers(commands) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """The command line's parser."""
-    from harness import flags, skeletons
+    from commands import flags, skeletons
 
     top = argparse.ArgumentParser(prog="runner.py", description=__doc__)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -269,11 +269,11 @@ def is_loading(frame: FrameType | None) -> bool:
 
 def main(words: list[str] | None = None) -> int:
     """Run the command line; returns the exit code (docs/storage.md). What cannot be done is one sentence."""
-    from harness import refusals
+    from measurement import refusals
 
     refusals.prepare_streams()
     try:
-        from harness import own
+        from plan import own
 
         own.on_the_command_line(sys.argv[1:] if words is None else words)
         arguments = parser().parse_args(words)

@@ -140,7 +140,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The records of an experiment's sweeps, and the profiles of its explained cells (see `harness.explain`).
+    """The records of an experiment's sweeps, and the profiles of its explained cells (see `commands.explain`).
 
     `references` are the records of frameworks without a graph mode, such as Python itself. `paired` gives the ratio of
     the times of two records where one process timed them in turn, and None elsewhere.

@@ -2,7 +2,7 @@
 
 The formulas and why they were chosen are in docs/methodology.md. Rounds of a shared machine are serially correlated, so
 intervals that suppose independent values (order statistics, the plain bootstrap) cover the truth too rarely. Workers
-import this module and have no SciPy: what is computed over launches is the runner's (harness/intervals.py).
+import this module and have no SciPy: what is computed over launches is the runner's (records/intervals.py).
 """
 
 from __future__ import annotations

@@ -18,11 +18,13 @@ from doubles.reported import record
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
-from harness import paired, pairs, turns, versions
-from harness.ab import label, titles
-from harness.runs import Run
-from harness.sweep import UsageError
-from harness.uv import SetupError
+from analysis import paired, pairs
+from commands.ab import label, titles
+from environments.uv import SetupError
+from execution import turns
+from plan import versions
+from plan.sweep import UsageError
+from records.runs import Run
 from reports.compare import SAME, SLOWER, UNTOLD
 
 

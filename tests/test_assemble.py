@@ -10,15 +10,15 @@ from dataclasses import asdict, replace
 import pytest
 
 import workloads
-from harness import assemble
-from harness.assemble import record, speedup
-from harness.outcomes import Context, Failure, Outcome, Parity
-from harness.rooflines import completed
 from measurement import values
 from measurement.parity import INCOMPARABLE, Difference
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
 from measurement.protocol import Captured, Hello, Readback
+from records import assemble
+from records.assemble import record, speedup
+from records.outcomes import Context, Failure, Outcome, Parity
+from records.rooflines import completed
 
 CONTEXT = Context(
     "run",

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 from conftest import ROOT
 
+from environments import environments
 from frameworks.traces.attribution import operators
 from frameworks.traces.events import Event
 from frameworks.traces.profile import reduce
-from harness import environments
 from measurement.kernels import UNFUSED_ATTENTION, by_class, is_fused_attention
 
 SDPA = "aten::scaled_dot_product_attention"

@@ -6,16 +6,16 @@ import ast
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOMS, ROOT
 from doubles.reported import record
 from test_house import PYTHON
 
 import frameworks
 from frameworks.description import Framework, Mode
-from harness.plan import baseline_of, estimated_seconds, modes_of, plan
-from harness.plan import profile_of as profile
-from harness.sweep import resolve
 from measurement import schema
+from plan.plan import baseline_of, estimated_seconds, modes_of, plan
+from plan.plan import profile_of as profile
+from plan.sweep import resolve
 from reports import facts
 from reports.points import COLUMNS_READ, Points
 
@@ -93,7 +93,7 @@ def told_by_name(source: str) -> list[int]:
 
 
 def test_no_code_but_a_framework_s_own_goes_by_its_name():
-    parts = ("harness", "measurement", "reports", "worker")
+    parts = (*ROOMS, "measurement", "reports", "worker")
     files = [p for p in PYTHON if p.parts[0] in parts or p.parts[:-1] == ("frameworks",)]
     assert {path for path in files if told_by_name((ROOT / path).read_text())} == {Path("measurement/schema.py")}
 

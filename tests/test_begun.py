@@ -14,10 +14,10 @@ import pytest
 from doubles.suite import TINY, Finished
 
 import runner
-from harness import runs
-from harness.recorder import Recorder
-from harness.refusals import UsageError
+from execution.recorder import Recorder
 from measurement.peaks import Peaks
+from measurement.refusals import UsageError
+from records import runs
 
 NUMPY = (*TINY, "--framework", "numpy", "--batch", "1,2")
 
@@ -202,6 +202,6 @@ def test_the_newest_run_is_the_one_begun_last_whatever_the_clock_says(tmp_path, 
         (tmp_path / name / "records.jsonl").touch()
         assert runs.Run.open("newest").id == name
 
-        from harness.report import places
+        from commands.report import places
 
         assert [path.name for path in places("newest")] == [name]

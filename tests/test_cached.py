@@ -21,7 +21,7 @@ from conftest import ROOT
 from doubles.suite import PATIENCE, TINY, Finished
 from test_interruptions import wait_for
 
-from harness import materials
+from execution import materials
 from measurement import durable
 from measurement.schema import MEASURED
 
@@ -153,7 +153,7 @@ def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(make):
     for folder in (left, held):
         folder.mkdir()
         (folder / "half.npy").write_bytes(b"half")
-    code = "import sys, time; from pathlib import Path; from harness import locks\n"
+    code = "import sys, time; from pathlib import Path; from environments import locks\n"
     code += "with locks.hold_folder(Path(sys.argv[1])): print('held', flush=True); time.sleep(100)"
     how = dict(cwd=ROOT, stdout=subprocess.PIPE, text=True)
     writer = subprocess.Popen([sys.executable, "-c", code, held], **how)
@@ -172,7 +172,7 @@ def test_what_killed_writers_left_goes_and_what_living_ones_hold_stays(make):
 
 def test_a_killed_maker_leaves_no_entry_that_is_not_whole(suite, tmp_path):
     """Killed at many instants; what lies in the cache fits its digest, and the next run finds or makes the rest."""
-    command = [sys.executable, "-m", "harness.materials"]
+    command = [sys.executable, "-m", "execution.materials"]
     request = '{"workload": "mlp", "pass": "inference", "parameters": {"batch_size": 3, "width": 256, "depth": 4},'
     request += ' "source": null, "seed": 7, "storage": "fp32", "seals": {}}'
     how = dict(cwd=suite.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import campaign, explain
-from harness.refusals import INTERRUPTED
+from commands import explain
+from execution import campaign
 from measurement.kernels import CLASSES
+from measurement.refusals import INTERRUPTED
 from reports import causes, explanation
 
 SCATTER = (0.99, 0.995, 1.0, 1.0, 1.005, 1.01, 0.99, 1.01, 1.0, 0.995)

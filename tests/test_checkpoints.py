@@ -13,10 +13,10 @@ from safetensors.numpy import save_file
 from test_frameworks import bench, interpreter
 
 import workloads
-from harness.checkpoints import CheckpointError, open_checkpoint
-from harness.materials import ensure
-from harness.refusals import UsageError
+from execution.checkpoints import CheckpointError, open_checkpoint
+from execution.materials import ensure
 from measurement.parity import difference
+from measurement.refusals import UsageError
 from measurement.schema import MEASURED
 
 MLP, SMALL = workloads.get("mlp"), {"width": 4, "depth": 1}

@@ -12,13 +12,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, listed_files
+from conftest import ROOMS, ROOT, listed_files
 from doubles.reported import small_set, write_run
 
 import runner
-from harness import ab, begun, bench, foreign, published, runs
-from harness.refusals import UsageError
+from commands import ab, bench, published
+from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
+from records import begun, foreign, runs
 
 TARGETS = re.search(r"(?m)^TARGETS := (.*)$", (ROOT / "Makefile").read_text())[1].split()
 TOUCH = "touch EXECUTED"
@@ -131,9 +132,9 @@ def unquoted(source: str) -> list[str]:
     return found
 
 
-COMMANDS = ("harness", "reports", "launchers", "worker", "frameworks", "workloads", "experiments", "runner.py")
+COMMANDS = (*ROOMS, "reports", "launchers", "worker", "frameworks", "workloads", "experiments", "runner.py")
 # Two words of the suite's own, in a file that may import nothing of it.
-WITHOUT = {"harness/offline.py": ["make wheelhouse {}"]}
+WITHOUT = {"environments/offline.py": ["make wheelhouse {}"]}
 
 
 def test_no_command_is_composed_but_by_the_function_that_quotes():

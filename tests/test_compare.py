@@ -11,7 +11,7 @@ import pytest
 from doubles.reported import failed, record, write_run
 
 import runner
-from harness import changes, pairs
+from analysis import changes, pairs
 from measurement.statistics import Interval, batch_interval, independent_ratio
 from reports import compare
 from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD

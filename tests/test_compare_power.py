@@ -9,8 +9,8 @@ import pytest
 from doubles import drawn
 from doubles.reported import record
 
-from harness import changes, pairs
-from harness.intervals import quantile
+from analysis import changes, pairs
+from records.intervals import quantile
 from reports.compare import SLOWER, Comparison
 from tests.benchmarks.compare_power import MACHINES, still, synthetic
 

@@ -9,7 +9,7 @@ import pytest
 from doubles.reported import record
 
 import frameworks
-from harness.modes import words
+from analysis.modes import words
 from reports import drawing
 from reports.drawing import Curve, Dot, Look, Scale
 from reports.points import Points

@@ -10,15 +10,17 @@ from conftest import ROOT, listed_files
 from doubles.reported import record
 from test_ladder import DESCRIPTION, TIMES, samples
 
+from analysis import ladders, pairs
+from commands import history, repeatability
+from commands.reproduce import paired
 from experiments import gains, tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.geometric_mean import parts_of
 from experiments.judge import ratio_of
 from experiments.spec import Verdict
-from harness import history, ladders, pairs, repeatability, rooflines
-from harness.findings import evidence
-from harness.reproduce import paired
 from measurement.exclusion import excluded, unknown_program
+from publish.findings import evidence
+from records import rooflines
 from reports import brief, facts, marks, terminal, verdict
 from reports.material import Material
 from reports.page.index import Run, index
@@ -175,15 +177,15 @@ LOOK_AT_STATUS = {
     RULE: "the rule itself",
     "measurement/schema.py": "the list, and that others need a reason",
     "measurement/values.py": "that a record of any other status has a reason",
-    "harness/recordfile.py": "a measured record needs a latency to be read",
-    "harness/bench.py": "the exit code",
-    "harness/pairs.py": "the times shown beside the reason for which a cell is not compared",
+    "records/recordfile.py": "a measured record needs a latency to be read",
+    "commands/bench.py": "the exit code",
+    "analysis/pairs.py": "the times shown beside the reason for which a cell is not compared",
     "reports/facts.py": "what other processes took of the machine",
     "reports/marks.py": "whether a cell is shown by its figures or its status",
     "reports/points.py": "the same on pages",
 }
 # Who names the verdict on a program: who lists it and makes it a record's.
-NAME_PROGRAMS = {RULE, "frameworks/program.py", "harness/assemble.py"}
+NAME_PROGRAMS = {RULE, "frameworks/program.py", "records/assemble.py"}
 
 
 def production() -> dict[str, ast.Module]:
@@ -198,7 +200,7 @@ def test_no_other_module_decides_it():
     }
     assert {path for path, values in constants.items() if "differs" in values} == NAME_PROGRAMS
     flags = {"program_differs", "zero_outputs", "constant_outputs"}
-    assert {path for path, values in constants.items() if values & flags} <= {RULE, "harness/heading.py"}
+    assert {path for path, values in constants.items() if values & flags} <= {RULE, "analysis/heading.py"}
     names = {
         path: {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

@@ -11,8 +11,8 @@ from conftest import ROOT
 
 import frameworks
 import runner
-from harness import environments
-from harness.explain import entries_in
+from commands.explain import entries_in
+from environments import environments
 from measurement.kernels import CLASSES, UNFUSED_ATTENTION, by_class, classify, is_softmax
 from reports import explanation
 

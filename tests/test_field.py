@@ -13,8 +13,10 @@ from field_rows import Row
 
 import runner
 import workloads
-from harness import environments, peak_benchmarks, plan, user_models
+from environments import environments
+from execution import peak_benchmarks, user_models
 from measurement.schema import NAMES
+from plan import plan
 
 # Modes that compile nothing where a compiler takes seconds a file; `tests/benchmarks/field.py` measures the others.
 MODES = {"torch": "eager,dynamo"}

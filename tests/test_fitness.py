@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 import runner
-from harness.fitness import (
+from analysis.fitness import (
     Check,
     Trial,
     must_cover,

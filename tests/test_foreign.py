@@ -14,9 +14,10 @@ from conftest import ROOT
 from doubles.suite import TINY
 
 import runner
-from harness import begun, foreign, locks, runs
-from harness.refusals import UsageError
+from environments import locks
 from measurement import durable
+from measurement.refusals import UsageError
+from records import begun, foreign, runs
 
 MODEL = """
 import pathlib
@@ -234,7 +235,7 @@ def test_a_lock_is_no_link_and_no_second_name_of_another_file(tmp_path):
 
 
 def test_nothing_is_written_through_a_link(tmp_path):
-    from harness import lines
+    from records import lines
 
     victim, link = tmp_path / "victim", tmp_path / "records.jsonl"
     victim.write_text("precious\n")

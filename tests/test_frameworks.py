@@ -15,10 +15,10 @@ from doubles.suite import Finished
 
 import frameworks
 import workloads
+from environments import environments
 from frameworks.description import Framework
-from harness import environments
-from harness.refusals import DONE, INCOMPLETE
 from measurement.profiles import PROFILES
+from measurement.refusals import DONE, INCOMPLETE
 from measurement.regime import REGIMES
 from measurement.schema import MEASURED
 
@@ -215,11 +215,11 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
     """Reference from the right weights, framework from wrong ones: one square matrix transposed."""
     import numpy as np
 
-    from harness import bench as command
-    from harness import campaign
-    from harness.materials import Materials, Store
-    from harness.plan import plan
-    from harness.sweep import resolve
+    from commands import bench as command
+    from execution import campaign
+    from execution.materials import Materials, Store
+    from plan.plan import plan
+    from plan.sweep import resolve
     from runner import parser
 
     interpreter("torch")

@@ -10,11 +10,11 @@ import pytest
 
 from frameworks.adapter import Meter, Step
 from frameworks.paddle.fatbin import architectures
-from harness import judgement
-from harness.outcomes import Outcome
 from measurement import gpu, machine
 from measurement.gpu import GpuMeter, GpuState, summarised, visible
 from measurement.sampling import Clocks
+from records import judgement
+from records.outcomes import Outcome
 from worker import gpu_figures
 
 

@@ -13,8 +13,8 @@ import pytest
 from doubles.reported import record, write_run
 
 import runner
-from harness.significance import Estimates
-from harness.steps import steps
+from analysis.significance import Estimates
+from analysis.steps import steps
 from reports import terminal, trend
 from reports.trend import History, Line, Moment
 

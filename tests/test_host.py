@@ -9,10 +9,10 @@ import pytest
 from doubles.clock import PROFILE, TICK, Machine
 from pytest import approx
 
-from harness.assemble import speedup
-from harness.outcomes import Outcome, counted
 from measurement import host
 from measurement.sampling import take_rounds
+from records.assemble import speedup
+from records.outcomes import Outcome, counted
 
 
 def test_the_loop_is_timed_before_every_turn_and_outside_it():

@@ -10,11 +10,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, listed_files
+from conftest import ROOMS, ROOT, listed_files
 
 import frameworks
 
-PARTS = ("measurement", "workloads", "frameworks", "worker", "harness", "launchers", "reports", "experiments", "runner")
+PARTS = ("measurement", "workloads", "frameworks", "worker", "launchers", "reports", "experiments", "runner", *ROOMS)
 LONGEST_FUNCTION = 50
 FLAT_LISTS = {("runner.py", "parser")}  # long, and read from top to bottom
 CLOCKS = {"time", "datetime", "timeit", "calendar"}
@@ -83,6 +83,19 @@ BOUNDARY |= {
 }
 
 
+# What each part of the runner may import: all that is below, the parts before it, and these of others.
+BELOW = {"measurement.*", "launchers.*", "reports", "reports.*", "workloads", "frameworks", "frameworks.policies"}
+BELOW |= {"numpy"} | {f"workloads.{name}" for name in ("own", "signature", "spec", "rounding")}
+OUTSIDE = {
+    "plan": set(),
+    "records": {"pandas.*", "scipy.special"},
+    "analysis": {"scipy.special"},
+    "execution": {"rich.*", "safetensors.*", "huggingface_hub.*"},
+    "commands": {"experiments", "experiments.*", "rich.*"},
+    "publish": {"experiments", "experiments.*"},
+}
+
+
 def allowed_to(path: Path) -> set[str] | None:
     """What the file may import besides the standard library; None where the rules say nothing of it."""
     part, rest = path.parts[0], path.parts[1:]
@@ -102,9 +115,10 @@ def allowed_to(path: Path) -> set[str] | None:
             # The registry: the rest of the name is formatted.
             "__init__.py": {"frameworks.description", "frameworks.", "measurement.cells"},
         }.get(rest[0], set())
-    if path.name in ("environments.py", "uv.py", "offline.py") and part == "harness":
-        # They make the environments that the others need.
-        return {"harness.uv", "harness.offline", "harness.locks", "measurement.programs"}
+    if part == "environments":
+        return {"environments", "environments.*", "measurement.programs"}  # they make what the others need
+    if part in ROOMS:
+        return BELOW | {room for name in ROOMS[: ROOMS.index(part) + 1] for room in (name, f"{name}.*")} | OUTSIDE[part]
     return {
         "measurement": {"numpy", "measurement.*"},
         "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files"},
@@ -112,24 +126,8 @@ def allowed_to(path: Path) -> set[str] | None:
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
         "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "rich.*", "reports.charts"},
         "reports": {"reports", "reports.*", "measurement.*", "numpy", "pandas.*", "rich.*", "vl_convert"},
-        "runner.py": {"harness.*", "measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"},
-        "harness": {
-            *("experiments", "experiments.*", "harness.*", "measurement.*", "launchers.*", "reports.*", "workloads"),
-            *(
-                "workloads.own",
-                "workloads.signature",
-                "workloads.spec",
-                "workloads.rounding",
-                "frameworks",
-                "frameworks.policies",
-                "numpy",
-                "scipy.special",
-                "pandas.*",
-                "rich.*",
-                "safetensors.*",
-                "huggingface_hub.*",
-            ),
-        },
+        "runner.py": {"measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"}
+        | {f"{room}.*" for room in ROOMS},
     }.get(part)
 
 
@@ -156,23 +154,26 @@ def test_imports_keep_to_the_rules(path):
         ("measurement/x.py", "from scipy import stats"),
         ("workloads/x.py", "from measurement.cells import Cell"),
         ("reports/x.py", "import frameworks"),
-        ("launchers/x.py", "from harness import runs"),
+        ("launchers/x.py", "from records import runs"),
         ("experiments/x.py", "import workloads"),
-        ("experiments/x.py", "from harness import runs"),
-        ("harness/x.py", "def f():\n    import torch"),
-        ("harness/x.py", "import frameworks.numpy.adapter"),
-        ("harness/x.py", "import importlib\nimportlib.import_module('torch')"),
-        ("harness/environments.py", "import rich"),
+        ("experiments/x.py", "from records import runs"),
+        ("execution/x.py", "def f():\n    import torch"),
+        ("plan/x.py", "import frameworks.numpy.adapter"),
+        ("commands/x.py", "import importlib\nimportlib.import_module('torch')"),
+        ("environments/environments.py", "import rich"),
         ("runner.py", "import numpy"),
         ("runner.py", "from frameworks import torch"),
         ("worker/x.py", "import torch"),
         ("worker/x.py", "from frameworks import jax"),
-        ("worker/x.py", "from harness import runs"),
+        ("worker/x.py", "from records import runs"),
         ("frameworks/adapter.py", "import numpy"),
         ("frameworks/policies.py", "from frameworks import adapter"),
         ("frameworks/torch/x.py", "from worker import channel"),
         ("frameworks/traces/x.py", "from frameworks import torch"),
-        ("harness/x.py", "from worker import channel"),
+        ("execution/x.py", "from worker import channel"),
+        ("records/x.py", "from execution import execute"),
+        ("analysis/x.py", "from commands import report"),
+        ("reports/x.py", "from records import runs"),
         ("frameworks/torch/x.py", "import time"),
         ("frameworks/torch/x.py", "from time import perf_counter"),
         ("frameworks/torch/x.py", "from datetime import datetime"),
@@ -213,9 +214,9 @@ def test_no_files_know_each_other():
 
 
 def test_a_circle_of_files_is_found():
-    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from harness.lanes import Lane"
-    straight = {"harness.lanes": "from harness import execute", "harness.execute": typed, "harness.plan": ""}
-    assert circles(straight) == [["harness.execute", "harness.lanes"]]
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from execution.lanes import Lane"
+    straight = {"execution.lanes": "from execution import execute", "execution.execute": typed, "plan.plan": ""}
+    assert circles(straight) == [["execution.execute", "execution.lanes"]]
     around = {"worker.a": "import worker.b", "worker.b": "import worker.c", "worker.c": "def f():\n    import worker.a"}
     assert circles(around) == [["worker.a", "worker.b", "worker.c"]]
     assert circles({"worker.a": "import worker.b", "worker.b": ""}) == []

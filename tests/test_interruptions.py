@@ -17,13 +17,13 @@ import pytest
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, processes_naming, wait_for
 
 import runner
-from harness.attempt import Attempt
-from harness.outcomes import Kept
-from harness.plan import Group
-from harness.runs import Run
+from execution.attempt import Attempt
 from measurement.checked import data_of
 from measurement.protocol import Hello, Readback
 from measurement.schema import MEASURED
+from plan.plan import Group
+from records.outcomes import Kept
+from records.runs import Run
 
 
 def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):

@@ -9,7 +9,9 @@ import pytest
 
 import runner
 import workloads
-from harness import environments, inventory, sweep
+from commands import inventory
+from environments import environments
+from plan import sweep
 
 ANSWER = {"versions": {"torch": "9.9"}, "obstacle": None, "modes": {"inductor": "no compiler here"}}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from doubles.environment import MODELS, Served
 
-from harness.plan import known_obstacle
 from measurement.cells import Cell
+from plan.plan import known_obstacle
 
 pytestmark = pytest.mark.timeout(600)
 HEAD = """

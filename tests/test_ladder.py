@@ -11,11 +11,11 @@ from doubles.reported import failed, record
 
 import frameworks
 import runner
+from analysis import ladders
+from analysis.ladders import Series
 from frameworks.description import Crossing, Framework, Mode, Rung
-from harness import ladders
-from harness.ladders import Series
-from harness.plan import modes_of
 from measurement.cells import Cell
+from plan.plan import modes_of
 
 NAMES = ("eager", "captured", "split", "fused", "replayed")
 ADDS = ("op by op", "a graph", "smaller operators", "fusion", "one launch")

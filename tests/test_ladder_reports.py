@@ -8,7 +8,9 @@ from doubles.reported import record, write_run
 from test_ladder import samples
 
 import runner
-from harness import jsonfiles, ladders, modes, report
+from analysis import ladders, modes
+from commands import report
+from records import jsonfiles
 from reports import brief, sections, select
 from reports.ladder import table
 from reports.material import Material

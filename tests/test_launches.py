@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from harness import turns
-from harness.execute import Executor
-from harness.outcomes import Failure, Kept, Outcome
-from harness.plan import Bundle, Group
-from harness.runs import Run
+from execution import turns
+from execution.execute import Executor
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
+from plan.plan import Bundle, Group
+from records.outcomes import Failure, Kept, Outcome
+from records.runs import Run
 
 RIGOROUS = PROFILES["rigorous"]
 STEADY = (0.002,) * RIGOROUS.minimum_launches

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.ledger import Ledger
+from execution.ledger import Ledger
 
 
 def test_time_is_booked_to_the_phase_that_ends():

@@ -7,8 +7,8 @@ import os
 import pytest
 
 import runner
-from harness import own
-from harness.refusals import UsageError
+from measurement.refusals import UsageError
+from plan import own
 
 
 class Wordless(Exception):

@@ -11,8 +11,8 @@ from doubles.small import workload
 from pytest import approx
 
 import workloads
-from harness.plan import known_obstacle
 from measurement.cells import Cell
+from plan.plan import known_obstacle
 from workloads import drawn
 from workloads.decode import PAST, STEPS, decode_of
 from workloads.rounding import stored

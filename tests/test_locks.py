@@ -13,8 +13,8 @@ from doubles.suite import PATIENCE, TINY, Finished
 from test_interruptions import wait_for
 
 import runner
-from harness import environments, locks, uv
-from harness.environments import Recipe
+from environments import environments, locks, uv
+from environments.environments import Recipe
 
 NUMPY = (*TINY, "--framework", "numpy", "--batch", "1,2")
 HELD = re.compile(
@@ -109,7 +109,7 @@ def test_an_environment_in_use_is_not_made_anew_meanwhile(tmp_path, monkeypatch)
     (home / ".stamp").write_text(recipe.fingerprint)
     environments._environment(recipe, print)  # in use until this process ends
 
-    code = "import sys; from pathlib import Path; from harness import uv\nuv.VENVS = Path(sys.argv[1])\n"
+    code = "import sys; from pathlib import Path; from environments import uv\nuv.VENVS = Path(sys.argv[1])\n"
     code += "with uv.exclusive(uv.VENVS / 'alpha-cpu', lambda text: print(text, flush=True)): print('mine', flush=True)"
     how = dict(cwd=ROOT, stdout=subprocess.PIPE, text=True)
     other = subprocess.Popen([sys.executable, "-c", code, tmp_path], **how)
@@ -126,7 +126,7 @@ def test_the_lock_s_file_may_be_removed_while_another_waits_to_open_it(tmp_path)
     """Who gets a file that is gone from its place tries again: two would else hold two files of one name."""
     path = tmp_path / "lock"
     with locks.alone(path):
-        code = "import sys; from pathlib import Path; from harness import locks\n"
+        code = "import sys; from pathlib import Path; from environments import locks\n"
         code += "try:\n    with locks.alone(Path(sys.argv[1])): print('held')\nexcept locks.Busy as held: print(held)"
         done = subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, capture_output=True, text=True, check=True)
         assert re.fullmatch(r"process \d+ since .* UTC\n", done.stdout)

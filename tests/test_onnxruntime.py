@@ -9,7 +9,7 @@ import pytest
 from conftest import ROOT
 from doubles.environment import run_in
 
-from harness import environments
+from environments import environments
 
 pytestmark = pytest.mark.timeout(300)
 DIFFERENCES = {

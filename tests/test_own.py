@@ -15,11 +15,14 @@ from conftest import ROOT
 import frameworks
 import runner
 import workloads
-from harness import breaks, comparison, environments, own, plan, requirements, sweep, versions
-from harness.outcomes import Outcome
-from harness.refusals import UsageError
+from environments import environments
+from execution import comparison
 from measurement.own import OwnModel
 from measurement.protocol import Captured
+from measurement.refusals import UsageError
+from plan import own, plan, requirements, sweep, versions
+from records import breaks
+from records.outcomes import Outcome
 from workloads import signature
 from workloads.own import named
 

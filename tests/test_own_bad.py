@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from harness import environments
+from environments import environments
 
 pytestmark = pytest.mark.xdist_group("own_bad")
 

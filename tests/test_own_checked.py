@@ -11,11 +11,12 @@ import pytest
 
 import runner
 import workloads
-from harness import plan, sweep, user_models
-from harness.campaign import Campaign, Request
-from harness.refusals import UsageError
+from execution import user_models
+from execution.campaign import Campaign, Request
 from launchers import local
 from measurement.protocol import CHECK, Failed
+from measurement.refusals import UsageError
+from plan import plan, sweep
 from reports.terminal import PlainConsole
 from workloads import signature
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from harness.uv import ROOT
+from environments.uv import ROOT
 
 FORKING = """
 import os, sys

@@ -10,7 +10,8 @@ from conftest import ROOT
 from doubles.environment import run_in
 
 import frameworks
-from harness import campaign, environments
+from environments import environments
+from execution import campaign
 from launchers import local
 
 INPUTS = """

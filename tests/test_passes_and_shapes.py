@@ -12,7 +12,7 @@ from test_frameworks import QUICKLY, REAL, bench, interpreter, run_sweep
 import frameworks
 import workloads
 from frameworks.description import Framework
-from harness.refusals import INCOMPLETE
+from measurement.refusals import INCOMPLETE
 from measurement.schema import MEASURED
 
 pytestmark = pytest.mark.timeout(1200)

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, listed_files
+from conftest import ROOMS, ROOT, listed_files
 from doubles import browser
 from doubles.reported import profile, small_set, write_run
 from markdown_it import MarkdownIt
@@ -21,9 +21,9 @@ from markdown_it import MarkdownIt
 import runner
 from experiments import page as experiments_page
 from experiments import spec
-from harness import recordfile
 from measurement import schema
 from measurement.text import as_code, in_html, in_markdown, markdown_row
+from records import recordfile
 from reports import explanation, ladder, markdown, terminal
 
 # Markup, scripts, addresses, mentions, formulas, what a terminal obeys, and what turns the direction of writing.
@@ -191,7 +191,7 @@ def test_no_markdown_holds_markup_of_others(told, name):
 
 
 def test_every_page_in_markdown_is_among_these():
-    parts = ("harness", "reports", "experiments")
+    parts = (*ROOMS, "reports", "experiments")
     sources = [(ROOT / path).read_text() for path in listed_files() if path.suffix == ".py" and path.parts[0] in parts]
     of_the_suite = {"README.md", "columns.md", "experiments.md", "methodology.md"}  # made of what is committed
     assert set(re.findall(r'"(\w+\.md)"', "".join(sources))) == {*PAGES, *of_the_suite}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.plan import at_unseen_length, plan
-from harness.sweep import UsageError, resolve
+from plan.plan import at_unseen_length, plan
+from plan.sweep import UsageError, resolve
 
 TINY = {"framework": "torch", "workload": "bert-tiny", "mode": "eager,graph", "threads": "1"}
 

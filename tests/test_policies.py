@@ -11,12 +11,13 @@ from conftest import ROOT
 
 import frameworks
 from frameworks import policies
-from harness import assemble, sweep
-from harness.outcomes import Context, Outcome
-from harness.sweep import UsageError
 from measurement.cells import Cell
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
+from plan import sweep
+from plan.sweep import UsageError
+from records import assemble
+from records.outcomes import Context, Outcome
 
 
 @pytest.mark.parametrize("policy", policies.POLICIES, ids=lambda policy: policy.name)

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from conftest import ROOT
 
+from environments import environments
 from frameworks.program import DECIDING, Operation, difference, verdict
-from harness import environments
 from measurement.schema import MEASURED
 
 MASK = "bool (64,1,512,512) stride (0,512,1,0)"

@@ -6,8 +6,10 @@ import pytest
 from doubles.suite import processes_naming, wait_for
 
 import runner
-from harness import cluster, environments, runs
+from environments import environments
+from execution import cluster
 from measurement import machine, programs
+from records import runs
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 from doubles.reported import failed, record, write_run
 from rich.console import Console
 
-from harness import bench, runs
-from harness.plan import Bundle, Group
-from harness.progress import Bar, fitted, line
+from commands import bench
+from execution.progress import Bar, fitted, line
 from measurement.cells import PEAK_PREFIX
+from plan.plan import Bundle, Group
+from records import runs
 from reports.names import Names
 
 LONG = "inductor-max-autotune-no-cudagraphs"

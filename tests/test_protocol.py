@@ -9,12 +9,12 @@ import sys
 import pytest
 from doubles.suite import Finished
 
-from harness.refusals import INCOMPLETE
 from measurement import protocol
 from measurement.cells import Cell
 from measurement.checked import Misfit, data_of, read
 from measurement.profiles import PROFILES
 from measurement.protocol import Control, Explained, GroupJob, Hello, Job, OtherShape, ProtocolError, Readback, Unseen
+from measurement.refusals import INCOMPLETE
 from measurement.schema import MEASURED
 
 # mode -> its status, and what its reason says.

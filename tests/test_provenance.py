@@ -8,10 +8,12 @@ import pytest
 from doubles.reported import small_set
 
 import frameworks
-from harness import assemble, bench, campaign, recordfile
-from harness.outcomes import Context, Outcome
+from commands import bench
+from execution import campaign
 from measurement.profiles import PROFILES
 from measurement.protocol import Hello, Readback
+from records import assemble, recordfile
+from records.outcomes import Context, Outcome
 from reports import sections
 from reports.material import Material
 from reports.points import Points

@@ -17,10 +17,10 @@ import pytest
 from doubles.reported import profile, record, small_set, write_run
 
 import runner
-from harness import jsonfiles, runs
-from harness.recordfile import Unreadable, load, write_csv
-from harness.refusals import UsageError
 from measurement import schema
+from measurement.refusals import UsageError
+from records import jsonfiles, runs
+from records.recordfile import Unreadable, load, write_csv
 
 DIGITS = 10**400
 ODD = (None, True, 0, -1, 3, 2**63, DIGITS, 0.0, -1.0, 5e-324, 1e-30, 1e30, 1e308, float("inf"), float("nan"))

@@ -13,10 +13,12 @@ from conftest import ROOT
 import frameworks.description
 import runner
 import workloads
-from harness import jsonfiles, picture, readme, sweep, usage
-from harness.findings import bert, evidence, models, summary
 from measurement.profiles import PROFILES
 from measurement.statistics import Interval
+from plan import sweep
+from publish import picture, readme, usage
+from publish.findings import bert, evidence, models, summary
+from records import jsonfiles
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGE = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
@@ -27,7 +29,7 @@ INTERVAL = re.compile(r"95 %: [\d.]+ to [\d.]+×")
 
 @pytest.mark.parametrize("path", readme.PAGES, ids=lambda path: path.name)
 def test_its_figures_are_those_of_the_records(path):
-    """To be made anew with `python -m harness.readme`."""
+    """To be made anew with `python -m publish.readme`."""
     text, made = path.read_text(encoding="utf-8"), readme.PAGES[path]()
     assert readme.made_anew(text, made) == text
     assert "3.63 to 8.66×" in text
@@ -145,7 +147,7 @@ def test_torch_s_findings_are_of_three_processes_or_more():
 
 @pytest.mark.parametrize("theme", readme.PICTURES)
 def test_its_picture_is_drawn_from_the_records(theme):
-    """To be made anew with `python -m harness.readme`."""
+    """To be made anew with `python -m publish.readme`."""
     svg = picture.svg(theme, readme.pictured())
     assert readme.PICTURES[theme].read_text(encoding="utf-8") == svg
     drawn = re.findall(r' dx="-?11"[^>]*>([\d.]+)~? ms<', svg)
@@ -162,7 +164,7 @@ def test_its_picture_has_the_figures_and_the_host_of_a_row_of_the_table():
 
 
 def test_its_sample_is_the_page_of_the_records():
-    """To be made anew with `python -m harness.readme`."""
+    """To be made anew with `python -m publish.readme`."""
     assert readme.SAMPLE.read_text(encoding="utf-8") == readme.sample()
 
 
@@ -229,7 +231,7 @@ def test_what_is_cited_is_this_version():
 
 
 def test_the_tables_of_workloads_and_modes_are_those_of_their_definitions():
-    """To be made anew with `python -m harness.usage`."""
+    """To be made anew with `python -m publish.usage`."""
     page = usage.PAGE.read_text(encoding="utf-8")
     assert usage.made_anew(page) == page
     assert usage.made_anew(page.replace("| torch | `cuda-graph` |", "| torch | `cuda_graph` |")) == page

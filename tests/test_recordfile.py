@@ -9,9 +9,9 @@ import pytest
 from conftest import ROOT
 from doubles.reported import small_set
 
-from harness import recordfile, rooflines
-from harness.recordfile import Unreadable, load, schema_path, write_csv
 from measurement import schema
+from records import recordfile, rooflines
+from records.recordfile import Unreadable, load, schema_path, write_csv
 
 
 @pytest.fixture

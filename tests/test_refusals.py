@@ -19,8 +19,8 @@ from doubles.reported import small_set, write_run
 from doubles.suite import TINY, Finished
 
 import runner
-from harness import refusals
-from harness.bench import exit_code
+from commands.bench import exit_code
+from measurement import refusals
 
 CELLS = (
     "--framework",

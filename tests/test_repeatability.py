@@ -11,12 +11,14 @@ import pytest
 
 import runner
 import workloads
-from harness import hosts, repeatability, runs
-from harness.campaign import Campaign
-from harness.intervals import over_launches
-from harness.refusals import DONE, UsageError
-from harness.repeatability import agreement, intervals_of, verdict
+from commands import repeatability
+from commands.repeatability import agreement, intervals_of, verdict
+from execution.campaign import Campaign
+from measurement.refusals import DONE, UsageError
 from measurement.statistics import Interval
+from plan import hosts
+from records import runs
+from records.intervals import over_launches
 from reports import terminal
 
 

@@ -12,7 +12,7 @@ from conftest import ROOT
 from doubles.reported import BASE, built, elsewhere, failed, profile, record, small_set, write_run
 
 import runner
-from harness.recordfile import write_csv
+from records.recordfile import write_csv
 from reports import brief, charts, facts, markdown, page, sections, verdict
 from reports.content import text_of
 from reports.material import Material

@@ -12,11 +12,11 @@ from conftest import ROOT
 from doubles.reported import elsewhere, profile, record, small_set, write_run
 
 import runner
-from harness import jsonfiles
-from harness.recordfile import write_csv
-from harness.runs import Run
-from harness.sweep import DTYPES
 from measurement.schema import NAMES
+from plan.sweep import DTYPES
+from records import jsonfiles
+from records.recordfile import write_csv
+from records.runs import Run
 from reports.points import COLUMNS_READ
 
 

@@ -14,10 +14,10 @@ from doubles.synthetic import timed
 
 import experiments
 import runner
+from commands.reproduce import paired
 from experiments.evidence import Evidence, Record, Records
 from experiments.page import reach
-from harness import plan, sweep
-from harness.reproduce import paired
+from plan import plan, sweep
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ def test_what_cannot_be_asked(words, sentence, capsys, tmp_path):
 
 
 def test_a_framework_is_chosen_among_those_of_each_sweep():
-    from harness.reproduce import chosen_sweeps
+    from commands.reproduce import chosen_sweeps
 
     request = {"table": "first-principles", "device": "gpu:1", "flags": {"framework": "python,jax", "budget": "1"}}
     chosen = {part.name: part.flags for part in chosen_sweeps(experiments.get("first-principles"), request)}

@@ -13,10 +13,11 @@ from conftest import ROOT
 
 import experiments
 import runner
+from commands import published, reproduce
 from experiments import page
-from harness import jsonfiles, published, recordfile, reproduce
 from measurement.flags import ROUNDING
 from measurement.schema import COLUMNS, SCHEMA_VERSION, table_schema_text
+from records import jsonfiles, recordfile
 
 # What runs on this machine have left is not committed, and may be of any version.
 FILES = [p for p in sorted((ROOT / "results").glob("**/*")) if p.is_file() and p.relative_to(ROOT).parts[1] != "runs"]
@@ -72,7 +73,7 @@ def test_a_published_table_has_no_schema_of_its_own(record, tmp_path, monkeypatc
 
 
 def test_the_list_of_published_folders_is_what_is_there():
-    """To be made anew with `python -m harness.published`."""
+    """To be made anew with `python -m commands.published`."""
     assert (ROOT / "results/README.md").read_text() == published.page(ROOT / "results")
     assert {path.parent for path in RUNS} <= set(published.folders(ROOT / "results"))
 

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 import pytest
 from conftest import ROOT
 
-from harness import costs, jsonfiles, peak_benchmarks, recordfile, rooflines
-from harness.rooflines import changes, completed, doubled
-from harness.runs import Run
+from execution import peak_benchmarks
 from measurement import schema
 from measurement.cells import Cell
 from measurement.peaks import may_be_cached
+from records import costs, jsonfiles, recordfile, rooflines
+from records.rooflines import changes, completed, doubled
+from records.runs import Run
 
 
 def record(framework="torch", mode="eager", workload="bert-base", batch=1, ms=100.0, **changes) -> dict:

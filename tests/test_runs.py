@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 from conftest import ROOT
 
-from harness import lines, runs
-from harness.runs import Run, git_revision
-from harness.sweep import UsageError
 from measurement import schema
+from plan.sweep import UsageError
+from records import lines, runs
+from records.runs import Run, git_revision
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_any_text_survives_the_table(run, record, text):
 
 
 def test_the_table_is_utf8_whatever_the_locale_and_stands_broken_names(run, record):
-    script = "import sys; from harness.runs import Run; from pathlib import Path; Run(Path(sys.argv[1])).write_csv()"
+    script = "import sys; from records.runs import Run; from pathlib import Path; Run(Path(sys.argv[1])).write_csv()"
     run.append_record(record(status="crash", reason="ü in \udce4.so"))
     latin = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     subprocess.run([sys.executable, "-c", script, run.folder], cwd=ROOT, env=latin, check=True)

@@ -15,14 +15,15 @@ from doubles import gpus
 from doubles.gpus import two_cpus
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, wait_for
 
-from harness import hosts, lanes, ledger, plan, sweep
-from harness.outcomes import Context
-from harness.recorder import Recorder
-from harness.runs import Run
-from harness.sweep import UsageError
+from execution import lanes, ledger
+from execution.recorder import Recorder
 from measurement import machine
 from measurement.profiles import PROFILES
 from measurement.schema import MEASURED
+from plan import hosts, plan, sweep
+from plan.sweep import UsageError
+from records.outcomes import Context
+from records.runs import Run
 
 ASKED = {"framework": "torch", "workload": "mlp", "mode": "eager,graph"}
 

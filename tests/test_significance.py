@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import linregress, ttest_ind
 from scipy.stats import t as student
 
-from harness.intervals import over_launches, trend
-from harness.significance import Estimates, holm
+from analysis.significance import Estimates, holm
 from measurement.statistics import Interval
+from records.intervals import over_launches, trend
 
 
 def estimates(values: list[float]) -> Estimates:

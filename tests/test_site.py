@@ -9,8 +9,8 @@ import pytest
 from doubles.reported import elsewhere, record, small_set, write_run
 
 import runner
-from harness import recordfile
-from harness.recordfile import write_csv
+from records import recordfile
+from records.recordfile import write_csv
 
 
 def publish(results, place: str, rows: list[dict], begun: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from doubles.environment import run_in
 
 import runner
-from harness import skeletons
+from commands import skeletons
 from workloads import signature
 
 

@@ -14,13 +14,15 @@ from doubles import gpus
 from doubles.gpus import two_cpus
 from doubles.one_box import why_not
 
-from harness import begun, cluster, hosts, lanes, sweep
-from harness.outcomes import Kept, Outcome
-from harness.plan import plan
-from harness.refusals import UsageError
+from execution import cluster, lanes
 from launchers import slurm
 from launchers.local import LaneFailure
 from measurement import machine
+from measurement.refusals import UsageError
+from plan import hosts, sweep
+from plan.plan import plan
+from records import begun
+from records.outcomes import Kept, Outcome
 
 WORDS = (*FAKE, "--launcher", "slurm", "--timeout", "30")
 

@@ -13,11 +13,13 @@ import pytest
 from doubles import pretended_slurm
 from doubles.suite import TINY
 
-from harness import begun, cluster, submission, surroundings, sweep
-from harness.plan import plan
-from harness.refusals import UsageError
+from execution import cluster, submission, surroundings
 from launchers import scratch, slurm
 from launchers.local import LaneFailure, Launch, WorkerFailure
+from measurement.refusals import UsageError
+from plan import sweep
+from plan.plan import plan
+from records import begun
 
 
 def launch(folder: Path, **changes) -> Launch:

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import judgement
-from harness.comparison import References
-from harness.materials import Materials
-from harness.outcomes import Outcome
-from harness.plan import Group
-from harness.runs import Run
+from execution.comparison import References
+from execution.materials import Materials
 from measurement.profiles import PROFILES
+from plan.plan import Group
+from records import judgement
+from records.outcomes import Outcome
+from records.runs import Run
 
 
 @pytest.fixture

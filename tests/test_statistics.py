@@ -8,9 +8,9 @@ import random
 import pytest
 from pytest import approx
 
-from harness import intervals
 from measurement import statistics
 from measurement.statistics import Interval
+from records import intervals
 
 
 def test_batches_are_consecutive_and_about_five_long():

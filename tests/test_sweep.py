@@ -13,11 +13,12 @@ from conftest import ROOT
 
 import frameworks
 import runner
-from harness import environments, preparation
-from harness.plan import cells_of, plan, profile_of
-from harness.refusals import UsageError
-from harness.sweep import from_file, over_file, parameter_flags, resolve
+from environments import environments
+from execution import preparation
 from measurement import machine
+from measurement.refusals import UsageError
+from plan.plan import cells_of, plan, profile_of
+from plan.sweep import from_file, over_file, parameter_flags, resolve
 from workloads import signature
 
 BAD = {
@@ -155,13 +156,13 @@ def test_make_hands_on_every_flag_of_bench():
 @pytest.mark.parametrize(
     ("words", "commands"),
     [
-        (["lock", "FRAMEWORK=jax,torch", "UPGRADE=1"], ["harness.environments lock 'jax' 'torch' --upgrade"]),
-        (["lock"], ["harness.environments lock"]),
+        (["lock", "FRAMEWORK=jax,torch", "UPGRADE=1"], ["environments.environments lock 'jax' 'torch' --upgrade"]),
+        (["lock"], ["environments.environments lock"]),
         (
             ["test", "FRAMEWORK=jax,torch"],
-            ["harness.environments setup 'jax' 'torch' --device cpu", "pytest -k 'jax or torch'"],
+            ["environments.environments setup 'jax' 'torch' --device cpu", "pytest -k 'jax or torch'"],
         ),
-        (["test", "FRAMEWORK=all"], ["harness.environments setup --device cpu", "pytest"]),
+        (["test", "FRAMEWORK=all"], ["environments.environments setup --device cpu", "pytest"]),
     ],
 )
 def test_make_locks_and_tests_the_frameworks_that_are_named(words, commands):

@@ -15,9 +15,9 @@ from conftest import ROOT
 from doubles.reported import small_set, write_run
 from doubles.suite import TINY
 
-from harness import recordfile
-from harness.runs import Run
 from measurement.text import make_word, plain
+from records import recordfile
+from records.runs import Run
 from reports import terminal
 
 # What rich would take for markup, or a terminal for a command, and what no encoding takes.
@@ -75,7 +75,7 @@ def test_a_table_s_heading_and_cells_are_texts(tmp_path, capsys):
 
 def test_strict_output_takes_every_text(suite, tmp_path):
     """A name that is no UTF-8 under a strict encoding, and signs that ASCII lacks."""
-    script = "import sys; from harness.refusals import prepare_streams; prepare_streams(); print('\\udce4 \\u00d7')"
+    script = "import sys; from measurement.refusals import prepare_streams; prepare_streams(); print('\\udce4 \\u00d7')"
     for encoding in ("utf-8:strict", "ascii:strict"):
         how = dict(cwd=ROOT, capture_output=True, env={"PYTHONIOENCODING": encoding})
         done = subprocess.run([sys.executable, "-c", script], **how)
@@ -84,8 +84,8 @@ def test_strict_output_takes_every_text(suite, tmp_path):
 
 
 def test_the_encoding_of_the_runner_s_output_is_not_that_of_what_it_asks_others():
-    script = "import sys; from harness.refusals import prepare_streams; prepare_streams()\n"
-    script += "from harness.environments import ensure; print(ensure('torch', 'cpu', python=sys.executable))"
+    script = "import sys; from measurement.refusals import prepare_streams; prepare_streams()\n"
+    script += "from environments.environments import ensure; print(ensure('torch', 'cpu', python=sys.executable))"
     how = dict(cwd=ROOT, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "utf-16"})
     done = subprocess.run([sys.executable, "-c", script], **how)
     assert (done.returncode, done.stdout.decode("utf-16").strip()) == (0, sys.executable), done.stderr
@@ -148,4 +148,4 @@ def test_a_comma_in_a_folder_s_name_is_no_separator(tmp_path, capsys):
 def test_make_s_own_settings_keep_their_defaults():
     """`unexport` defines what is not defined yet, as empty: no Python would be there to make environments with."""
     done = subprocess.run(["make", "-n", "lock"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "'python3' -m harness.environments lock" in done.stdout
+    assert "'python3' -m environments.environments lock" in done.stdout

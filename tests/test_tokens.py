@@ -8,7 +8,7 @@ import pytest
 from test_assemble import made, outcome  # noqa: F401 (a fixture)
 
 import workloads
-from harness import tokens
+from records import tokens
 
 
 def test_tokens_are_timed_apart(outcome):  # noqa: F811

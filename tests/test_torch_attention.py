@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-from harness import environments
+from environments import environments
 
 SCRIPT = """
 import json, warnings

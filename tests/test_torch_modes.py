@@ -10,7 +10,7 @@ from conftest import ROOT
 from doubles.environment import run_in
 from test_frameworks import interpreter
 
-from harness import environments
+from environments import environments
 
 CHECKS = {path.stem: path for path in sorted((ROOT / "tests/checks").glob("torch_*.py"))}
 pytestmark = pytest.mark.timeout(1200)  # compiling takes its time on a busy machine

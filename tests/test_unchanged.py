@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 import workloads
-from harness.execute import Executor
-from harness.outcomes import Failure, Outcome
-from harness.plan import Group
-from harness.refusals import UsageError
-from harness.runs import COMPRESSED_SAMPLES, SAMPLES, Run
-from harness.unchanged import leave_out_another_machine, note_versions
+from execution.execute import Executor
+from execution.unchanged import leave_out_another_machine, note_versions
 from launchers.local import WorkerFailure
 from measurement.protocol import MEASURE, Hello, Job, Readback
+from measurement.refusals import UsageError
+from plan.plan import Group
+from records.outcomes import Failure, Outcome
+from records.runs import COMPRESSED_SAMPLES, SAMPLES, Run
 
 NET = "def inputs(batch_size):\n    return None\n"
 

@@ -16,7 +16,7 @@ from conftest import ROOT, listed_files
 from doubles.disks import disk
 from doubles.suite import SILENCE, TINY
 
-from harness import materials
+from execution import materials
 from measurement import durable
 from measurement.protocol import Refused
 from worker import writing

@@ -12,9 +12,9 @@ import pytest
 from conftest import ROOT
 
 import workloads
+from execution.alternation import paired
 from frameworks.user_imports import SUITE
-from harness import plan, sweep
-from harness.alternation import paired
+from plan import plan, sweep
 
 NET = """from {module} import {name}
 

@@ -9,7 +9,7 @@ from doubles.advised import KNOWN, cell, told
 from rich.console import Console
 
 import frameworks
-from harness.modes import words
+from analysis.modes import words
 from measurement.statistics import Interval
 from reports import verdict, write
 from reports.points import Points

@@ -9,12 +9,12 @@ import random
 import pytest
 from doubles.clock import PROFILE, TICK, Machine
 
-from harness.plan import profile_of
-from harness.sweep import resolve
 from measurement import warm_up as warm_up_module
 from measurement.profiles import PROFILES
 from measurement.sampling import take_rounds
 from measurement.warm_up import TRIALS, warm_up
+from plan.plan import profile_of
+from plan.sweep import resolve
 
 
 @pytest.fixture

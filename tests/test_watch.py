@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from harness import jsonfiles, lines
-from harness.refusals import UsageError
-from harness.watch import Sight
+from commands.watch import Sight
+from measurement.refusals import UsageError
+from records import jsonfiles, lines
 
 PLAN = {"given": {}, "cells": ["a", "b", "c"], "started_at": "2026-01-01T00:00:00Z"}
 

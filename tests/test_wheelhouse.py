@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import environments, offline, uv, wheelhouse
-from harness.environments import Recipe
-from harness.uv import SetupError
+from commands import wheelhouse
+from environments import environments, offline, uv
+from environments.environments import Recipe
+from environments.uv import SetupError
 
 WHEEL, BUILT = "tinything-1.0-py3-none-any.whl", "tinysource-1.0-py3-none-any.whl"
 

@@ -12,10 +12,10 @@ import pytest
 from conftest import ROOT
 
 import runner
-from harness.plan import cells_of
-from harness.sweep import UsageError, parameter_flags, presets, question_of, resolve
-from harness.words import ALIASES, numbers
 from measurement import machine
+from plan.plan import cells_of
+from plan.sweep import UsageError, parameter_flags, presets, question_of, resolve
+from plan.words import ALIASES, numbers
 
 
 def cells(**given):
@@ -41,12 +41,12 @@ def test_other_names_are_understood(given, meant):
 
 def test_cuda_all_means_every_gpu(monkeypatch):
     gpu = {"index": "0", "name": "X", "memory.total": "8 GiB"}
-    monkeypatch.setattr("harness.hosts.visible_gpus", lambda: [gpu])
+    monkeypatch.setattr("plan.hosts.visible_gpus", lambda: [gpu])
     assert resolve({"device": "cuda:all"}).places.gpus == ("0",)
 
 
 def test_an_index_that_the_machine_lacks(monkeypatch):
-    monkeypatch.setattr("harness.sweep.gpus", lambda: [{"index": "0"}])
+    monkeypatch.setattr("plan.sweep.gpus", lambda: [{"index": "0"}])
     with pytest.raises(UsageError, match="There is no gpu:1: this machine has 1 GPU, from gpu:0"):
         resolve({"device": "cuda:1"})
 

@@ -34,10 +34,10 @@ sys.path.insert(0, str(ROOT))
 
 import frameworks  # noqa: E402
 from frameworks import policies  # noqa: E402
-from harness.intervals import over_launches  # noqa: E402
 from launchers import local  # noqa: E402
 from measurement.machine import cpu_assignment, facts  # noqa: E402
 from measurement.statistics import Interval, independent_ratio  # noqa: E402
+from records.intervals import over_launches  # noqa: E402
 from tests.benchmarks.by_hand import loop  # noqa: E402
 
 BY_HAND = Path(loop.__file__).parent

@@ -27,9 +27,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from doubles import drawn  # noqa: E402
 from doubles.suite import Suite, copy_with_fake  # noqa: E402
 
-from harness import changes, paired, pairs, report  # noqa: E402
-from harness.runs import Run  # noqa: E402
+from analysis import changes, paired, pairs  # noqa: E402
+from commands import report  # noqa: E402
 from measurement import load  # noqa: E402
+from records.runs import Run  # noqa: E402
 from reports.compare import FASTER, SLOWER, UNTOLD, Comparison  # noqa: E402
 
 SLOWED = 1.05

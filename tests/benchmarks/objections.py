@@ -21,8 +21,8 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from harness.intervals import over_launches  # noqa: E402
 from measurement.machine import cpu_name, facts, usable_cpus  # noqa: E402
+from records.intervals import over_launches  # noqa: E402
 from tests.benchmarks.against_by_hand import surroundings  # noqa: E402
 
 SCRIPTS = Path(__file__).parent / "by_question"

@@ -21,8 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from harness.recordfile import write_csv  # noqa: E402
 from measurement.schema import NAMES, SCHEMA_VERSION  # noqa: E402
+from records.recordfile import write_csv  # noqa: E402
 
 # Seconds, and MB of memory, that a command may take.
 WANTED = {

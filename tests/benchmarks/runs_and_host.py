@@ -21,7 +21,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from harness.repeatability import agreement
+from commands.repeatability import agreement
 from measurement.statistics import Interval
 
 

@@ -19,7 +19,8 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE.parent), str(HERE)]
 
 from compare_power import HEADER, Count  # noqa: E402
 
-from harness import changes, pairs, report  # noqa: E402
+from analysis import changes, pairs  # noqa: E402
+from commands import report  # noqa: E402
 from reports.compare import FASTER, SLOWER, Comparison  # noqa: E402
 
 MOST_FALSE = 1 / 20

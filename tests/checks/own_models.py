@@ -9,7 +9,7 @@ from pathlib import Path
 
 import frameworks
 import workloads
-from harness import skeletons
+from commands import skeletons
 from measurement.cells import Cell
 from worker import user_model as examining
 from worker.channel import classify

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import torch
 
 import workloads
+from commands import skeletons
 from frameworks.torch import counting, graphs, hubs
 from frameworks.torch.adapter import Adapter
-from harness import skeletons
 from measurement.cells import Cell
 from measurement.parity import difference
 from measurement.sampling import Clocks

@@ -13,11 +13,11 @@ from statistics import fmean, median, stdev
 import numpy as np
 from doubles.reported import record
 
-from harness import changes, paired, pairs
-from harness.intervals import over_launches
-from harness.paired import Launches
-from harness.runs import Run
+from analysis import changes, paired, pairs
+from analysis.paired import Launches
 from measurement.statistics import ACROSS_PROCESSES, Interval, log_ratios
+from records.intervals import over_launches
+from records.runs import Run
 from reports.compare import Comparison
 
 RESULTS = Path(__file__).resolve().parent.parent.parent / "results"

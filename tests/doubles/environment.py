@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import frameworks
-from harness import environments
+from environments import environments
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import runner
-from harness import peak_benchmarks
+from execution import peak_benchmarks
 from measurement.profiles import PROFILES
 
 WARM_UP = 0.2  # seconds

@@ -22,7 +22,13 @@ CODE = (
     "frameworks",
     "workloads",
     "measurement",
-    "harness",
+    "environments",
+    "plan",
+    "records",
+    "analysis",
+    "execution",
+    "commands",
+    "publish",
     "launchers",
     "worker",
     "reports",
@@ -31,7 +37,7 @@ CODE = (
 )
 SILENCE = "15"  # seconds; more than a worker needs to start on a busy machine
 PATIENCE = 200.0  # seconds until something is said to hang: less than pytest's own limit, so that it is told what did
-SHORTER = ("harness/peak_benchmarks.py", "measurement/profiles.py")  # of the copy: peaks, and warm-ups
+SHORTER = ("execution/peak_benchmarks.py", "measurement/profiles.py")  # of the copy: peaks, and warm-ups
 # The smallest cells there are.
 TINY = ("--workload", "mlp", "--width", "8", "--depth", "1", "--batch", "1", "--threads", "1", "--budget", "0.1")
 

@@ -15,7 +15,7 @@ from benchmarks.faults.tampering import ANY, RECORDS, finished_run, with_own_cac
 from benchmarks.faults.trial import DONE, FAKE, INTERRUPTED, Trial
 from doubles import pretended_slurm
 
-from harness.submission import SUBMITTED
+from execution.submission import SUBMITTED
 
 READERS = ("report", "watch", "gather", "history", "compare", "site")
 

@@ -13,7 +13,7 @@ ERRORS |= {"flock": ("ENOLCK", "EOPNOTSUPP", "EIO")}  # as network disks do
 # Loaded by every Python process of the trial; only the runner itself and what makes materials heed it.
 SHIM = """
 import builtins, errno, fcntl, io, os, sys
-if any(word.endswith("runner.py") or word == "harness.materials" for word in sys.orig_argv):
+if any(word.endswith("runner.py") or word == "execution.materials" for word in sys.orig_argv):
     kind, number, name, lasting = os.environ["FAULT_CALL"].split(":")
     left, below = [int(number)], os.environ["FAULT_BELOW"]
 

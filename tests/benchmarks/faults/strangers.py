@@ -23,7 +23,7 @@ from benchmarks.faults.commands import TOLD
 from benchmarks.faults.tampering import finished_run, with_own_cache
 from benchmarks.faults.trial import REFUSED, Trial
 
-from harness import begun
+from records import begun
 
 GIVEN = {"framework": "fake", "mode": "eager", "workload": "mlp", "width": "8", "depth": "1", "threads": "1"}
 GIVEN |= {"budget": "0.1"}

@@ -1,0 +1,229 @@
+"""What became slower or faster from one run to another, and what only looks like it: docs/reports.md has the rules."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from analysis.heading import cautions
+from analysis.pairs import Pair, joined, on_cpu
+from analysis.significance import CHANCE, Estimates, holm
+from measurement.statistics import Interval, independent_ratio
+from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
+
+# Two processes that run the same code differ by so much; docs/methodology.md has the self-checks that say so.
+SAME_WITHIN = 0.02
+LIMIT = 0.05  # by which B may be slower
+# What moves all modes of a shape alike is taken for the machine's, unless it is more than an undisturbed machine's
+# speed changes while its clock (the host's loop, the GPU's multiprocessors) does not. The loop runs on one thread: of
+# what several threads lose on a CPU it does not tell (docs/methodology.md).
+MOST_DRIFT, SAME_CLOCK_WITHIN = 0.25, 0.05
+_PARTS = ("mean", "error", "degrees")
+METHOD = (
+    "Welch's test on launches, Holm's correction for the number of cells. A move that all modes of a shape share may "
+    "be the machine's and decides nothing; `make ab`, which measures both sides in turn, tells."
+)
+
+
+def compare(a: Mapping[str, list], b: Mapping[str, list], limit: float = LIMIT) -> Comparison:
+    """Compare the records of two runs, as columns of `pairs.COLUMNS_READ`, by the names of their cells."""
+    both = joined(a, b)
+    moves = Moves(both.pairs, latency(both.pairs, 1) - latency(both.pairs, 0), tuple(map(_open, both.pairs)))
+    cells = [*moves.judged(limit), *both.others]
+    return Comparison(in_order(cells), both.in_both, tuple(cautions(a, b)), limit, method=METHOD)
+
+
+def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
+    """The slowest first, then what is faster, open, not comparable, and the same."""
+    place = {SLOWER: 0, FASTER: 1, UNTOLD: 2, NOT_COMPARABLE: 3, SAME: 4}
+    return tuple(sorted(cells, key=lambda c: (place[c.verdict], -c.ratio.value if c.ratio else 0.0, c.cell)))
+
+
+def latency(pairs: Sequence[Pair], side: int) -> Estimates:
+    """Logarithms of one side's latencies."""
+    return _estimates([pair.figures[side].interval for pair in pairs], [pair.states[side].launches for pair in pairs])
+
+
+def _estimates(intervals: Sequence[Interval], launches: Sequence[int | None]) -> Estimates:
+    columns = np.array(intervals, float).reshape(-1, 3).T
+    return Estimates.of_intervals(Interval(*columns), np.array([count or 0 for count in launches]))
+
+
+def _open(pair: Pair) -> str:
+    """Why nothing is to be decided of a cell from its times; empty where something may be."""
+    for state, letter in zip(pair.states, "AB", strict=True):
+        if state.few_launches:
+            return f"{letter}'s interval holds within its processes alone; from three launches on it tells of others"
+    return pair.disturbance
+
+
+@dataclass(frozen=True)
+class Moves:
+    """By how much each pair moved, on logarithms, and why some are open whatever they did.
+
+    With `taken_in_turn` both sides' processes alternated: the machine moved both alike, and no move is its own.
+    """
+
+    pairs: Sequence[Pair]
+    change: Estimates
+    open: Sequence[str]
+    taken_in_turn: bool = False
+
+    @cached_property
+    def moved(self) -> np.ndarray:
+        """Which cells differ by more than chance and by more than processes of the same code do."""
+        tested = np.array([not why for why in self.open], bool)
+        chances = np.ones(len(self.pairs))
+        chances[tested] = holm(self.change.chance[tested])
+        return (chances < CHANCE) & (np.abs(self.change.mean) > np.log1p(SAME_WITHIN))
+
+    @cached_property
+    def beside_eager(self) -> dict[int, Estimates]:
+        """Speedups over eager, A's over B's, where both are known: what the mode moved beside eager mode."""
+        sides = [[pair.figures[side].of_speedup for pair in self.pairs] for side in (0, 1)]
+        known = [n for n, both in enumerate(zip(*sides, strict=True)) if None not in both]
+        a, b = (
+            _estimates([sides[side][n] for n in known], [self.pairs[n].states[side].launches for n in known])
+            for side in (0, 1)
+        )
+        return dict(zip(known, _each(a - b), strict=True))
+
+    def judged(self, limit: float) -> list[Compared]:
+        """The verdict on every pair."""
+        of_machine = {} if self.taken_in_turn else self.machines
+        intervals, beside = _intervals(self.change), {}
+        if self.beside_eager:
+            known = list(self.beside_eager.values())
+            together = Estimates(*(np.array([getattr(one, name) for one in known]) for name in _PARTS))
+            beside = dict(zip(self.beside_eager, _intervals(together), strict=True))
+        cells = []
+        for n, pair in enumerate(self.pairs):
+            ratio = intervals[n]
+            if any(state.few_launches for state in pair.states):
+                ratio = independent_ratio(*(figures.interval for figures in reversed(pair.figures)))
+            verdict, why = self._verdict(n, ratio, limit, of_machine)
+            times_ms = tuple(figures.latency for figures in pair.figures)
+            cells.append(Compared(pair.cell, times_ms, ratio, verdict, why, beside_eager=beside.get(n)))
+        return cells
+
+    def _verdict(self, n: int, ratio: Interval, limit: float, of_machine: Mapping[int, str]) -> tuple[str, str]:
+        if self.open[n]:
+            return UNTOLD, self.open[n]
+        if self.moved[n]:
+            if n in of_machine:
+                return UNTOLD, of_machine[n]
+            return (SLOWER if ratio.value > 1 else FASTER), ""
+        bound = 1 + max(limit, SAME_WITHIN)
+        if 1 / bound <= ratio.low and ratio.high <= bound:
+            return SAME, ""
+        return UNTOLD, f"no difference is shown, nor is one beyond {100 * (bound - 1):g} % ruled out"
+
+    @cached_property
+    def machines(self) -> dict[int, str]:
+        """Moves that may be the machine's, with the reason: nothing beside them shows that it stood still."""
+        moved = np.flatnonzero(self.moved).tolist()
+        beside = [self._beyond_company(n) for n in moved]
+        tested = [place for place, (apart, *_) in enumerate(beside) if apart is not None]
+        single = [float(beside[place][0].chance) * beside[place][1] for place in tested]
+        chances = dict(zip(tested, holm(np.array(single)), strict=True))
+        reasons = {}
+        for place, (n, (apart, _, why)) in enumerate(zip(moved, beside, strict=True)):
+            alone = apart is not None and chances[place] < CHANCE
+            alone = alone and float(apart.mean) * np.sign(self.change.mean[n]) > np.log1p(SAME_WITHIN)
+            if not alone and not self._beyond_drift(n):
+                reasons[n] = why
+        return reasons
+
+    @cached_property
+    def _groups(self) -> dict[str, list[int]]:
+        groups = defaultdict(list)
+        for n, pair in enumerate(self.pairs):
+            if not self.open[n]:
+                groups[pair.group].append(n)
+        return groups
+
+    @cached_property
+    def _devices(self) -> dict[str | None, np.ndarray]:
+        """The pairs of each device that something may be decided of."""
+        devices = defaultdict(list)
+        for n, pair in enumerate(self.pairs):
+            if not self.open[n]:
+                devices[pair.states[0].device].append(n)
+        return {device: np.array(members) for device, members in devices.items()}
+
+    def _beyond_company(self, n: int) -> tuple[Estimates | None, int, str]:
+        """By how much a cell moved more than the least moved mode beside it, or than other shapes where it is alone.
+
+        None where it moved least itself, or nothing is beside it. Second comes of how many modes that one was picked,
+        by which the test's chance is multiplied (Bonferroni), third why it may be the machine that moved.
+        """
+        sign, mean = np.sign(self.change.mean[n]), self.change.mean
+        company = [other for other in self._groups[self.pairs[n].group] if other != n]
+        if not company:
+            return self._beyond_others(n)
+        least = min(company, key=lambda other: sign * mean[other])
+        nearest = min(company, key=lambda other: abs(mean[other] - mean[n]))
+        whose = f"{self.pairs[nearest].mode} moved by {np.exp(mean[nearest]):.2f} as well"
+        why = f"{whose}: the machine, or what all modes share"
+        return (None if sign * mean[least] >= sign * mean[n] else self._apart(n, least)), len(company), why
+
+    def _beyond_others(self, n: int) -> tuple[Estimates | None, int, str]:
+        """The same for a mode that is alone: by how much more than the median of all others on the device."""
+        on_device = self._devices[self.pairs[n].states[0].device]
+        others = on_device[on_device != n]
+        if not len(others):
+            return None, 1, "no other mode beside it shows whether the machine moved"
+        centre = _median(self.change, others)
+        why = f"the other shapes moved by {np.exp(centre.mean):.2f} as well: the machine, or what all share"
+        return _one(self.change, n) - centre, 1, why
+
+    def _apart(self, n: int, other: int) -> Estimates:
+        """What one mode moved beyond another one of its shape; by the speedups, in which both were timed in turn."""
+        if self.pairs[other].baseline and n in self.beside_eager:
+            return self.beside_eager[n]
+        if self.pairs[n].baseline and other in self.beside_eager:
+            graph = self.beside_eager[other]
+            return replace(graph, mean=-graph.mean)
+        return _one(self.change, n) - _one(self.change, other)
+
+    def _beyond_drift(self, n: int) -> bool:
+        """Whether a cell moved by more than a machine does whose clock stood still."""
+        clocks = [_clock(self.pairs[n], side) for side in (0, 1)]
+        if None in clocks or abs(np.log(clocks[1] / clocks[0])) > np.log1p(SAME_CLOCK_WITHIN):
+            return False
+        return bool(abs(self.change.mean[n]) > np.log1p(MOST_DRIFT))
+
+
+def _clock(pair: Pair, side: int) -> float | None:
+    """What tells how fast the machine ran: the time of the host's loop, or the GPU's clock; None where neither does."""
+    state, figures = pair.states[side], pair.figures[side]
+    if on_cpu(state.device) and (state.threads or 1) > 1:
+        return None
+    return figures.host_loop if pair.host_decides(side) else figures.gpu_mhz
+
+
+def _median(estimates: Estimates, places: np.ndarray) -> Estimates:
+    """The median of some, with the error that a median of as many normal variables has."""
+    few = len(places) == 1
+    variance = np.median(estimates.error[places] ** 2) * (1 if few else np.pi / (2 * len(places)))
+    middle, degrees = np.median(estimates.mean[places]), np.median(estimates.degrees[places])
+    return Estimates(middle, np.sqrt(variance), degrees)
+
+
+def _one(estimates: Estimates, place: int) -> Estimates:
+    """One element of all."""
+    return Estimates(*(getattr(estimates, name)[place] for name in _PARTS))
+
+
+def _each(estimates: Estimates) -> list[Estimates]:
+    """All elements."""
+    return [Estimates(*parts) for parts in zip(*(getattr(estimates, name) for name in _PARTS), strict=True)]
+
+
+def _intervals(estimates: Estimates) -> list[Interval]:
+    """The ratios with their intervals, an element each."""
+    return [Interval(*ends) for ends in zip(*(part.tolist() for part in estimates.interval), strict=True)]

@@ -1,0 +1,224 @@
+"""What a self-check asks and how it is judged: from trials whose truth is known to answers in words."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import median
+
+from scipy.special import bdtr
+
+from measurement.sampling import Clocks, Contender, take_sample
+from measurement.statistics import Interval
+from records.intervals import CONFIDENCE
+from reports.content import times
+
+WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time from ours
+NULL_SHARE = 0.001  # of a sample, for what the harness adds to it
+PARENT_CORES = 0.01
+THREADS_MARGIN = 0.1
+MISSES_TOO_OFTEN = 0.01  # the chance of as few intervals that hold the truth where 95 % of them do
+MOST_NAMED = 3  # of the checks that do not hold: the table has them all
+FEW = 20  # trials, under which one miss more is put down to chance
+FINDS = 0.95  # of the trials with a step slowed by 5 % or more exclude 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One pair measured alternately: the ratio that was found, and the one that is known to be true."""
+
+    framework: str
+    question: str  # again, timer, or the share by which the step was slowed
+    truth: float
+    found: Interval | None
+
+    @property
+    def covers(self) -> bool:
+        return self.found is not None and self.found.low <= self.truth <= self.found.high
+
+    @property
+    def error(self) -> float:
+        """The estimate's distance from the truth, as a share of it; infinite where there is no estimate."""
+        return abs(self.found.value / self.truth - 1) if self.found else math.inf
+
+    @property
+    def found_slower(self) -> bool:
+        """Whether the interval says that the step is slower than the plain one."""
+        return self.found is not None and self.found.high < 1
+
+    def to_json(self) -> dict:
+        """The trial as JSON-ready data, the interval's parts by name."""
+        return asdict(self) | {"found": self.found and self.found._asdict()}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One question with its answer."""
+
+    framework: str
+    question: str
+    found: str
+    holds: bool
+
+
+def null_overhead(samples: int = 2000) -> tuple[float, float]:
+    """Seconds that a sample costs besides its calls, and that the harness adds to each call."""
+    clocks = Clocks()
+    contender = Contender("null", step=lambda: None, synchronize=lambda output: None)
+
+    def seconds_each(calls: int) -> float:
+        contender.calls_per_sample = calls
+        start = clocks.wall()
+        for _ in range(samples):
+            take_sample(contender, clocks)
+        return (clocks.wall() - start) / samples
+
+    one, many = seconds_each(1), seconds_each(101)
+    per_call = (many - one) / 100
+    return one - per_call, per_call
+
+
+def clock_step() -> float:
+    """The smallest step seen between two readings of the clock, in seconds."""
+    readings = [time.perf_counter() for _ in range(10_000)]
+    return min(b - a for a, b in itertools.pairwise(readings) if b > a)
+
+
+def machine_checks(sample_seconds: float) -> list[Check]:
+    """Questions that no framework is needed for."""
+    per_sample, per_call = null_overhead()
+    step = clock_step()
+    return [
+        Check(
+            "", "a sample's own cost is under 0.1 % of it",
+            f"{per_sample * 1e6:.1f} µs of {sample_seconds * 1e3:.0f} ms, and {per_call * 1e9:.0f} ns a call",
+            per_sample < NULL_SHARE * sample_seconds,
+        ),
+        Check(
+            "", "the clock resolves a thousandth of a sample",
+            f"steps of {step * 1e9:.0f} ns", step < 1e-3 * sample_seconds,
+        ),
+    ]  # fmt: skip
+
+
+def parent_check(framework: str, cores: float) -> Check:
+    """Whether the process that waits for the worker left it the processor."""
+    return Check(
+        framework, "the waiting parent uses under 1 % of a core", f"{cores:.2%} of a core", cores < PARENT_CORES
+    )
+
+
+def threads_check(framework: str, threads: int, cores: Sequence[float]) -> Check:
+    """Whether the framework kept to its thread setting. `cores` is CPU time over wall time, per trial."""
+    busiest = max(cores)
+    question = f"{times(threads, 'thread')} asked for"
+    return Check(framework, question, f"at most {busiest:.2f} cores busy", busiest <= threads + THREADS_MARGIN)
+
+
+def pooled_checks(trials: Sequence[Trial]) -> list[Check]:
+    """The same questions over all frameworks together; none where there is one framework."""
+    if len({trial.framework for trial in trials}) < 2:
+        return []
+    return trial_checks([replace(trial, framework="all") for trial in trials])
+
+
+def trial_checks(trials: Sequence[Trial]) -> list[Check]:
+    """The answers that the trials of one framework give, one or two per question."""
+    checks = []
+    for question in dict.fromkeys(trial.question for trial in trials):
+        same = [trial for trial in trials if trial.question == question]
+        truth = same[0].truth
+        near = [trial.error <= WITHIN for trial in same]
+        covering = [trial.covers for trial in same]
+        if question == "timer":
+            checks.append(_finds(same, "an independent timer agrees within 2 %", near))
+        elif question == "again":
+            checks.append(_finds(same, "A/A: the same step is equally fast, within 2 %", near))
+            checks.append(_covers(same, "A/A: the interval holds 1", covering))
+        else:
+            slower = f"a step slowed by {float(question):.0%}"
+            checks.append(_covers(same, f"{slower}: the interval holds {truth:.4f}", covering))
+            if float(question) >= 0.05:
+                detected = [trial.found_slower for trial in same]
+                checks.append(_finds(same, f"{slower} is found to be slower", detected))
+    return checks
+
+
+def _covers(trials: Sequence[Trial], question: str, holds: Sequence[bool]) -> Check:
+    return _check(trials, question, holds, must_cover(len(trials)))
+
+
+def _finds(trials: Sequence[Trial], question: str, holds: Sequence[bool]) -> Check:
+    return _check(trials, question, holds, needed(len(trials)))
+
+
+def _check(trials: Sequence[Trial], question: str, holds: Sequence[bool], wanted: int) -> Check:
+    values = [trial.found for trial in trials if trial.found]
+    if not values:
+        answer = "too few samples"
+    elif len(trials) == 1:
+        answer = f"{values[0].value:.4f} [{values[0].low:.4f}, {values[0].high:.4f}]"
+    else:
+        worst = max(trials, key=lambda trial: trial.error if trial.found else 0).found
+        middle = median(value.value for value in values)
+        answer = f"{sum(holds)} of {len(holds)}; median {middle:.4f}, farthest {worst.value:.4f}"
+    return Check(trials[0].framework, question, answer, sum(holds) >= wanted)
+
+
+def needed(trials: int) -> int:
+    """How many of the trials must hold: 95 %, less one among fewer than 20, where a single miss is chance."""
+    return math.ceil(FINDS * trials) - (1 < trials < FEW)
+
+
+def must_cover(trials: int) -> int:
+    """How many intervals must hold the truth: fewer would do so with a chance of at most 1 % if each holds it in 95 %.
+
+    A single one must.
+    """
+    return max(1, next(k for k in range(trials + 1) if bdtr(k, trials, CONFIDENCE) > MISSES_TOO_OFTEN))
+
+
+def reach(trials: Sequence[Trial]) -> float | None:
+    """How far intervals reached from the truth, as a share of it; None without trials, or where one has no interval.
+
+    Of the same step against itself and against itself slowed: the farther end of each trial's interval, and of these
+    the 95th percentile (nearest rank), which is the farthest of fewer than 20. The independent timer's are left out:
+    it measures with other means.
+    """
+    known = [trial.found for trial in trials if trial.question != "timer"]
+    if not known or None in known:
+        return None
+    truths = [trial.truth for trial in trials if trial.question != "timer"]
+    ends = [max(abs(i.low / t - 1), abs(i.high / t - 1)) for i, t in zip(known, truths, strict=True)]
+    return sorted(ends)[math.ceil(FINDS * len(ends)) - 1]
+
+
+def trusted(trials: Sequence[Trial]) -> str:
+    """Which differences can be trusted on this machine: those beyond the reach, rounded up to half a percent."""
+    reaches = {name: reach([t for t in trials if t.framework == name]) for name in {t.framework: 0 for t in trials}}
+    unknown = [name for name, value in reaches.items() if value is None]
+    if not reaches or unknown:
+        whose = f" of {', '.join(unknown)}" if unknown else ""
+        return f"Which differences can be trusted here is not known: too few samples{whose}."
+    halves = {name: math.ceil(200 * value) / 2 for name, value in reaches.items()}
+    each = ", ".join(f"{name} {value:g} %" for name, value in halves.items())
+    return f"Differences above {max(halves.values()):g} % can be trusted here" + (
+        f" ({each})." if len(halves) > 1 else "."
+    )
+
+
+def verdict(checks: Sequence[Check], repeats: int) -> str:
+    """The answer in a sentence or two: which checks do not hold, by name."""
+    failed = [check for check in checks if not check.holds]
+    if not failed:
+        return f"This machine is fit for measuring: all {len(checks)} checks hold."
+    names = "; ".join(f"{check.framework or 'the machine'}: {check.question}" for check in failed[:MOST_NAMED])
+    names += f"; and {len(failed) - MOST_NAMED} more" if len(failed) > MOST_NAMED else ""
+    chance = "" if repeats > 1 else " On a quiet machine, one 95 % interval in twenty misses the truth."
+    return (
+        f"{len(checks) - len(failed)} of {len(checks)} checks hold, and not: {names}. "
+        f"Quieten the machine, or use a longer profile.{chance}"
+    )

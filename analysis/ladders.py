@@ -1,0 +1,215 @@
+"""From a run's samples to its ladders: what each rung brings, round by round beside the one before it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import frameworks
+from analysis.paired import launches_of
+from measurement.exclusion import WORDS, excluded
+from measurement.statistics import Interval
+from records.intervals import over_launches
+from records.runs import Run
+from reports.ladder import Crossed, Ladder, Rung, Step
+from reports.verdict.places import Shape
+
+
+def of_run(folder: Path, records: Sequence[dict]) -> list[Ladder]:
+    """The ladders that a run's records hold; the samples in its folder are read where there are any rungs."""
+    if not any(is_rung(record) for record in records):
+        return []
+    return list(of(records, Run(folder).samples()))
+
+
+def is_rung(record: dict) -> bool:
+    """Whether a record is of a mode that stands in ladders alone."""
+    return record["mode"] in _rungs(record["framework"])
+
+
+@functools.cache
+def _rungs(framework: str) -> frozenset[str]:
+    if framework not in frameworks.NAMES:
+        return frozenset()
+    description = frameworks.describe(framework)
+    climbed = {rung.mode for rungs in description.ladders.values() for rung in rungs}
+    climbed |= {mode for crossing in description.crossings.values() for mode in crossing.modes}
+    return frozenset(mode.name for mode in description.modes if mode.is_rung and mode.name in climbed)
+
+
+def of(records: Iterable[dict], samples: Iterable[dict]) -> Iterable[Ladder]:
+    """A ladder for each shape of a framework that was measured with rungs."""
+    groups: dict[str, dict[str, dict]] = {}
+    for record in records:
+        groups.setdefault(record["cell"].removesuffix(f"/{record['mode']}"), {})[record["mode"]] = record
+    taken = list(samples)
+    for modes in groups.values():
+        if any(map(is_rung, modes.values())):
+            description = frameworks.describe(next(iter(modes.values()))["framework"])
+            series = Series.of(taken, {record["cell"]: mode for mode, record in modes.items()})
+            yield ladder(modes, description, series)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Logarithms of seconds per call by launch and mode; a launch's modes were timed in turn by one process."""
+
+    launches: tuple[Mapping[str, Sequence[float]], ...]
+
+    @classmethod
+    def of(cls, samples: Iterable[dict], modes: Mapping[str, str]) -> Series:
+        """The series of these cells, by their modes, in the rounds in which the host had its usual speed.
+
+        Of a cell that a launch measured twice the last counts, and of a launch that several processes took part in
+        the one that most cells have.
+        """
+        latest = {(entry["launch"], entry["cell"]): entry for entry in samples if entry["cell"] in modes}
+        workers: dict[int, Counter] = {}
+        for (launch, _), entry in latest.items():
+            workers.setdefault(launch, Counter())[entry.get("worker")] += 1
+        most = {launch: counts.most_common(1)[0][0] for launch, counts in workers.items()}
+        by_launch: dict[int, dict[str, Sequence[float]]] = {launch: {} for launch in sorted(most)}
+        entries = [entry for (launch, _), entry in latest.items() if entry.get("worker") == most[launch]]
+        for cell, launches in launches_of(entries).items():
+            for launch, logarithms in launches.items():
+                by_launch[launch][modes[cell]] = logarithms
+        return cls(tuple(by_launch.values()))
+
+    def combined(self, weights: Mapping[str, float]) -> Interval | None:
+        """The sum of logarithms with these weights, paired in each round, with its interval; None without one."""
+        whole = [launch for launch in self.launches if weights.keys() <= launch.keys()]
+        rounds = [zip(*(launch[mode] for mode in weights), strict=True) for launch in whole]
+        signs = list(weights.values())
+        return over_launches([[sum(map(operator.mul, signs, values)) for values in launch] for launch in rounds])
+
+    def ratio(self, weights: Mapping[str, float]) -> Interval | None:
+        """The same as a ratio of times."""
+        interval = self.combined(weights)
+        return interval.map(math.exp) if interval else None
+
+
+def ladder(records: Mapping[str, dict], description: frameworks.Framework, series: Series) -> Ladder:
+    """The ladder of one shape: `records` by mode. What a rung without figures adds is the next one's as well."""
+    rungs, missing, adds = [], [], []
+    first = next(iter(records.values()))
+    place = first["device"].split(":")[0], first["pass"]
+    for rung in (rung for rung in description.ladder(*place) if rung.mode in records):
+        record = records[rung.mode]
+        why = excluded(record)
+        if why or record.get("latency_ms_median") is None:
+            missing.append((rung.mode, WORDS.get(why) or record.get("reason") or record["status"]))
+            adds += [rung.adds] if rung.kept and rungs else []
+            continue
+        rungs.append(_rung(record, "; ".join([*adds, rung.adds])))
+        adds = []
+    steps = [Step(low, high, series.ratio(_step(low, high))) for low, high in itertools.pairwise(rungs)]
+    largest, rivals = _largest(_strides(steps, series), series)
+    since = [Interval(1.0, 1.0, 1.0), *(series.ratio(_step(rungs[0], rung)) for rung in rungs[1:])] if rungs else []
+    return Ladder(
+        framework=first["framework"],
+        title=_title(first),
+        rungs=tuple(rungs),
+        steps=tuple(steps),
+        since=tuple(since),
+        largest=largest,
+        rivals=tuple(rivals),
+        missing=tuple(missing),
+        crossed=crossed(description, place, records, series),
+        launches=len(series.launches),
+    )
+
+
+def _step(before: Rung, after: Rung) -> dict[str, float]:
+    """The weights of logarithms that make a step."""
+    return {before.mode: 1.0, after.mode: -1.0}
+
+
+def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
+    """The steps, where one that is shown to make it slower counts together with the next.
+
+    Else what only regains the loss would be called a gain.
+    """
+    strides: list[Step] = []
+    lost: Step | None = None
+    for step in steps:
+        if lost:
+            after = replace(step.after, adds=f"{lost.after.adds}; {step.after.adds}")
+            step = Step(lost.before, after, series.ratio(_step(lost.before, after)))
+        lost = step if step.ratio and step.ratio.high < 1 else None
+        strides += [] if lost else [step]
+    return strides
+
+
+def _rung(record: dict, adds: str) -> Rung:
+    ends = record.get("latency_ms_ci_low"), record.get("latency_ms_ci_high")
+    latency = Interval(record["latency_ms_median"], *ends) if None not in ends else None
+    return Rung(record["mode"], adds, record["latency_ms_median"], latency)
+
+
+def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:
+    """The step that brings most, where one is shown to bring anything, and those that cannot be told from it.
+
+    None where a step has no interval, which may be the largest. Two steps are compared round by round as well, since a
+    slow round falls on both.
+    """
+    shown = [step for step in steps if step.ratio and step.ratio.low > 1]
+    if not shown or any(step.ratio is None for step in steps):
+        return None, []
+    largest = max(shown, key=lambda step: step.ratio.value)
+    rivals = []
+    for step in steps:
+        if step is largest:
+            continue
+        weights = Counter(_step(largest.before, largest.after))
+        weights.subtract(_step(step.before, step.after))
+        difference = series.combined({mode: weight for mode, weight in weights.items() if weight})
+        if difference is None or difference.low <= 0:
+            rivals.append(step)
+    return largest, rivals
+
+
+def crossed(
+    description: frameworks.Framework, place: tuple[str, str], records: Mapping[str, dict], series: Series
+) -> Crossed | None:
+    """What two things bring in either order, on a device in a pass; None where a mode lacks figures."""
+    crossing = description.crossing(*place)
+    if crossing is None or any(mode not in records or excluded(records[mode]) for mode in crossing.modes):
+        return None
+    neither, first, second, both = crossing.modes
+    ratios = [
+        series.ratio(weights)
+        for weights in (
+            {neither: 1, first: -1},
+            {second: 1, both: -1},
+            {neither: 1, second: -1},
+            {first: 1, both: -1},
+            {neither: 1, both: -1},
+            {second: 1, both: -1, neither: -1, first: 1},
+        )
+    ]
+    if None in ratios:
+        return None
+    return Crossed(
+        crossing.names,
+        crossing.modes,
+        (ratios[0], ratios[1]),
+        (ratios[2], ratios[3]),
+        whole=ratios[4],
+        interaction=ratios[5],
+    )
+
+
+def _title(record: dict) -> str:
+    shape, threads = Shape.of(record), record.get("threads")
+    parts = [record["framework"], f"{record['workload']} {record['implementation']}", shape.text]
+    parts += [record["pass"]] if record["pass"] != "inference" else []
+    if record.get("batch_size") is not None:
+        parts += [part for part in (record.get("parameters") or "").split(";") if part]
+    parts += [f"{record['device']} {record['dtype']}", f"{threads} thread{'' if threads == 1 else 's'}"]
+    return ", ".join(parts)

@@ -1,0 +1,28 @@
+"""What the registry says of every mode: for reports, which know no framework, and for lists of modes."""
+
+from __future__ import annotations
+
+import itertools
+
+import frameworks
+import workloads
+from plan import nearest, plan
+from reports.verdict import Words
+
+
+def words() -> dict[tuple[str, str], Words]:
+    """What a user types for each mode of each framework, by their names."""
+    by_mode = {}
+    for name in frameworks.NAMES:
+        framework = frameworks.describe(name)
+        for place, mode in enumerate(framework.modes):
+            default = mode.name in framework.default_graph[:1]
+            words = Words(mode.call, default, mode.deployed, framework.colour, place, mode.is_rung)
+            by_mode[framework.name, mode.name] = words
+    return by_mode
+
+
+def words_for(framework: str, mode: str) -> list[str]:
+    """The words of MODE that mean this mode, on some device and in some pass; none where only its name does."""
+    cases = list(itertools.product(("cpu", "gpu"), workloads.PASSES))
+    return [word for word in nearest.WORDS if any(mode in plan.modes_of(framework, [word], *case) for case in cases)]

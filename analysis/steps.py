@@ -1,0 +1,107 @@
+"""Steps in a series of runs: binary segmentation, a split being tested by Student's t.
+
+Binary segmentation looks for the best split, and in both parts again (Sen and Srivastava, Annals of Statistics 3,
+1975). To test splits by Student's t rather than by permutations is what Hunter does with E-divisive's (Fleming et al.,
+ICPE 2023): few runs have few permutations. How runs scatter is told by the differences of successive ones (von Neumann,
+Annals of Mathematical Statistics 12, 1941; here their median, which a few steps do not move), and how each run's
+launches scatter by its interval: the larger counts, so that two runs suffice and a drifting machine makes no steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+import numpy as np
+
+from analysis.significance import CHANCE, Estimates
+from measurement.statistics import Interval
+
+FEWEST_SCATTERED = 4  # runs whose successive differences tell how they scatter beside a step
+# The deviation that goes with the median of |differences| of normal values, which have √2 times theirs.
+DEVIATION = 1.4826 / math.sqrt(2)
+Points = list[tuple[int, Estimates]]  # the place of each run in the series
+
+
+@dataclass(frozen=True)
+class Step:
+    """Between run `at` and the one before that has the cell the level changed by this ratio."""
+
+    at: int
+    ratio: Interval
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """By how much runs of one level deviate from it, with degrees of freedom; none known of a few runs."""
+
+    deviation: float
+    degrees: float
+
+    @classmethod
+    def of(cls, points: Points) -> Scatter:
+        """Half as many degrees as differences: what their median is worth beside their mean square, roughly."""
+        means = [float(point.mean) for _, point in points]
+        if len(means) < FEWEST_SCATTERED:
+            return cls(0.0, 1.0)
+        differences = [abs(b - a) for a, b in itertools.pairwise(means)]
+        return cls(DEVIATION * median(differences), len(differences) / 2)
+
+
+def steps(points: Sequence[Estimates | None], series: int = 1, floor: float = 0.0) -> list[Step]:
+    """The steps of a series of logarithms, a point a run (None where it has none), in their order.
+
+    A step is one whose chance, times the splits that were tried and the `series` that are looked at (Bonferroni), is
+    below `CHANCE`, and that is larger than the relative `floor`.
+    """
+    known = [(place, point) for place, point in enumerate(points) if point is not None]
+    scatter = Scatter.of(known)
+    cuts = sorted(_splits(known, 0, scatter, series, floor))
+    changes = _changes(known, cuts, scatter)
+    # A later split may lie where the change is, and leave an earlier one beside it with none.
+    while idle := [n for n, one in enumerate(changes) if not _is_step(one, (len(known) - 1) * series, floor)]:
+        cuts.pop(max(idle, key=lambda n: float(changes[n].chance)))
+        changes = _changes(known, cuts, scatter)
+    return [
+        Step(known[cut][0], Interval(*map(float, change.interval))) for cut, change in zip(cuts, changes, strict=True)
+    ]
+
+
+def _changes(points: Points, cuts: Sequence[int], scatter: Scatter) -> list[Estimates]:
+    """From each part's level to the next one's."""
+    parts = itertools.pairwise([0, *cuts, len(points)])
+    levels = [level(points[start:end], scatter) for start, end in parts if start < end]
+    return [after - before for before, after in itertools.pairwise(levels)]
+
+
+def _is_step(change: Estimates, tried: int, floor: float) -> bool:
+    """Whether a change is no chance, of so many that were tried, and larger than the relative floor."""
+    return float(change.chance) * tried < CHANCE and abs(float(change.mean)) > math.log1p(floor)
+
+
+def _splits(points: Points, first: int, scatter: Scatter, series: int, floor: float) -> list[int]:
+    """Where the points are to be split, counted from `first`."""
+    if len(points) < 2:
+        return []
+    tried = [(n, level(points[n:], scatter) - level(points[:n], scatter)) for n in range(1, len(points))]
+    split, change = min(tried, key=lambda one: (float(one[1].chance), -abs(float(one[1].mean))))
+    if not _is_step(change, len(tried) * series, floor):
+        return []
+    rest = scatter, series, floor
+    return [first + split, *_splits(points[:split], first, *rest), *_splits(points[split:], first + split, *rest)]
+
+
+def level(points: Points, scatter: Scatter) -> Estimates:
+    """The mean over runs, its error what their own errors make it, or their scatter where that is larger."""
+    values = [point for _, point in points]
+    variances = [float(point.error) ** 2 for point in values]
+    error = math.sqrt(sum(variances)) / len(values)
+    degrees = sum(variances) ** 2 / sum(v**2 / float(p.degrees) for v, p in zip(variances, values, strict=True))
+    between = scatter.deviation / math.sqrt(len(values))
+    if between > error:
+        error, degrees = between, scatter.degrees
+    mean = fmean(float(point.mean) for point in values)
+    return Estimates(np.float64(mean), np.float64(error), np.float64(degrees))

@@ -1,0 +1,256 @@
+"""The command `ab`: two environments measured in turn, process by process, and compared pair by pair."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from analysis import heading, paired, pairs
+from commands import compare, published, report
+from environments.uv import SetupError
+from execution import alternation
+from execution.campaign import Campaign, Request, options_of
+from execution.execute import Executor
+from execution.materials import Unkept
+from execution.progress import Bar, duration
+from execution.recorder import Recorder
+from measurement.refusals import DONE, INTERRUPTED, UsageError, sentence
+from measurement.text import make_command
+from plan import sweep, versions
+from records import foreign, runs
+from records.begun import PAIR, in_order
+from records.begun import read as read_begun
+from records.begun import write as write_begun
+from records.outcomes import Context, Failure
+from reports import terminal
+from reports.compare import Side
+from reports.content import times
+
+_LETTERS = "ab"
+OWN = "the suite's own environment"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What a pair of runs compares: a word for each side's environment (None: the suite's own); the sweep's flags."""
+
+    folder: Path | None  # None until it is made
+    words: tuple[str | None, str | None]
+    given: dict
+
+    def programs(self) -> dict[str, str]:
+        """Return what a command line has to name to resume the pair: models, interpreters and versions, by variable."""
+        return foreign.programs(self.folder, self.given, **dict(zip("AB", self.words, strict=True)))
+
+    def run_folder(self, letter: str) -> Path:
+        """Where one side's run lies; its name tells which pair it belongs to."""
+        return self.folder / f"{self.folder.name}-{letter}"
+
+
+def ab(arguments: argparse.Namespace) -> int:
+    """Measure A and B in turn and compare them; exit code 1: B is too slow or broke, 3: nothing could be decided."""
+    console = terminal.console()
+    limit = compare.share(arguments.max_slowdown)
+    begun = opened(arguments) if arguments.resume is not None else new_pair(arguments)
+    with contextlib.ExitStack() as held:
+        if begun.folder and not arguments.dry_run:
+            held.enter_context(runs.Run(begun.folder).held())
+        campaigns = [campaign_of(begun, side, arguments, console, held) for side in range(2)]
+        if arguments.dry_run:
+            return show(begun, campaigns, arguments.out, console)
+        for one, word in zip(campaigns, begun.words, strict=True):
+            one.prepare_with(interpreters_of(one, word))
+        begun = begun if begun.folder else begin(begun, arguments.out, held)
+        console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
+        sides = [start(one, begun.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
+        try:
+            measure(campaigns, sides, console)
+        except KeyboardInterrupt:
+            return stopped(begun, campaigns, sides, console)
+        except BrokenPipeError:  # whoever read along has seen enough
+            raise
+        except (OSError, Unkept) as error:
+            why = sentence(error) if isinstance(error, OSError) else error
+            raise UsageError(f"{why} Go on with: {foreign.command('ab', begun.folder, begun.programs())}") from error
+        for run, _ in sides:
+            run.compress_samples()
+        return tell(begun, [run for run, _ in sides], limit, console)
+
+
+def show(begun: Begun, campaigns: list[Campaign], out: str | None, console: Console) -> int:
+    """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
+    campaigns[0].show_plan()
+    total = duration(sum(estimates(campaigns).values()))
+    console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
+    refuse_a_pair(out)
+    with runs.Run.begin(out) if begun.folder is None else contextlib.nullcontext():
+        for one, word in zip(campaigns, begun.words, strict=True):
+            one.check(interpreters_of(one, word))
+    return DONE
+
+
+def campaign_of(
+    begun: Begun, side: int, arguments: argparse.Namespace, console: Console, held: contextlib.ExitStack
+) -> Campaign:
+    """One side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
+    word, folder = begun.words[side], begun.folder and begun.run_folder(_LETTERS[side])
+    python = None if word is None or versions.is_version(word) else word
+    resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
+    parts = {"python": python, "timeout": arguments.timeout, "dry_run": arguments.dry_run}
+    one = Campaign.of(Request(begun.given, resume=resumed, **parts), console, held)
+    if one.sweep.places.lanes:
+        raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
+    return one
+
+
+def estimates(campaigns: list[Campaign]) -> dict[str, float]:
+    """About how many seconds each bundle takes on both sides, by its first cell."""
+    both = {name: seconds for one in campaigns for name, seconds in one.estimates.items()}
+    return {name: 2 * seconds for name, seconds in both.items()}
+
+
+def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Path | Failure]:
+    """One side's interpreters; of versions beside the locked ones. A dry run makes none. Raises UsageError."""
+    if word is None or not versions.is_version(word):
+        return one.make_environments()
+    keys = dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in one.plan.bundles)
+    report, make = lambda text: one.console.print(text, highlight=False, markup=False), not one.request.dry_run
+    try:
+        found = {key: versions.ensure(*key, word, report=report, make=make) for key in keys}
+    except SetupError as error:
+        raise UsageError(f"{word}: {error}") from None
+    return {key: interpreter for key, interpreter in found.items() if interpreter}
+
+
+def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
+    """One side's run, held by this process, with what is known beforehand, and what its records repeat."""
+    one.request = replace(one.request, out=str(folder))
+    run = one.resumed or held.enter_context(runs.Run.begin(str(folder)))
+    return run, one.begin(run)
+
+
+def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> None:
+    """Run what is left of both sides, launch by launch in turn."""
+    left = [cell for one in campaigns for cell in one.plan.cells if cell.id not in one.finished]
+    launches = campaigns[0].profile.minimum_launches
+    with Bar(console, left, estimates(campaigns), launches=launches) as bar:
+        executors = []
+        for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):
+            display = alternation.Sided(letter.upper(), bar, console)
+            recorder = Recorder(run, context, display, one.store, one.sweep.unseen_seq, with_peaks=False)
+            executors.append(Executor(one.launcher(run), recorder, display, one.ledger))
+        alternation.run(executors, [one.plan for one in campaigns], [one.finished for one in campaigns])
+
+
+def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
+    """Say what is kept and how to resume; returns the exit code."""
+    for run, _ in sides:
+        run.write_csv()
+    kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
+    console.print(f"Stopped. {kept} of {times(planned, 'cell')} kept in {begun.folder}.", soft_wrap=True)
+    again = foreign.command("ab", begun.folder, begun.programs())
+    console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
+    return INTERRUPTED
+
+
+def new_pair(arguments: argparse.Namespace) -> Begun:
+    """The pair of runs that the command line names. Raises UsageError."""
+    words = words_of(arguments)
+    if not any(words):
+        raise UsageError(
+            "Say what to compare: make ab A=<python or version> B=<python or version>, or VERSIONS=torch==2.12,"
+            "torch==2.13; without A (or B) that side is the suite's own environment."
+        )
+    given = options_of(arguments)
+    named = {versions.framework_of(word) for word in words if word and versions.is_version(word)} - {None}
+    if named and "framework" not in given:
+        given["framework"] = ",".join(sorted(named))
+    return Begun(None, words, given)
+
+
+def words_of(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
+    """Return the words for both sides on the command line, None for one without. Raises UsageError."""
+    if not arguments.versions:
+        return arguments.a, arguments.b
+    if arguments.a or arguments.b:
+        raise UsageError("VERSIONS names both sides: leave out A and B, or write A=torch==2.12 B=torch==2.13.")
+    words = [word.strip() for word in arguments.versions.split(",")]
+    if len(words) != 2 or not all(words):
+        raise UsageError(f"VERSIONS is two versions, such as torch==2.12,torch==2.13, not {arguments.versions!r}.")
+    return words[0], words[1]
+
+
+def opened(arguments: argparse.Namespace) -> Begun:
+    """The pair of runs to resume. Raises UsageError."""
+    name = arguments.resume
+    if name == "newest":
+        folders = in_order(path.parent for path in runs.RUNS.glob(f"*/{PAIR}"))
+        name = folders[-1] if folders else name
+    for folder in (Path(name), runs.RUNS / name):
+        if (folder / PAIR).exists():
+            content = read_begun(folder.resolve() / PAIR)
+            sides = content.get("sides", [])
+            if len(sides) != 2 or not all(isinstance(side, str | None) for side in sides):
+                raise UsageError(f"{folder / PAIR} was changed: it names no two sides; begin another pair.")
+            begun = Begun(folder.resolve(), (sides[0], sides[1]), content["given"])
+            given, words = options_of(arguments), words_of(arguments)
+            again = {"WORKLOAD": given.get("workload"), "A": words[0], "B": words[1]}
+            foreign.check_named("ab", begun.folder, begun.programs(), again)
+            meant = words[0] or begun.words[0], words[1] or begun.words[1]
+            if meant != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
+                raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")
+            return begun
+    raise UsageError(f"{name} holds no pair of runs (no {PAIR} in it); `make ab A=… B=…` makes one.")
+
+
+def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:
+    """The pair with its folder, which is made here and `held` from then on. Raises UsageError."""
+    refuse_a_pair(out)
+    run = runs.Run.create(out)
+    held.enter_context(run.held())
+    refuse_a_pair(out)  # another process may have had it and be done
+    content = {"sides": list(begun.words), "given": begun.given, "command": sys.argv, "started_at": runs.utc_now()}
+    write_begun(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
+    return replace(begun, folder=run.folder)
+
+
+def refuse_a_pair(out: str | None) -> None:
+    """Raise UsageError where OUT is a pair of runs."""
+    if out and (Path(out) / PAIR).exists():
+        again = make_command("ab", {"RESUME": out})
+        raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: {again}.")
+
+
+def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:
+    """Print and write the comparison; returns the exit code."""
+    columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides]
+    samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
+    comparison = paired.compare(*columns, samples, limit)
+    command = published.command("ab A=… B=…", begun.given)
+    headings = (
+        Side(name, heading.facts(side_columns), command)
+        for name, side_columns in zip(titles(begun.words, columns), columns, strict=True)
+    )
+    return compare.told(replace(comparison, sides=tuple(headings)), begun.folder / "comparison.md", console)
+
+
+def titles(words: Sequence[str | None], columns: Sequence[Mapping[str, list]]) -> list[str]:
+    """What the sides are called: the framework's versions where these tell them apart, else what was given."""
+    found = [heading.version(side) for side in columns]
+    if None in found or len(set(found)) < len(found):
+        return [label(word) for word in words]
+    return [str(version) for version in found]
+
+
+def label(word: str | None) -> str:
+    """What a side is called: its versions, or the name of its environment, whose path is private."""
+    if word is None or versions.is_version(word):
+        return word or OWN
+    path = Path(word)
+    return path.parent.parent.name if path.parent.name == "bin" else path.name

@@ -1,0 +1,181 @@
+"""The `bench` and `setup` commands: from flags to a run's folder."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import sys
+from pathlib import Path
+
+from analysis import ladders, modes
+from environments import environments
+from execution import cluster, peak_benchmarks, submission
+from execution.campaign import Campaign, Request
+from execution.execute import Executor
+from execution.materials import Unkept
+from execution.progress import Bar
+from execution.recorder import Recorder
+from launchers import slurm
+from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
+from measurement.schema import MEASURED
+from measurement.text import make_command
+from plan import sweep
+from records import begun, foreign, recordfile, runs
+from records.outcomes import Context
+from reports import ladder, terminal, verdict, write
+from reports.content import times
+from reports.points import Points
+
+LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
+
+
+def bench(request: Request) -> int:
+    """Measure a sweep, or resume one; returns the exit code. Raises UsageError before anything is started."""
+    console = terminal.console()
+    with contextlib.ExitStack() as held:
+        campaign = Campaign.of(request, console, held)
+        if request.dry_run:
+            return campaign.show()
+        if campaign.elsewhere and slurm.allocation() is None:
+            return submit(campaign)
+        run, context = begin(campaign, held)
+        console.print(f"Run {run.folder}", highlight=False, soft_wrap=True)
+        if why := unfit_to_publish(run.folder, context.git_revision):
+            console.print(why, style="yellow", highlight=False, soft_wrap=True)
+        return measure(campaign, run, context)
+
+
+def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
+    """The campaign's run, `held` from now on, with its environments and materials made. Raises UsageError."""
+    run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
+    campaign.prepare([group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)])
+    return run, campaign.begin(run)
+
+
+def submit(campaign: Campaign) -> int:
+    """Hand the run to Slurm, its environments made beforehand: many nodes have no internet. Raises UsageError."""
+    request, console = campaign.request, campaign.console
+    campaign.make_environments()
+    folder = (campaign.resumed or runs.Run.create(request.out)).folder
+    kept = {"python": request.python, "timeout": request.timeout, "scratch": request.scratch}
+    kept |= {"container": request.container, "workload": campaign.programs(folder).get("WORKLOAD")}
+    again = [word for name, value in kept.items() if value is not None for word in (f"--{name}", str(value))]
+    text = submission.script(folder, sys.argv[2:], again, request.nodes or 1, request.job)
+    number = submission.submit(folder, text)
+    console.print(f"Run {folder}: submitted as job {number}.", highlight=False, soft_wrap=True)
+    console.print(f"Next: {make_command('watch', {'RUN': str(folder)})}", highlight=False, soft_wrap=True)
+    return DONE
+
+
+def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
+    """Why a run should not be committed, judging by the suite's revision; None if it may be, or lies elsewhere."""
+    if not recordfile.is_published(folder) or (revision and not revision.endswith("+")):
+        return None
+    what = "tracked files are changed" if revision else "there is no revision"
+    return (
+        f"OUT={folder} is among published results, but {what}: commit first, or nobody can have the code behind them."
+    )
+
+
+def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
+    """Run the plan and print what it says; the exit code."""
+    console = campaign.console
+    if code := execute(campaign, run, context):
+        return code
+    records = run.records()
+    terminal.summary(records, console)
+    write.answer(verdict.of(Points(records), modes.words()), console)
+    ladder.show(ladders.of_run(run.folder, records), console)
+    console.print(campaign.ledger.sentence(), highlight=False)
+    console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
+    if any(record["status"] in LOGGED for record in records):
+        console.print(f"Logs: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
+    if not campaign.request.again:
+        steps = next_steps(run, measured_cells(records))
+        console.print(f"Next: {steps}", highlight=False, markup=False, soft_wrap=True)
+    return exit_code([record["status"] for record in records])
+
+
+def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
+    """Run the plan under a progress bar; Ctrl-C keeps what is finished, which INTERRUPTED tells. Raises UsageError."""
+    console, cells = campaign.console, campaign.plan.cells
+    try:
+        with Bar(
+            console, cells, campaign.estimates, finished=campaign.finished, launches=campaign.profile.minimum_launches
+        ) as bar:
+            recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
+            executor = Executor(campaign.launcher(run), recorder, bar, campaign.ledger, lanes=campaign.lanes(run))
+            if campaign.cluster:
+                executor.control = cluster.control_of(campaign.groups)
+            executor.execute(campaign.plan, campaign.finished)
+    except KeyboardInterrupt:
+        run.write_csv()
+        kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}."
+        console.print(f"Stopped. {kept}", highlight=False, soft_wrap=True)
+        console.print(f"Go on with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read along has seen enough
+        raise
+    except (OSError, Unkept) as error:
+        why = sentence(error) if isinstance(error, OSError) else error
+        kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}"
+        raise UsageError(f"{why} {kept}; go on with: {going_on(run, campaign)}") from error
+    run.compress_samples()
+    return DONE
+
+
+def going_on(run: runs.Run, campaign: Campaign) -> str:
+    """The command that resumes a run, ready to be pasted."""
+    if campaign.request.again:
+        return campaign.request.again
+    return foreign.command("bench", run.folder, campaign.programs(run.folder))
+
+
+def exit_code(statuses: list[str]) -> int:
+    """The exit code: DONE if all that can be measured was; what a framework does not support does not count."""
+    measured = [status for status in statuses if status in MEASURED]
+    return DONE if measured and set(statuses) <= {*MEASURED, "unsupported"} else INCOMPLETE
+
+
+def name_of(run: runs.Run) -> str:
+    """Return what finds the run on a command line: its name in results/runs, else its folder."""
+    return run.id if run.folder.parent == runs.RUNS else str(run.folder)
+
+
+def measured_cells(records: list[dict]) -> frozenset[str]:
+    """Return the names of the cells that have figures."""
+    return frozenset(record["cell"] for record in records if record["status"] in MEASURED)
+
+
+def next_steps(run: runs.Run, measured: frozenset[str]) -> str:
+    """Return the commands to type after a run; a comparison where an earlier run measured one of the same cells."""
+    report = make_command("report", {} if run.folder.parent == runs.RUNS else {"RUN": name_of(run)})
+    before = earlier(run, measured)
+    return f"{report} · {make_command('compare', {'A': name_of(before), 'B': name_of(run)})}" if before else report
+
+
+def earlier(run: runs.Run, measured: frozenset[str]) -> runs.Run | None:
+    """Return the newest run in results/runs begun before this one that measured one of these cells, or None."""
+    folders = begun.in_order(path.parent for path in runs.RUNS.glob(f"*/{begun.PLAN}"))
+    before = itertools.takewhile(lambda folder: folder != run.folder, folders) if measured else ()
+    for other in map(runs.Run, reversed(list(before))):
+        with contextlib.suppress(UsageError):
+            if not measured.isdisjoint(measured_cells(other.records())):
+                return other
+    return None
+
+
+def set_up(arguments: argparse.Namespace) -> int:
+    """Make the environments of the frameworks named; the exit code is 1 if one could not be made."""
+    console = terminal.PlainConsole()
+    names = sweep.resolve({"framework": arguments.framework}).axes["framework"]
+    device = sweep.choose(arguments.device, ("cpu", "gpu"), "device")
+    failed = False
+    for name in names:
+        try:
+            console.print(environments.ensure(name, device), highlight=False, soft_wrap=True)
+        except environments.SetupError as error:
+            console.print(f"{name}: {error}", style="red", markup=False, highlight=False)
+            failed = True
+    return int(failed)

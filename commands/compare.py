@@ -1,0 +1,109 @@
+"""The command `compare`: two runs cell by cell."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from analysis import changes, heading, pairs
+from commands import published, report
+from measurement import durable
+from measurement.refusals import FINDING, INCOMPLETE, UsageError
+from records import runs
+from reports import compare as comparing
+from reports import select, terminal
+
+COLOURS = {
+    comparing.SLOWER: "red",
+    comparing.FASTER: "green",
+    comparing.NOT_COMPARABLE: "yellow",
+    comparing.UNTOLD: "yellow",
+}
+MOST_CELLS_PRINTED = 60
+_WIDE = 100  # columns of a terminal that has room for what the other tables show
+
+
+@report.uncollected()
+def compare(arguments: argparse.Namespace) -> int:
+    """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
+    if not arguments.a or not arguments.b:
+        raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
+    limit = share(arguments.max_slowdown)
+    if report.located(arguments.a) == report.located(arguments.b):
+        raise UsageError(f"A={arguments.a} and B={arguments.b} are the same run; name two runs.")
+    console = terminal.console()
+    a, b = (report.read([run], pairs.COLUMNS_READ) for run in (arguments.a, arguments.b))
+    ours, theirs = (select.filtered(source.columns, arguments.filter) for source in (a, b))
+    for remark in (*a.remarks, *b.remarks):
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    comparison = changes.compare(ours, theirs, limit)
+    if not comparison.in_both:
+        raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
+    sides = tuple(side_of(source, columns) for source, columns in ((a, ours), (b, theirs)))
+    return told(replace(comparison, sides=sides), arguments.out or b.home / "comparison.md", console)
+
+
+def side_of(source: report.Source, columns) -> comparing.Side:
+    """What the heading says of one run; its name is what tells it from another, its folder's."""
+    name = source.home.name if source.folders else source.names[0]
+    given = runs.Run(source.home).read(runs.PLAN).get("given")
+    command = "" if given is None else published.command("bench", given)
+    return comparing.Side(name, heading.facts(columns), command)
+
+
+def told(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:
+    """Print a comparison and write it; returns the exit code. Raises UsageError where it cannot be written."""
+    show(comparison, console)
+    try:
+        durable.replace(Path(path), comparing.page(comparison).encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+    console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    return code(comparison)
+
+
+def code(comparison: comparing.Comparison) -> int:
+    """The exit code: 1 where something became slower or broke, 3 where nothing could be decided, else 0."""
+    if comparison.over:
+        return FINDING
+    return 0 if comparison.decided else INCOMPLETE
+
+
+def share(text: str) -> float:
+    """`5%` as 0.05. Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if not match:
+        raise UsageError(f"MAX_SLOWDOWN is a percentage such as 5%, not {text!r}.")
+    return float(match[1]) / 100
+
+
+def show(comparison: comparing.Comparison, console: Console) -> None:
+    """Print the answer, what differs between the runs, the cells, those that changed first, and why some are open."""
+    console.print(comparing.title(comparison), style="bold", highlight=False, markup=False)
+    for caution in comparison.cautions:
+        console.print(caution, style="yellow", highlight=False)
+    names = comparison.names
+    for letter, side in zip("AB", comparison.sides, strict=True):
+        console.print(f"{letter}: {' · '.join((side.name, *side.facts))}", highlight=False, markup=False)
+    cells = comparison.cells[:MOST_CELLS_PRINTED]
+    content = comparing.table(cells, names, beside_eager=console.width >= _WIDE)
+    grid = Grid(title=names.shared or None, title_justify="left")
+    for index, title in enumerate(content.columns):
+        last = index + 1 == len(content.columns)
+        grid.add_column(title, justify="left" if last or not index else "right", overflow="fold", no_wrap=index > 0)
+    for cell, row in zip(cells, content.rows, strict=True):
+        texts = [part if isinstance(part, str) else part.text for part in row.cells]
+        grid.add_row(*texts, style=COLOURS.get(cell.verdict))
+    console.print(grid)
+    if len(comparison.cells) > MOST_CELLS_PRINTED:
+        console.print(f"The first {MOST_CELLS_PRINTED} of {len(comparison.cells):,} cells.", highlight=False)
+    for line in comparing.reasons(comparison.cells, names):
+        console.print(line, highlight=False, markup=False)
+    if comparison.method:
+        console.print(comparison.method, highlight=False, markup=False, style="dim")
+    console.print(comparing.summary(comparison), style="bold", highlight=False)

@@ -1,0 +1,154 @@
+"""The command `history`: how every cell went over many runs, and where it stepped."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+
+from analysis import modes, pairs, steps
+from analysis.changes import SAME_WITHIN
+from analysis.pairs import Figures, State
+from analysis.significance import Estimates
+from commands import report
+from measurement import durable
+from measurement.statistics import Interval
+from plan.sweep import UsageError
+from reports import select, terminal, trend, trend_page
+from reports.trend import Line, Mark, Moment
+
+FEWEST_RUNS = 2
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One run: when it began, what tells it from the others, and the cells of each machine that took part in it."""
+
+    moment: Moment
+    cells: Mapping[str, Mapping[str, tuple[State, Figures]]]
+
+
+@report.uncollected()
+def history(arguments: argparse.Namespace) -> int:
+    """Show how every cell went over several runs: a line each, with intervals, and the steps in it."""
+    console = terminal.console()
+    names = [name for word in arguments.runs for name in word.split(",") if name]
+    loaded = [one for name in names for one in read(name, arguments.filter)]
+    if len({one.moment.place for one in loaded}) < FEWEST_RUNS:
+        raise UsageError("Say which runs to follow, two at least: make history RUN=<run>,<run>,<run>.")
+    told = of_runs(loaded)
+    if told is None:
+        raise UsageError("No cell is in two of these runs on one machine; follow runs of the same sweep.")
+    trend.show(told, console)
+    folder = report.folder_for(arguments.out, Path(told.moments[-1].place))
+    for name, text in (("history.md", trend.page(told)), ("history.html", trend_page.html(told, modes.words()))):
+        try:
+            durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            raise UsageError(f"OUT={folder} cannot be written: {error.strerror}.") from None
+        console.print(f"Written: {folder / name}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def of_runs(loaded: Sequence[Loaded]) -> trend.History | None:
+    """The history of all cells that two runs hold on one machine; None where there is none."""
+    loaded = sorted({one.moment.place: one for one in loaded}.values(), key=lambda one: one.moment.began)
+    lines, cautions = follow(loaded)
+    return trend.History(tuple(one.moment for one in loaded), tuple(lines), tuple(cautions)) if lines else None
+
+
+def read(name: str, filtered: str | None = None) -> list[Loaded]:
+    """The runs that a name stands for: a folder of runs is each of them. Raises UsageError."""
+    loaded = []
+    for place in report.places(name):
+        source = report.read([str(place)], pairs.COLUMNS_READ)
+        columns = select.filtered(source.columns, filtered)
+        cells = {
+            str(machine): pairs.cells_of(_of_machine(columns, machine))
+            for machine in dict.fromkeys(columns["machine_id"])
+        }
+        if cells:
+            folder = place if place.is_dir() else place.parent
+            loaded.append(Loaded(_moment(source.names[0], folder, columns), cells))
+    return loaded
+
+
+def _of_machine(columns: Mapping[str, list], machine: str) -> dict[str, list]:
+    chosen = [one == machine for one in columns["machine_id"]]
+    return {name: list(compress(column, chosen)) for name, column in columns.items()}
+
+
+def _moment(name: str, place: Path, columns: Mapping[str, list]) -> Moment:
+    versions = {f: v for f, v in zip(columns["framework"], columns["framework_version"], strict=True) if v is not None}
+    began = min(filter(None, columns["started_at"]), default="")
+    revisions = dict.fromkeys(filter(None, columns["git_revision"]))
+    return Moment(name, str(place), began, versions, ", ".join(revisions))
+
+
+def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
+    """A line for each cell of each machine that two runs hold, and sentences on what cannot be followed."""
+    machines = list(dict.fromkeys(machine for one in loaded for machine in one.cells))
+    keys = [
+        (machine, cell)
+        for machine in machines
+        for cell in dict.fromkeys(c for one in loaded for c in one.cells.get(machine, ()))
+    ]
+    series = {key: _series(loaded, *key) for key in keys}
+    series = {key: one for key, one in series.items() if sum(figures is not None for _, figures in one) >= FEWEST_RUNS}
+    stepped = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
+    graphs = {key: one for key, one in series.items() if not any(state and state.baseline for state, _ in one)}
+    beside = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
+    lines = [
+        Line(
+            cell,
+            tuple(figures and figures.interval for _, figures in one),
+            tuple(figures and figures.of_speedup for _, figures in one),
+            tuple(_marks(stepped[machine, cell], _alone(machine, cell, stepped, beside))),
+            machine[:4] if len(machines) > 1 else "",
+        )
+        for (machine, cell), one in series.items()
+    ]
+    several = f"Several machines: {', '.join(m[:4] for m in machines)}. Each has lines of its own."
+    return lines, [several] if len(machines) > 1 else []
+
+
+def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[State | None, Figures | None]]:
+    """A cell's figures in each run; None where it was not measured there."""
+    entries = []
+    for one in loaded:
+        state, figures = one.cells.get(machine, {}).get(cell, (None, None))
+        good = state is not None and not state.excluded and None not in figures[:3]
+        entries.append((state, figures) if good else (None, None))
+    return entries
+
+
+def _steps(one: Sequence[tuple[State | None, Figures | None]], figure: str, series: int) -> list[steps.Step]:
+    """The steps of a cell's latency or speedup, by runs whose intervals hold how processes differ."""
+    points = []
+    for state, figures in one:
+        interval = figures and (figures.interval if figure == "latency" else figures.of_speedup)
+        usable = interval is not None and not state.few_launches
+        points.append(_point(interval, state) if usable else None)
+    return steps.steps(points, max(series, 1), SAME_WITHIN)
+
+
+def _point(interval: Interval, state: State) -> Estimates:
+    ends = Interval(*(np.float64(end) for end in interval))
+    return Estimates.of_intervals(ends, np.int64(state.launches or 0))
+
+
+def _alone(machine: str, cell: str, stepped: Mapping, beside: Mapping) -> set[int]:
+    """The runs at which a cell stepped beyond what all modes of its shape did: its speedup, or one over it, stepped."""
+    if (machine, cell) in beside:
+        return {step.at for step in beside[machine, cell]}
+    group = cell.rpartition("/")[0]
+    others = [key for key in stepped if key[0] == machine and key[1] != cell and key[1].rpartition("/")[0] == group]
+    return {step.at for key in others for step in beside.get(key, ())}
+
+
+def _marks(cell_steps: Sequence[steps.Step], alone: set[int]) -> list[Mark]:
+    return [Mark(step.at, step.ratio, step.at not in alone) for step in cell_steps]

@@ -1,0 +1,188 @@
+"""`selfcheck WORKLOAD=…`: whole runs of the same cells again and again, and whether their intervals agree.
+
+Every run is kept in a folder of its own, as `bench` makes it; the same command with the same OUT goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from commands import bench
+from execution.campaign import Campaign, Request
+from measurement import durable, machine
+from measurement.exclusion import excluded
+from measurement.refusals import INTERRUPTED, UsageError
+from measurement.statistics import Interval
+from measurement.text import make_word
+from plan import sweep
+from records import runs
+from reports import terminal
+
+OVERLAP = 0.9  # of two runs' intervals are to overlap
+FILE = "agreement.json"
+ONLY_TOLD = ("quick",)  # too short for a promise
+FIGURES = {"latency": "latency_ms_{}", "ratio": "speedup_{}"}
+COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second within first", "half-width", "range")
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What the pairs of runs of some cells say of one figure; shares are of the pairs."""
+
+    profile: str
+    figure: str
+    cells: int
+    pairs: int
+    overlap: float
+    second_in_first: float
+    half_width: float  # median, relative
+    spread: float  # median over cells of the largest estimate over the smallest
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        shares = f"{self.overlap:.0%}", f"{self.second_in_first:.0%}"
+        size = f"±{self.half_width:.1%}", f"{self.spread:.3f}"
+        return self.profile, self.figure, str(self.cells), str(self.pairs), *shares, *size
+
+
+def intervals_of(record: dict) -> dict[str, Interval]:
+    """The record's figures that have an interval, by name; none of an excluded cell."""
+    if excluded(record):
+        return {}
+    values = {"latency": record.get("latency_ms_median"), "ratio": record.get("speedup_vs_eager")}
+    ends = {name: [record.get(text.format(end)) for end in ("ci_low", "ci_high")] for name, text in FIGURES.items()}
+    return {name: Interval(values[name], *ends[name]) for name in FIGURES if None not in (values[name], *ends[name])}
+
+
+def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) -> Agreement | None:
+    """How the runs of each cell agree, an interval a run, in the order they were made; None without a pair."""
+    cells = [runs_of_cell for runs_of_cell in cells if len(runs_of_cell) > 1]
+    pairs = [pair for runs_of_cell in cells for pair in itertools.combinations(runs_of_cell, 2)]
+    if not pairs:
+        return None
+    return Agreement(
+        profile,
+        figure,
+        len(cells),
+        len(pairs),
+        overlap=sum(a.low <= b.high and b.low <= a.high for a, b in pairs) / len(pairs),
+        second_in_first=sum(a.low <= b.value <= a.high for a, b in pairs) / len(pairs),
+        half_width=median(interval.relative_half_width for runs_of_cell in cells for interval in runs_of_cell),
+        spread=median(
+            max(i.value for i in runs_of_cell) / min(i.value for i in runs_of_cell) for runs_of_cell in cells
+        ),
+    )
+
+
+def measure_again(given: dict, repeats: int, python: str | None, folder: Path, console: Console) -> list[list[dict]]:
+    """The records of so many whole runs of one sweep, each in processes and in a folder of its own.
+
+    Runs that lie in `folder` already count, and one that was stopped is resumed. Raises UsageError where they are
+    of other cells, and KeyboardInterrupt where one is stopped.
+    """
+    by_run = []
+    for number in range(1, repeats + 1):
+        out = folder / f"{given['profile']}-{number:02}"
+        console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
+        begun = (out / runs.PLAN).exists()
+        place = {"python": python, "resume" if begun else "out": str(out)}
+        again = f"the same command, with {make_word('OUT', str(folder))}"
+        with contextlib.ExitStack() as held:
+            campaign = Campaign.of(
+                Request({"workload": given["workload"]} if begun else given, again=again, **place), console, held
+            )
+            if campaign.sweep != sweep.resolve(given):
+                raise UsageError(f"{out} is a run of other cells than those that are asked for: take another OUT.")
+            run = bench.begin(campaign, held)
+            if len(campaign.finished) < len(campaign.plan.cells) and bench.execute(campaign, *run):
+                raise KeyboardInterrupt
+        by_run.append(run[0].records())
+    return by_run
+
+
+def repeat(arguments) -> int:
+    """Run the check and print what it found; the exit code is 1 where runs disagree."""
+    console = terminal.PlainConsole()
+    if arguments.repeats < 2:
+        raise UsageError("To compare whole runs takes two at least: REPEATS=20, or leave out WORKLOAD.")
+    folder = begin_folder(arguments.out)
+    names = ("framework", "workload", "impl", "mode", "seq", "device", "threads", "budget")
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    try:
+        records = {
+            profile: measure_again(given | {"profile": profile}, arguments.repeats, arguments.python, folder, console)
+            for profile in (arguments.profile or "quick").split(",")
+        }
+    except KeyboardInterrupt:
+        return INTERRUPTED  # how to go on is said
+    agreed = [made for profile, whole in records.items() for made in agreements(profile, whole)]
+    table = Table(*COLUMNS)
+    for one in agreed:
+        table.add_row(*one.row)
+    console.print(table)
+    console.print(verdict(agreed), highlight=False)
+    kept = {name: [[told(record) for record in run] for run in whole] for name, whole in records.items()}
+    content = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
+    content |= {"agreement": [asdict(one) for one in agreed], "runs": kept}
+    durable.replace(folder / FILE, (json.dumps(content, indent=1) + "\n").encode())
+    console.print(f"Written: {folder / FILE}; each run lies beside it.", highlight=False, soft_wrap=True)
+    return int(not agreed or any(map(_disagree, agreed)))
+
+
+def begin_folder(out: str | None) -> Path:
+    """Where the runs lie: OUT, or a folder named after the time. Raises UsageError."""
+    try:
+        if not out:
+            return runs.new_folder(runs.RUNS)
+        folder = Path(out).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"OUT={out} takes a folder for the runs: {error.strerror}.") from None
+    return folder
+
+
+def agreements(profile: str, whole: Sequence[Sequence[dict]]) -> list[Agreement]:
+    """How so many runs of the same cells agree, by figure."""
+    by_cell: dict[str, dict[str, list[Interval]]] = {figure: defaultdict(list) for figure in FIGURES}
+    for record in itertools.chain(*whole):
+        for figure, interval in intervals_of(record).items():
+            by_cell[figure][record["cell"]].append(interval)
+    return [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
+
+
+def told(record: dict) -> dict:
+    """What is kept of a record: its cell, how it ended, its intervals, and how fast the host was beside it."""
+    figures = {figure: list(interval) for figure, interval in intervals_of(record).items()}
+    return {
+        "cell": record["cell"],
+        "status": record["status"],
+        "host_loop_ms": record.get("host_loop_ms_median"),
+        **figures,
+    }
+
+
+def _disagree(one: Agreement) -> bool:
+    """Whether runs differ by more than their intervals allow; `quick` is told whatever it is."""
+    return one.profile not in ONLY_TOLD and one.overlap < OVERLAP
+
+
+def verdict(agreed: Sequence[Agreement]) -> str:
+    """The answer in a sentence."""
+    if not agreed:
+        return "No cell was measured twice with an interval."
+    failed = [f"{one.profile} ({one.figure})" for one in agreed if _disagree(one)]
+    if failed:
+        whose = ", ".join(failed)
+        return f"Runs of the same cells differ by more than their intervals say ({whose}): quieten the machine."
+    held = [one for one in agreed if one.profile not in ONLY_TOLD]
+    return "Intervals agree as they promise." if held else f"Profile {agreed[0].profile} is held to no share."

@@ -1,0 +1,272 @@
+"""The commands on records that exist: `report` and `gather`; and how records are read, for others too."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from analysis import ladders, modes
+from commands import published
+from measurement import schema
+from plan import sweep
+from plan.sweep import UsageError
+from records import begun, belonging, jsonfiles, lines, recordfile, runs
+from reports import explanation, select, terminal
+from reports.content import listed, times
+from reports.ladder import Ladder
+from reports.points import COLUMNS_READ, Points
+
+RECORDS, TABLE = "records.jsonl", "results.csv"
+GATHERED = "gathered.csv"
+MOST_RUNS = 12  # that a heading names
+
+
+@dataclass
+class Source:
+    """What was found under the names of runs: records, profiles, machines, and remarks on what was odd."""
+
+    home: Path  # the first run's folder
+    names: list[str] = field(default_factory=list)
+    loaded: list[recordfile.Loaded] = field(default_factory=list)
+    profiles: list[dict] = field(default_factory=list)
+    machines: dict[str, dict] = field(default_factory=dict)
+    folders: dict[Path, int] = field(default_factory=dict)  # of runs, and which of `loaded` is theirs
+    remarks: list[str] = field(default_factory=list)
+    commands: dict[str, None] = field(default_factory=dict)  # that measured the records
+
+    @cached_property
+    def by_file(self) -> list[list[dict]]:
+        """The records of each file, made where they are asked for: the columns, of the same size, are dropped."""
+        return [self.loaded.pop(0).records for _ in range(len(self.loaded))]
+
+    @cached_property
+    def records(self) -> list[dict]:
+        """The records of all files."""
+        return list(chain.from_iterable(self.by_file))
+
+    def ladders(self, records: list[dict]) -> Iterator[Ladder]:
+        """The ladders among these of its `records` (the objects themselves), each with its own folder's samples.
+
+        A run's name tells no folder: several may share one, and a folder that was put together has several.
+        """
+        asked_for = set(map(id, records)) if any(map(ladders.is_rung, records)) else ()
+        for home, place in self.folders.items():
+            yield from ladders.of_run(home, [record for record in self.by_file[place] if id(record) in asked_for])
+
+    def samples(self) -> Iterator[dict]:
+        """The samples of all folders, each with the run of its cell's record; without one, with the folder's run."""
+        for home, place in self.folders.items():
+            columns = self.loaded[place].columns
+            run_ids = dict(zip(columns["cell"], columns["run_id"], strict=True))
+            others = next(iter(run_ids.values())) if len(set(run_ids.values())) == 1 else home.name
+            for entry in runs.Run(home).samples():
+                yield {"run_id": run_ids.get(entry.get("cell"), others), **entry}
+
+    @property
+    def columns(self) -> dict[str, list]:
+        """The columns of all files, one after the other. Raises UsageError where no file holds records."""
+        if not self.loaded:
+            raise UsageError(f"{', '.join(self.names)}: there are profiles and no records; name a run of `make bench`.")
+        first, *others = (part.columns for part in self.loaded)
+        return {name: list(chain(column, *(other[name] for other in others))) for name, column in first.items()}
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's collector of cycles: it would look through all the records again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@uncollected()
+def report(arguments: argparse.Namespace) -> int:
+    """Print the summary of one or several runs, and write `report.md` and `report.html`."""
+    console = terminal.console()
+    source = read(arguments.runs, COLUMNS_READ)
+    chosen, text = selection(arguments, source)
+    records = select.chosen(source.records, chosen, arguments.filter)
+    profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
+    if not records and not profiles:
+        raise UsageError(f"No cell of {', '.join(source.names)} fits {text}; leave one of them out.")
+    kept = select.newest(records)
+    if len(kept) < len(records):
+        again = len(records) - len(kept)
+        source.remarks.append(f"{again:,} records are of cells that were measured again later; the newest are shown.")
+    folder = folder_for(arguments.out, source.home)
+    from reports import material, sections, write
+
+    points, notes = Points(kept, arguments.across), (tuple(source.remarks), modes.words(), tuple(source.commands))
+    whole = material.Material(points, tuple(profiles), source.machines, *notes, tuple(source.ladders(kept)))
+    heading = listed(list(dict.fromkeys(source.names)), MOST_RUNS) + (f" ({text})" if text else "")
+    written = write.files(folder, heading, whole, sections.build(whole))
+    write.terminal(whole, kept, console)
+    for path in written:
+        console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    return 0
+
+
+@uncollected()
+def gather(arguments: argparse.Namespace) -> int:
+    """Merge the records of several runs, of one machine or many, into one CSV, their samples into a file beside it."""
+    console = terminal.console()
+    if not arguments.runs:
+        raise UsageError("Say which runs to gather: make gather RUN=<run>,<run>.")
+    source = read(arguments.runs)
+    path = Path(arguments.out) if arguments.out else runs.RUNS / GATHERED
+    path = path / GATHERED if path.is_dir() else path
+    if path.name == TABLE and (path.parent / RECORDS).exists():
+        raise UsageError(f"OUT={path} is the table of a run; name another file.")
+    if path.suffix != ".csv":
+        raise UsageError(f"OUT={path} is a CSV's name, and ends in .csv.")
+    columns = source.columns
+    rows = dict.fromkeys(zip(*map(columns.get, schema.NAMES), strict=True))
+    if again := sum(map(len, source.loaded)) - len(rows):
+        source.remarks.append(f"{again:,} records were in several runs and are kept once.")
+    samples = list(source.samples())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        recordfile.write_rows(rows, path)
+        if samples:
+            lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
+    except OSError as error:
+        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+    for remark in source.remarks:
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    machines = times(len(set(columns["machine_id"])), "machine")
+    counted = f"{times(len(rows), 'record')} of {times(len(source.names), 'run')} and {machines}"
+    console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
+    return 0
+
+
+def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
+    """What there is under the names: folders of runs or of reproductions, CSV or JSONL files. Raises UsageError.
+
+    `only` are the columns to keep of the records.
+    """
+    names, source = split(words) or ["newest"], None
+    for name in dict.fromkeys(names):
+        for place in (below := places(name)):
+            source = source or Source(place if place.is_dir() else place.parent)
+            read_into(source, place, only)
+        source.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
+    if not any(map(len, source.loaded)) and not source.profiles:
+        raise UsageError(f"{', '.join(source.names)}: there are no records yet; go on with the run by RESUME.")
+    return source
+
+
+def split(words: list[str]) -> list[str]:
+    """Return the names in words that may list several with commas; the name of an existing file may hold one."""
+    parts = ([word] if Path(word).exists() else word.split(",") for word in words)
+    return [name for part in parts for name in part if name]
+
+
+def located(word: str) -> set[Path]:
+    """Return what a word names, a run's folder in place of its own records or table. Raises UsageError."""
+    found = {place for name in split([word]) for place in places(name)}
+    return {place.parent if place.name in (RECORDS, TABLE) else place for place in found}
+
+
+def places(name: str) -> list[Path]:
+    """The folders or the file that a name stands for. Raises UsageError."""
+    if name == "newest":
+        folders = begun.in_order(path for path in runs.RUNS.glob("*") if path.is_dir() and within(path))
+        if not folders:
+            raise UsageError(f"There is no run under {runs.RUNS.relative_to(runs.ROOT)} yet; `make bench` makes one.")
+        measured = [path for path in folders if any((p / n).exists() for p in within(path) for n in (RECORDS, TABLE))]
+        return within((measured or folders)[-1])  # profiles of `make explain` alone do not stand before a run
+    for path in (Path(name), runs.RUNS / name):
+        if path.is_file() and path.suffix in (".csv", ".jsonl"):
+            return [path.resolve()]
+        if path.is_dir() and (folders := within(path.resolve())):
+            return folders
+    raise UsageError(f"{name} holds no run: there is no {RECORDS}, {TABLE} or {runs.EXPLAINED} in it.")
+
+
+def within(folder: Path) -> list[Path]:
+    """The folder itself where it holds records, else those of its folders that do, as in a reproduction."""
+    names = (RECORDS, TABLE, runs.EXPLAINED)
+    if any((folder / name).exists() for name in names):
+        return [folder]
+    return [path for path in sorted(folder.glob("*/")) if any((path / name).exists() for name in names)]
+
+
+def read_into(source: Source, place: Path, only: Collection[str]) -> None:
+    """Add what lies at a place. Raises UsageError for what cannot be read."""
+    folder = place if place.is_dir() else place.parent
+    # A part of the columns is read faster from the table, where that is no older than the records it is made from.
+    order = (RECORDS, TABLE) if len(only) == len(schema.NAMES) or _is_behind(place) else (TABLE, RECORDS)
+    files = [place] if place.is_file() else [path for name in order if (path := place / name).exists()][:1]
+    names: dict[str, None] = {}
+    for path in files:
+        loaded = belonging.of_run(_load(path, only), place) if place.is_dir() else recordfile.load(path, only)
+        source.loaded.append(loaded)
+        source.remarks += loaded.remarks
+        names |= dict.fromkeys(filter(None, loaded.columns["run_id"]))
+    source.names.append(next(iter(names)) if len(names) == 1 else place.name)
+    if place.is_dir():
+        source.profiles += jsonfiles.lines(folder / runs.EXPLAINED)
+        if files:
+            source.folders[folder.resolve()] = len(source.loaded) - 1
+    plan = runs.Run(folder).read(runs.PLAN)
+    if plan.get("given") is not None:  # empty where the run had no flags
+        source.commands[published.command("bench", plan["given"])] = None
+    facts = runs.Run(folder).read("machine.json")
+    if facts.get("machine_id"):
+        known = source.machines.setdefault(facts["machine_id"], facts)
+        known.setdefault("controls", []).extend(jsonfiles.lines(folder / begun.NODES))
+
+
+def _is_behind(folder: Path) -> bool:
+    """Whether a run has records that its table lacks, by the times of the files."""
+    table, records = folder / TABLE, folder / RECORDS
+    return not table.exists() or (records.exists() and table.stat().st_mtime < records.stat().st_mtime)
+
+
+def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
+    """The records of a file; those a run's table is made from where it cannot be read or lacks some of them.
+
+    The times of the files do not tell that where their folder was copied. Raises Unreadable.
+    """
+    source = path.parent / RECORDS
+    if path.name != TABLE or not source.exists():
+        return recordfile.load(path, only)
+    with contextlib.suppress(jsonfiles.Unreadable):
+        loaded = recordfile.load(path, only)
+        if len(loaded) == lines.line_count(source):
+            return loaded
+    return recordfile.load(source, only)
+
+
+def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
+    """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
+    chosen, texts = {}, []
+    for flag, column in select.FLAGS.items():
+        if (given := getattr(arguments, flag)) in (None, "all"):
+            continue
+        known = select.values([*source.records, *explanation.explained(source.profiles)], column)
+        words = [word if word in known else sweep.canonical(flag, word) for word in sweep.words(given)]
+        chosen[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
+        texts.append(f"{flag.upper()}={given}")
+    texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
+    return chosen, ", ".join(texts)
+
+
+def folder_for(out: str | None, home: Path) -> Path:
+    """The folder to write into. Raises UsageError."""
+    folder = Path(out) if out else home
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"OUT={folder} cannot be made a folder: {error.strerror}.") from None
+    return folder

@@ -1,0 +1,243 @@
+"""The `reproduce` command: measure a published table again, print it beside the figures, and answer its claims."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+import experiments
+from analysis.ladders import Series
+from commands import bench, explain
+from execution import campaign, preparation
+from execution.campaign import Request
+from execution.progress import duration
+from experiments.evidence import Evidence, Record, Records
+from experiments.spec import Experiment, Sweep
+from measurement.refusals import INTERRUPTED, UsageError
+from measurement.statistics import Interval
+from measurement.text import make_word
+from plan import plan, sweep
+from records import begun as files
+from records import foreign, recordfile, runs
+from reports import explanation, terminal
+
+FILE = runs.REPRODUCTION
+# The flags of bench that change how a table is reproduced, or how much of it, and not what it is.
+OVERRIDES = ("framework", "mode", "threads", "profile", "budget", "isolate", "force", "compile-cache")
+
+
+def reproduce(arguments: argparse.Namespace) -> int:
+    """List the tables, or reproduce one; returns the exit code. Raises UsageError before anything is started."""
+    console = terminal.console()
+    if arguments.table is None and arguments.resume is None and arguments.from_run is None:
+        return show_all(console)
+    if arguments.resume is not None and (arguments.out is not None or arguments.from_run is not None):
+        raise UsageError("RESUME goes on in the run's own folder: leave OUT and FROM out.")
+    existing = arguments.resume if arguments.resume is not None else arguments.from_run
+    folder = open_folder(existing) if existing is not None else None
+    request, python = begun_with(folder, arguments) if folder else (given_by(arguments), arguments.python)
+    if request["table"] is None:
+        raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
+    experiment = experiments.get(sweep.choose(request["table"], experiments.names(), "table"))
+    chosen = chosen_sweeps(experiment, request)
+    codes: list[int] = []
+    if arguments.from_run is None:
+        check(chosen)
+        folder = folder or new_folder(arguments, request)
+        with contextlib.nullcontext() if folder is None else runs.Run(folder).held():
+            for part in chosen:
+                codes.append(measure(part, folder, python, arguments, console))
+                if codes[-1] == INTERRUPTED:
+                    return INTERRUPTED
+    if not arguments.dry_run:
+        report(experiment, chosen, folder, page_folder(arguments, folder), console)
+    return max(codes, default=0)
+
+
+def show_all(console: Console) -> int:
+    """The tables with what they measure and about how long it takes."""
+    grid = Grid(
+        "table", "what it measures again", "device", "cells", "time", title="Published tables", title_justify="left"
+    )
+    for name in experiments.names():
+        experiment = experiments.get(name)
+        for kind in ("cpu", "gpu"):
+            chosen = experiment.sweeps(kind)
+            if chosen:
+                grid.add_row(name, experiment.title, kind, *size_text(chosen))
+        grid.add_section()
+    console.print(grid)
+    console.print("make reproduce TABLE=… DEVICE=cpu|gpu [OUT=…] [RESUME=…] [FROM=…]", highlight=False, markup=False)
+    return 0
+
+
+def size_text(chosen: list[Sweep]) -> tuple[str, str]:
+    """How many cells the sweeps hold and how long they take, or why they cannot be planned."""
+    try:
+        cells, seconds = size(chosen)
+    except UsageError as error:
+        return "", str(error)
+    return str(cells), f"about {duration(seconds)}"
+
+
+def size(chosen: list[Sweep]) -> tuple[int, float]:
+    """How many cells the sweeps hold, and about how many seconds they take: as noted in their files, or estimated."""
+    cells, seconds = 0, 0.0
+    for part in chosen:
+        resolved = sweep.resolve(part.flags)
+        planned = plan.plan(resolved)
+        cells += len(planned.cells)
+        noted = part.about.get("minutes")
+        seconds += 60 * noted if noted else sum(preparation.estimate(planned, resolved).values())
+    return cells, seconds
+
+
+def given_by(arguments: argparse.Namespace) -> dict:
+    """What the command line asks for, as it stands in the run's folder."""
+    flags = {name: value for name in OVERRIDES if (value := getattr(arguments, name.replace("-", "_"))) is not None}
+    request = {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags}
+    return {**request, "python": arguments.python, "command": sys.argv}
+
+
+def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
+    """What an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
+    begun = files.read(folder / FILE)
+    python = campaign.interpreter_in(begun, arguments.python)
+    if arguments.from_run is None:
+        named = foreign.programs(folder, {}, PYTHON=python)
+        foreign.check_named("reproduce", folder, named, {"PYTHON": arguments.python})
+    words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
+    known = {**begun["flags"], "table": begun["table"], "device": begun["device"]}
+    changed = [name for name, value in words.items() if value is not None and value != known.get(name)]
+    campaign.check_same(python, changed, folder.name, arguments.python)
+    return begun, python
+
+
+def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:
+    """The experiment's sweeps for the device, with the flags of the command line in them. Raises UsageError.
+
+    FRAMEWORK chooses among a sweep's frameworks; a sweep with none of them is left out. Other flags replace.
+    """
+    device = request["device"]
+    kind = sweep.choose(device.partition(":")[0], ("cpu", "gpu"), "device")
+    sweeps = []
+    for part in experiment.sweeps(kind):
+        flags = part.flags | request["flags"]
+        if ":" in device and part.flags.get("device") == "gpu":
+            flags["device"] = device
+        if "framework" in request["flags"]:
+            in_file = sweep.resolve({"framework": part.flags.get("framework")}).axes["framework"]
+            chosen_names = sweep.resolve({"framework": request["flags"]["framework"]}).axes["framework"]
+            flags["framework"] = [name for name in in_file if name in chosen_names]
+        if flags.get("framework", True):
+            sweeps.append(replace(part, flags=flags))
+    if not sweeps:
+        raise UsageError(f"{experiment.name} measures nothing of that on {kind}; `make reproduce` lists what there is.")
+    return sweeps
+
+
+def check(chosen: list[Sweep]) -> None:
+    """Raise UsageError for flags that make no sense, before anything is written."""
+    for part in chosen:
+        plan.plan(sweep.resolve(part.flags))
+
+
+def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
+    """The folder of a new reproduction, with what was asked for in it; None for a dry run."""
+    runs.check_free(arguments.out)
+    if arguments.dry_run:
+        return None
+    folder = Path(arguments.out) if arguments.out else runs.new_folder(runs.RUNS)
+    folder.mkdir(parents=True, exist_ok=True)
+    number = runs.next_number(folder.resolve())
+    files.write(folder / FILE, request | {"started_at": runs.utc_now(), "number": number})
+    return folder.resolve()
+
+
+def open_folder(name: str) -> Path:
+    """The folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
+    if name in ("", "newest"):
+        folders = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
+        if not folders:
+            raise UsageError("There is no reproduction yet; `make reproduce TABLE=…` makes one.")
+        return folders[-1]
+    for candidate in (Path(name), runs.RUNS / name):
+        if (candidate / FILE).exists():
+            return candidate.resolve()
+    raise UsageError(f"{name} holds no reproduction (no {FILE} in it).")
+
+
+def page_folder(arguments: argparse.Namespace, folder: Path) -> Path:
+    """Where tables and charts go: the run's own folder, or OUT for those of a run that is read. Raises UsageError."""
+    if arguments.from_run is None or arguments.out is None:
+        return folder
+    runs.check_free(arguments.out)
+    return Path(arguments.out).resolve()
+
+
+def measure(
+    part: Sweep, folder: Path | None, python: str | None, arguments: argparse.Namespace, console: Console
+) -> int:
+    """Run one sweep with bench's own command, or go on with it; the exit code."""
+    out = folder / part.name if folder else None
+    console.print(f"{part.name}: {part.path.relative_to(runs.ROOT)}", style="bold", highlight=False)
+    if part.about.get("scaled_down"):
+        console.print(f"Scaled down: {part.about['scaled_down']}", style="yellow", highlight=False)
+    exists = out is not None and any((out / name).exists() for name in (runs.PLAN, explain.FILE))
+    request = Request(
+        flags=part.flags,
+        out=str(out) if out else None,
+        resume=str(out) if exists else None,
+        python=python,
+        timeout=arguments.timeout,
+        dry_run=arguments.dry_run,
+        again=foreign.command("reproduce", folder, foreign.programs(folder, {}, PYTHON=python)) if folder else None,
+    )
+    return (explain.explain if part.profiles else bench.bench)(request)
+
+
+def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
+    """What the sweeps of a reproduction have left in its folder."""
+    records, samples = [], {}  # the samples of each record, by its object
+    for part in chosen:
+        path = folder / part.name / "records.jsonl"
+        taken = [Record(columns) for columns in recordfile.load(path).records] if path.exists() else []
+        samples |= dict.fromkeys(taken, runs.Run(folder / part.name).samples())
+        records += taken
+    entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
+    profiles = [entry for entry in entries if not entry.get("control")]
+    return Evidence(Records(records), tuple(explanation.explained(profiles)), paired=partial(paired, samples))
+
+
+def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> Interval | None:
+    """How long one record's cell takes in times of another's, from the rounds in which one process timed them in turn;
+    None of two sweeps, of two shapes and of excluded records. `samples` are those of each record's sweep.
+    """
+    cells = this["cell"], other["cell"]
+    if this.excluded or other.excluded or samples[this] is not samples[other]:
+        return None
+    if cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:
+        return None
+    return Series.of(samples[this], dict(zip(cells, cells, strict=True))).ratio({cells[0]: 1.0, cells[1]: -1.0})
+
+
+def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path, console: Console) -> None:
+    """Print tables and answers from a reproduction's folder; write `table.md` and the charts into `out`."""
+    from experiments import page
+
+    evidence = evidence_in(chosen, folder)
+    if not evidence.device_kinds:
+        word = make_word("RESUME", str(folder))
+        raise UsageError(f"{folder} holds no records of {experiment.name} yet; {word} goes on with it.")
+    out.mkdir(parents=True, exist_ok=True)
+    written = page.write(experiment, chosen, evidence, out)
+    page.show(experiment, evidence, console)
+    for path in written:
+        console.print(f"Written: {path}", highlight=False, soft_wrap=True)

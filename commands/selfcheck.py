@@ -1,0 +1,172 @@
+"""`selfcheck`: is this machine fit for measuring, and does the suite measure right on it? Answers in words.
+
+Each framework runs a small workload against itself: the same step twice (A/A), slowed down by known shares, and under
+an independent timer, all taken alternately as in a real run. What comes out is known beforehand. With WORKLOAD whole
+runs of real models are repeated instead (`commands.repeatability`).
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import frameworks
+from analysis import fitness
+from analysis.fitness import Check, Trial
+from commands import repeatability
+from environments import environments
+from execution.campaign import Campaign, Request
+from execution.execute import Executor
+from execution.progress import Bar
+from execution.recorder import Recorder
+from measurement import durable, load, machine
+from measurement.protocol import Control
+from plan import plan, sweep
+from plan.plan import Bundle, Group
+from records import assemble, runs
+from records.outcomes import Outcome
+from reports import terminal
+
+DELAYS = (0.02, 0.05, 0.10)
+TRUTHS = {"again": 1.0, "timer": 1.0} | {f"{delay:g}": 1 / (1 + delay) for delay in DELAYS}
+WORKLOAD, SMALLEST_BATCH = "mlp", 8
+TIMEOUT_S = 600
+
+
+def request_for(framework: str, arguments) -> Request:
+    """One eager cell for each repeat, of a batch size of its own."""
+    batches = ",".join(str(SMALLEST_BATCH + number) for number in range(arguments.repeats))
+    flags = {name: getattr(arguments, name) for name in ("device", "threads", "profile", "budget")}
+    flags |= {"framework": framework, "workload": WORKLOAD, "mode": "eager", "batch": batches}
+    return Request(flags, timeout=TIMEOUT_S)
+
+
+def groups_under_check(campaign: Campaign) -> tuple[Group, ...]:
+    """Each of the campaign's cells with its controls."""
+    groups = []
+    for cell in campaign.plan.cells:
+        controls = [Control(f"{cell.id}~again", cell.id), Control(f"{cell.id}~timer", cell.id, own_timer=True)]
+        controls += [Control(f"{cell.id}~{delay:g}", cell.id, delay=delay) for delay in DELAYS]
+        groups.append(Group((cell,), frozenset({cell.id}), tuple(controls)))
+    return tuple(groups)
+
+
+def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[dict[str, Outcome], float]:
+    """Outcomes of the cells and their controls by name, and how many cores the waiting parent kept busy."""
+    campaign.make(groups)
+    outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
+    with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
+        run = runs.Run.create(f"{folder}/run")
+        recorder = Recorder(run, campaign.context("selfcheck"), bar, campaign.store, with_peaks=False)
+        executor = Executor(campaign.launcher(run), recorder, bar)
+        before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+        executor.run_launches(Bundle(groups), outcomes)
+        bar.bundle_done(Bundle(groups))
+        after, seconds = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter() - start
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return outcomes, used / seconds
+
+
+def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
+    """The ratios of a group's controls to its cell, beside what they should be."""
+    cell = group.cells[0]
+    return [
+        Trial(cell.framework, name, truth, assemble.speedup(outcomes[f"{cell.id}~{name}"], outcomes[cell.id]))
+        for name, truth in TRUTHS.items()
+    ]
+
+
+def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Check]]:
+    """All trials of one framework, and the answers they give."""
+    first, groups = campaign.plan.cells[0], groups_under_check(campaign)
+    framework = first.framework
+    outcomes, parent_cores = measure(campaign, groups, bar)
+    failures = [outcomes[g.cells[0].id].failure for g in groups if outcomes[g.cells[0].id].failure]
+    if failures:
+        return [], [Check(framework, "it runs", failures[0].reason, False)]
+    trials = [trial for group in groups for trial in trials_of(group, outcomes)]
+    checks = fitness.trial_checks(trials)
+    cores = [median(report.cpu_per_wall for report in outcomes[g.cells[0].id].reports) for g in groups]
+    if first.device == "cpu":
+        checks.append(fitness.threads_check(framework, first.threads, cores))
+    return trials, [*checks, fitness.parent_check(framework, parent_cores)]
+
+
+def prepare(names: list[str], arguments, console: Console) -> tuple[list[Campaign], list[Check]]:
+    """A campaign for each framework, and a check that does not hold for each that cannot be installed."""
+    campaigns, missing = [], []
+    for name in names:
+        campaign = Campaign.of(request_for(name, arguments), console)
+        kind = campaign.plan.cells[0].device_kind
+        python = None if frameworks.describe(name).oracle else arguments.python
+        try:
+            campaign.interpreters = {(name, kind): environments.ensure(name, kind, python=python, report=console.print)}
+        except environments.SetupError as error:
+            missing.append(Check(name, "it is installed", str(error), False))
+        else:
+            campaigns.append(campaign)
+    return campaigns, missing
+
+
+def seconds(campaign: Campaign) -> float:
+    """About how long the trials of one framework take."""
+    groups = groups_under_check(campaign)
+    controls = sum(len(group.controls) for group in groups)
+    whole = plan.estimated_seconds(Bundle(groups), campaign.profile, "cold")
+    return whole + controls * campaign.profile.seconds_per_cell
+
+
+def selfcheck(arguments) -> int:
+    """Run all checks and print them; the exit code is 1 where one does not hold."""
+    if arguments.repeats < 1 or arguments.load < 0:
+        raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
+    if arguments.workload:
+        with load.busy(arguments.load):
+            return repeatability.repeat(arguments)
+    console = terminal.console()
+    chosen = sweep.resolve({"framework": arguments.framework, "device": arguments.device, "threads": arguments.threads})
+    profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
+    threads = chosen.axes["threads"][0]
+    campaigns, checks = prepare(chosen.axes["framework"], arguments, console)
+    checks, trials = fitness.machine_checks(profile.sample_seconds) + checks, []
+    cells = [cell for campaign in campaigns for cell in campaign.plan.cells]
+    estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
+    with Bar(console, cells, estimates, lines=False) as bar:
+        for campaign in campaigns:
+            with load.busy(arguments.load):
+                tried, answers = check_framework(campaign, bar)
+            trials, checks = trials + tried, checks + answers
+    checks += fitness.pooled_checks(trials) if arguments.repeats > 1 else []
+    show(checks, trials, arguments.repeats, console)
+    if arguments.out:
+        conditions = {
+            "profile": profile.to_json(),
+            "repeats": arguments.repeats,
+            "load": arguments.load,
+            "threads": threads,
+        }
+        kept = {"machine": machine.facts(), "asked": conditions}
+        kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
+        kept["trusted"] = fitness.trusted(trials)
+        durable.replace(Path(arguments.out), (json.dumps(kept, indent=1) + "\n").encode())
+    return int(not all(check.holds for check in checks))
+
+
+def show(checks: list[Check], trials: list[Trial], repeats: int, console: Console) -> None:
+    """Print a line a check, the verdict, and which differences can be trusted."""
+    table = Table("", "check", "found", "holds")
+    for check in checks:
+        holds = "yes" if check.holds else Text("no", style="red")
+        table.add_row(check.framework, check.question, check.found, holds)
+    console.print(table)
+    console.print(fitness.verdict(checks, repeats), highlight=False)
+    console.print(fitness.trusted(trials), style="bold", highlight=False)

@@ -1,0 +1,52 @@
+"""`make new-workload`: the file of an own model to begin with, ready to be measured."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import frameworks
+from measurement.refusals import UsageError, naming
+from measurement.text import make_command
+
+_FILE = "model.py"  # what a skeleton takes itself to be called
+
+
+def having() -> list[str]:
+    """The frameworks whose folder has a skeleton."""
+    return [name for name in frameworks.NAMES if _path(name).is_file()]
+
+
+def text(framework: str, file: str) -> str:
+    """The skeleton as the text of a file of that name."""
+    return _path(framework).read_text().replace(f"WORKLOAD={_FILE}", f"WORKLOAD={file}")
+
+
+def _path(framework: str) -> Path:
+    return Path(frameworks.__file__).parent / framework / "skeleton.py"
+
+
+def add_command(commands) -> None:
+    """The command that writes a file to begin with."""
+    command = commands.add_parser("new-workload", help="an own model's file", description=new_workload.__doc__)
+    command.add_argument("--name", help="what the file is called, without .py")
+    command.add_argument("--framework", help=f"one of {', '.join(having())}; torch unless named")
+    command.set_defaults(run=new_workload)
+
+
+def new_workload(arguments: argparse.Namespace) -> int:
+    """Write NAME.py here, and overwrite nothing. Raises UsageError."""
+    name, framework = arguments.name or "", arguments.framework or "torch"
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise UsageError(f"NAME is letters, digits and underscores, such as NAME=my_model, not {name!r}.")
+    if framework not in having():
+        raise UsageError(f"There is a skeleton for {', '.join(having())}, none for {framework!r}.")
+    path = Path(f"{name}.py")
+    try:
+        with naming(path), open(path, "x") as file:
+            file.write(text(framework, path.name))
+    except FileExistsError:
+        raise UsageError(f"{path} exists already; choose another NAME.") from None
+    print(f"{path} is there: put your model in, then {make_command('bench', {'WORKLOAD': path.name})}")
+    return 0

@@ -1,0 +1,122 @@
+"""How far a run is, from any machine that sees its folder: nothing is asked of the process that measures."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shutil
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from execution.progress import duration
+from execution.submission import SUBMITTED
+from launchers import slurm
+from measurement import files
+from records import begun, jsonfiles, runs
+from reports.content import times
+
+EVERY = 5.0  # seconds between two looks
+
+
+@dataclass
+class Sight:
+    """What was seen of a run's folder so far: records are read as they come, and all anew once they were rewritten."""
+
+    folder: Path
+    place: int = 0  # in records.jsonl
+    last: bytes = b""  # the line that ends there
+    statuses: Counter[str] = field(default_factory=Counter)
+    nodes: Counter[str] = field(default_factory=Counter)
+    seen: set[str] = field(default_factory=set)  # cells with a record
+
+    def look(self) -> None:
+        """Read what was added to the records since. They are rewritten whenever a run's table is made: where the last
+        line that was read lies elsewhere now, all are read again. Raises UsageError.
+        """
+        path = self.folder / "records.jsonl"
+        if not path.is_file():
+            return
+        with jsonfiles.opened(path) as file:
+            file.seek(self.place - len(self.last))
+            if file.read(len(self.last)) != self.last:
+                self.__init__(self.folder)
+                file.seek(0)
+            for line in files.lines(file, jsonfiles.MOST_OF_A_LINE):
+                if line.endswith(b"\n"):  # else it is being written
+                    self.place += len(line)
+                    self.last = line
+                    self._count(jsonfiles.json_object(line) or {})
+
+    def _count(self, record: dict) -> None:
+        cell = record.get("cell")
+        if isinstance(cell, str) and cell not in self.seen:
+            self.seen.add(cell)
+            self.statuses[str(record.get("status"))] += 1
+            self.nodes[str(record.get("node") or "")] += 1
+
+    def lines(self) -> list[str]:
+        """How far the run is."""
+        plan = begun.read(self.folder / begun.PLAN) if (self.folder / begun.PLAN).exists() else {}
+        planned = len(plan.get("cells", []))
+        told = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
+        first = f"{len(self.seen)} of {times(planned, 'cell')}" if plan else "not begun yet"
+        text = [f"{first}{f' ({told})' if told else ''} · {self._job()}"]
+        text += self._pace(str(plan.get("started_at")), planned) if self.seen and len(self.seen) < planned else []
+        if nodes := [f"{name} {count}" for name, count in sorted(self.nodes.items()) if name]:
+            text.append("by node: " + ", ".join(nodes))
+        return text
+
+    def ended(self) -> bool:
+        """Whether all planned cells have a record."""
+        path = self.folder / begun.PLAN
+        return path.exists() and len(self.seen) >= len(begun.read(path).get("cells", []))
+
+    def _job(self) -> str:
+        """What Slurm says of the job that measures it, or is to."""
+        places = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
+        number = next(filter(str.isdigit, map(_job_in, places)), None)
+        if number is None:
+            return "in no job"
+        if shutil.which("squeue") is None:
+            return f"job {number} (there is no squeue here to ask)"
+        state = slurm.output_of("squeue", "--noheader", f"--jobs={number}", "--format=%T %r")
+        return f"job {number}: {state.lower() if state else 'not in the queue'}"
+
+    def _pace(self, started: str, planned: int) -> list[str]:
+        """How long it took so far and may still take; nothing where the plan does not say when it was begun."""
+        try:
+            begun_at = datetime.datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+        except ValueError:
+            return []
+        seconds = (datetime.datetime.now(datetime.UTC) - begun_at).total_seconds()
+        left = seconds * (planned - len(self.seen)) / len(self.seen)
+        return [f"{duration(seconds)} since it was begun; at this pace about {duration(left)} left"]
+
+
+def _job_in(path: Path) -> str:
+    """Return the number of the job that a file names, or an empty text."""
+    with jsonfiles.opened(path) as file:
+        return str((jsonfiles.json_object(file.read(jsonfiles.MOST_OF_A_FILE)) or {}).get("job", ""))
+
+
+def folder_of(name: str | None) -> Path:
+    """The folder of a run, which may still wait for its job. Raises UsageError."""
+    for place in (Path(name), runs.RUNS / name) if name else ():
+        if (place / SUBMITTED).exists():
+            return place.resolve()
+    return runs.Run.open(name).folder
+
+
+def watch(arguments: argparse.Namespace) -> int:
+    """Print how far a run is: once, or on a terminal again and again until it is done."""
+    sight = Sight(folder_of(arguments.folder))
+    print(sight.folder)
+    while True:
+        sight.look()
+        print("\n".join(sight.lines()), flush=True)
+        if not sys.stdout.isatty() or sight.ended():
+            return 0
+        time.sleep(EVERY)

@@ -1,0 +1,1 @@
+"""The virtual environments that frameworks are measured in."""

@@ -1,0 +1,311 @@
+"""Virtual environments: one per framework and device, one for the runner, one that holds uv.
+
+An environment is its lock: `frameworks/<framework>/requirements-<device>.txt`, versions and hashes, no index address,
+compiled from the `.in` file beside it. What else there is to know stands in that `.in` file as comment lines, so that
+adding a framework is adding a folder:
+
+    # uv: OPTIONS                  options for `uv pip compile` (`make lock`), such as an upload cut-off
+    # unhashed: PACKAGE ...        packages locked by version alone: which file fits differs from machine to machine
+    # without-find-links: VAR=VAL  set for the install, unless pip's find-links offer the files already
+    # check: STATEMENT             Python that must run in a new environment
+    # unhashed-index: URL          where `make wheelhouse` finds the unhashed packages, unless find-links offer them
+    # own-index: VAR PACKAGE VERSION_VAR=DEFAULT for LOCKED in LOCK
+                                   with VAR set: LOCK without LOCKED, then PACKAGE from the index that VAR names
+
+With WHEELHOUSE=FOLDER in the environment everything comes from that folder, nothing from an index:
+`environments.offline`.
+
+Standard library only: this module makes the environments that everything else needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from environments import offline
+from environments.uv import ROOT, VENVS, SetupError, environment, exclusive, run, use, uv
+from measurement import programs
+
+__all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "runner", "runner_recipe"]
+
+DEVICES = ("cpu", "gpu")
+MINIMUM_PYTHON = (3, 11)
+ASKED = (60.0, programs.MOST)  # seconds and bytes in which an interpreter tells its version
+RUNNERS_OWN = ("numpy", "python")  # references: the runner's environment has them
+DIRECTIVES = ("uv", "unhashed", "unhashed-index", "without-find-links", "check", "own-index")
+
+
+def path(framework: str, device: str) -> Path:
+    """Where the environment of `framework` for `device` ("cpu" or "gpu") lies, made or not."""
+    return VENVS / f"{framework}-{device}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an environment is made of: locked requirements, and what its `.in` file says of them.
+
+    `from_index` is empty, or the address of an index and the one requirement that comes from there.
+    """
+
+    home: Path
+    lock_file: Path
+    requirements: str
+    from_index: tuple[str, ...]
+    directives: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """A fingerprint of all that decides what the environment holds."""
+        deciding = {key: value for key, value in self.directives.items() if key != "unhashed-index"}
+        content = json.dumps([self.requirements, list(self.from_index), deciding])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def interpreter(self) -> Path:
+        """The interpreter of the environment."""
+        return self.home / "bin" / "python"
+
+    @property
+    def stamp(self) -> Path:
+        """The file that says what the environment was made of."""
+        return self.home / ".stamp"
+
+    def is_made(self) -> bool:
+        """Whether the environment is there, made of what the recipe asks for."""
+        return self.interpreter.exists() and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint
+
+
+def recipe(framework: str, device: str) -> Recipe | None:
+    """What the environment of `framework` for `device` is made of; None if the runner's serves. Raises SetupError."""
+    if device not in DEVICES:
+        raise SetupError(f"no environments for device '{device}'; choose cpu or gpu.")
+    folder = ROOT / "frameworks" / framework
+    if framework in RUNNERS_OWN and not list(folder.glob("requirements-*.txt")):
+        return None
+    lock_file = folder / f"requirements-{device}.txt"
+    if not lock_file.is_file():
+        known = sorted(p.parent.name for p in ROOT.glob(f"frameworks/*/requirements-{device}.txt"))
+        near = difflib.get_close_matches(framework, known, 1)
+        raise SetupError(
+            f"no locked requirements for '{framework}' on {device}"
+            + (f": did you mean {near[0]}?" if near else ".")
+            + f" There are {', '.join(known) or 'none'}; `make lock` makes a new one from its .in file."
+        )
+    return _recipe(path(framework, device), lock_file)
+
+
+def runner_recipe() -> Recipe:
+    """What the runner's own environment is made of: `requirements.txt`."""
+    return Recipe(VENVS / "runner", ROOT / "requirements.txt", (ROOT / "requirements.txt").read_text(), (), {})
+
+
+def _recipe(home: Path, lock_file: Path) -> Recipe:
+    directives = _directives(lock_file)
+    requirements, from_index = lock_file.read_text(), ()
+    if "own-index" in directives:
+        variable, package, version, _for, locked, _in, other = directives["own-index"].split()
+        if index := os.environ.get(variable):
+            version, default = version.split("=")
+            requirements = re.sub(_pin(locked), "", (lock_file.parent / other).read_text())
+            from_index = (index, f"{package}=={os.environ.get(version) or default}")
+    return Recipe(home, lock_file, requirements, from_index, directives)
+
+
+def ensure(framework: str, device: str, *, python: str | None = None, report=print) -> Path:
+    """The interpreter to run a worker with; its environment is made first where it is missing or its lock has changed.
+
+    `python` names an interpreter to use instead, which is only checked. Raises SetupError. Safe to call from several
+    processes at once.
+    """
+    if Path(sys.prefix).resolve() == (VENVS / "runner").resolve():
+        use(VENVS / "runner", report)  # this process runs in it, and may import more
+    if python is not None:
+        return _users_interpreter(python)
+    recipe_here = recipe(framework, device)
+    return _environment(recipe_here, report) if recipe_here else Path(sys.executable)
+
+
+def existing(framework: str, device: str) -> Path | None:
+    """The interpreter that `ensure` gives without making anything; None where it has to. Raises SetupError."""
+    recipe_here = recipe(framework, device)
+    return found(recipe_here) if recipe_here else Path(sys.executable)
+
+
+def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
+    """Those modules that an interpreter does not find, each given with its other names. Raises SetupError."""
+    code = (
+        "import importlib.util, json, sys\n"
+        "find = importlib.util.find_spec\n"
+        "print(json.dumps([names[0] for names in json.loads(sys.argv[1]) if not any(map(find, names))]))"
+    )
+    command = [str(interpreter), "-c", code, json.dumps(modules)]
+    return json.loads(run(command, dict(os.environ), f"interpreter '{interpreter}' does not run").splitlines()[-1])
+
+
+def found(recipe: Recipe) -> Path | None:
+    """The interpreter of what a recipe describes; None where that is not made."""
+    return recipe.interpreter if recipe.is_made() else None
+
+
+def made(recipe: Recipe, report=print) -> Path:
+    """The interpreter of what a recipe describes, which is made unless it is there. Raises SetupError."""
+    return _environment(recipe, report)
+
+
+def runner(report=print) -> Path:
+    """The interpreter of the runner's own environment. Raises SetupError."""
+    return _environment(runner_recipe(), report)
+
+
+def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report=print) -> None:
+    """Compile `requirements.txt` and the frameworks' locks (all, or those named), for Python 3.11 and newer everywhere.
+
+    Pins that still fit stay, unless `upgrade`. Raises SetupError.
+    """
+    jobs = [] if frameworks else [("pyproject.toml", "requirements.txt", {"uv": "--group dev"})]
+    sources = sorted(ROOT.glob("frameworks/*/requirements-*.in"))
+    for name in frameworks or []:
+        if name not in {source.parent.name for source in sources}:
+            raise SetupError(f"no frameworks/{name}/requirements-*.in to lock.")
+    for source in sources:
+        if not frameworks or source.parent.name in frameworks:
+            relative = source.relative_to(ROOT)
+            jobs.append((str(relative), str(relative.with_suffix(".txt")), _directives(source)))
+    # Local files must not get into a lock: nobody else has them.
+    env = {**environment(), "UV_CUSTOM_COMPILE_COMMAND": "make lock", "UV_FIND_LINKS": "", "UV_INDEX": ""}
+    for source, target, directives in jobs:
+        report(f"locking {target}")
+        options = shlex.split(directives.get("uv", "")) + (["--upgrade"] if upgrade else [])
+        universal = ["--universal", "--python-version", "3.11", "--generate-hashes"]
+        command = ["pip", "compile", "--quiet", *universal, *options, source, "--output-file", target]
+        uv(command, env, f"{target} could not be locked", report=report)
+        text = (ROOT / target).read_text()
+        for package in directives.get("unhashed", "").split():
+            text = re.sub(_pin(package), lambda pin: re.sub(r" \\\n +--hash=\S+", "", pin[0]), text)
+        (ROOT / target).write_text(text)
+
+
+def _environment(recipe: Recipe, report) -> Path:
+    """Make an environment unless its stamp says that this was done; returns its interpreter.
+
+    No other process changes the environment before this one ends: all launches of a run have the same packages.
+    """
+    home = recipe.home
+    while True:
+        if home.exists():
+            use(home, report)
+        if recipe.is_made():
+            return recipe.interpreter
+        with exclusive(home, report):
+            if not recipe.is_made():  # else made by another process meanwhile
+                started = time.monotonic()
+                _install(recipe, recipe.interpreter, report)
+                recipe.stamp.write_text(recipe.fingerprint)
+                report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
+
+
+def _install(recipe: Recipe, interpreter: Path, report) -> None:
+    """A new virtual environment with what the recipe asks for, from the wheelhouse where there is one."""
+    home, directives, wheelhouse = recipe.home, recipe.directives, offline.folder()
+    failed = f"environment {home.name} could not be installed"
+    if wheelhouse and (why := offline.problem(wheelhouse, home.name, recipe.fingerprint)):
+        raise SetupError(f"{failed}: {why}")
+    source = f" from {wheelhouse}" if wheelhouse else ""
+    report(f"{home.name}: installing {recipe.lock_file.relative_to(ROOT)}{source} …")
+    env = offline.without_sources(environment(), wheelhouse)
+    if not wheelhouse and not env.get("UV_FIND_LINKS") and "without-find-links" in directives:
+        variable, _, value = directives["without-find-links"].partition("=")
+        env.setdefault(variable, value)
+    # Bytecode is compiled here, or the first launch of each framework would pay for it inside its first call.
+    install = ["--quiet", "--compile-bytecode", *offline.arguments(wheelhouse), "--python", str(interpreter)]
+    uv(
+        ["venv", "--quiet", "--clear", "--no-project", "--python", sys.executable, str(home)],
+        env,
+        failed,
+        report=report,
+    )
+    requirements, apart = offline.with_built(wheelhouse, home.name, recipe.requirements), []
+    if "UV_INDEX" in env:  # several indexes: any of them may serve what a hash names, the first alone what none does
+        requirements, apart = offline.split(requirements)
+    anywhere = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if "UV_INDEX" in env else {}
+    uv(["pip", "sync", *install, "-"], {**anywhere, **env}, failed, stdin=requirements, report=report)
+    if apart:
+        uv(["pip", "install", "--no-deps", *install, *apart], env, failed, report=report)
+    if recipe.from_index:
+        index, requirement = recipe.from_index
+        where = [] if wheelhouse else ["--index", index]
+        uv(["pip", "install", *install, *where, requirement], env, failed, report=report)
+    if "check" in directives:
+        run([str(interpreter), "-c", directives["check"]], dict(os.environ), f"{failed}: it does not run")
+
+
+def _users_interpreter(python: str) -> Path:
+    """The interpreter that `python` (a path, or a name on PATH) names, once it has run and told a fitting version."""
+    executable = shutil.which(os.path.expanduser(python))
+    if executable is None:
+        raise SetupError(f"no interpreter '{python}'; give the path of one, such as /path/to/venv/bin/python.")
+    command = [executable, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    told = run(command, dict(os.environ), f"interpreter '{python}' does not run", limits=ASKED)
+    version = re.search(r"(?:^|\n)(\d{1,4})\.(\d{1,4})\s*$", told)  # a site's own start-up may print above it
+    if not version:
+        raise SetupError(f"'{python}' is no Python: asked for its version it printed {told.strip()[-80:]!r}.")
+    if tuple(map(int, version.groups())) < MINIMUM_PYTHON:
+        raise SetupError(f"interpreter '{python}' is Python {version[0].strip()}; workers need 3.11 or newer.")
+    return Path(os.path.abspath(executable))  # not resolved: a virtual environment's python is a symbolic link
+
+
+def _directives(requirements: Path) -> dict[str, str]:
+    """The `# key: value` lines of the `.in` file that belongs to `requirements`."""
+    source = requirements.with_suffix(".in")
+    lines = re.findall(r"^# ([\w-]+): (.+)$", source.read_text() if source.is_file() else "", re.MULTILINE)
+    return {key: value.strip() for key, value in lines if key in DIRECTIVES}
+
+
+def _pin(package: str) -> str:
+    """A pattern for the lines of `package` in a lock: the version, and the hashes and comments under it."""
+    return rf"(?m)^{re.escape(package)}==.*\n(?:[ \t]+.*\n)*"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Make or lock environments, as the arguments say; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="environments.environments", description="Make the environments and their locks."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("runner", help="the runner's environment")
+    setup = commands.add_parser("setup", help="the frameworks' environments, all unless named")
+    setup.add_argument("--device", choices=DEVICES, default="cpu")
+    locking = commands.add_parser("lock", help="compile the locks, all unless named")
+    locking.add_argument("--upgrade", action="store_true", help="newest versions that fit, not the pinned ones")
+    for command in (setup, locking):
+        command.add_argument("frameworks", nargs="*", metavar="NAME")
+    options = parser.parse_args(argv)
+    try:
+        if options.command == "runner":
+            runner()
+        elif options.command == "lock":
+            lock(options.frameworks, upgrade=options.upgrade)
+        else:
+            locks = sorted(ROOT.glob(f"frameworks/*/requirements-{options.device}.txt"))
+            for name in options.frameworks or [file.parent.name for file in locks]:
+                ensure(name, options.device)
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""A wheelhouse: a folder of wheels that environments are made from without any index. `WHEELHOUSE` names it.
+
+`wheelhouse.json` in it says what it was collected for; `commands.wheelhouse` writes it. A folder of wheels without that
+file serves as well, only that what it lacks is then told by uv alone.
+
+Standard library only: this module serves the making of environments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import sys
+import sysconfig
+from pathlib import Path
+
+MANIFEST = "wheelhouse.json"
+# Settings that name another source of packages than the wheelhouse.
+_SOURCES = (
+    *("UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_TORCH_BACKEND"),
+    *("UV_INDEX_STRATEGY", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"),
+)
+
+
+def folder() -> Path | None:
+    """The wheelhouse that the environment variable WHEELHOUSE names; None where it names none."""
+    named = os.environ.get("WHEELHOUSE")
+    return Path(named).expanduser().absolute() if named else None
+
+
+def arguments(wheelhouse: Path | None) -> list[str]:
+    """What pip and uv are told so that they take files from the wheelhouse and from nowhere else."""
+    return ["--no-index", "--find-links", str(wheelhouse)] if wheelhouse else []
+
+
+def without_sources(env: dict[str, str], wheelhouse: Path | None) -> dict[str, str]:
+    """The variables less those that name other sources of packages, and no network at all, if there is a wheelhouse."""
+    if wheelhouse is None:
+        return env
+    return {**{name: value for name, value in env.items() if name not in _SOURCES}, "UV_OFFLINE": "1"}
+
+
+def machine() -> dict[str, str]:
+    """What decides which files fit: Python's version, the platform, and the C library's version where it is known."""
+    libc = " ".join(platform.libc_ver()).strip()
+    version = ".".join(map(str, sys.version_info[:2]))
+    return {"python": version, "platform": sysconfig.get_platform(), "libc": libc}
+
+
+def read(wheelhouse: Path) -> dict:
+    """What the wheelhouse says of itself: `machine()` and `environments`; empty where it says nothing."""
+    try:
+        return json.loads((wheelhouse / MANIFEST).read_text())
+    except FileNotFoundError:
+        return {}
+
+
+def note(wheelhouse: Path, environment: str, fingerprint: str, files: list[str], built: dict[str, str]) -> None:
+    """Write down that `files` are what `environment` needs; `fingerprint` is that of its requirements.
+
+    `built` has the SHA-256 of each wheel that was made of a source, by its pin: locks know the source's alone.
+    """
+    told = {**read(wheelhouse), **machine()}
+    entry = {"wanted": fingerprint, "files": sorted(files), "built": built}
+    told["environments"] = {**told.get("environments", {}), environment: entry}
+    (wheelhouse / MANIFEST).write_text(json.dumps(told, indent=1) + "\n")
+
+
+def with_built(wheelhouse: Path | None, environment: str, requirements: str) -> str:
+    """Locked requirements that also accept the wheels which the wheelhouse holds in place of sources."""
+    told = read(wheelhouse).get("environments", {}) if wheelhouse else {}
+    for pin, digest in told.get(environment, {}).get("built", {}).items():
+        first_line = rf"(?m)^({re.escape(pin)}(?=[ ;\\]).*\\)$"
+        requirements = re.sub(first_line, rf"\1\n    --hash=sha256:{digest} \\", requirements)
+    return requirements
+
+
+def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
+    """Why `environment` cannot be made from this wheelhouse, in a sentence with the way out; None if nothing is known.
+
+    Older C libraries are no reason: most wheels run on much older ones than the collecting machine's.
+    """
+    if not wheelhouse.is_dir():
+        return f"there is no folder {wheelhouse}; `make wheelhouse` makes one on a machine with internet."
+    told = read(wheelhouse)
+    if not told:
+        return None
+    here = machine()
+    theirs, ours = (f"Python {m['python']} on {m['platform']}" for m in (told, here))
+    if theirs != ours:
+        return (
+            f"the wheelhouse {wheelhouse} is for {theirs}, this is {ours}: collect one with that Python on such a "
+            "machine (BOOTSTRAP_PYTHON names the Python)."
+        )
+    entry = told["environments"].get(environment)
+    if entry is None:
+        there = ", ".join(sorted(told["environments"])) or "nothing"
+        framework, _, device = environment.rpartition("-")
+        variables = f"FRAMEWORK={framework} DEVICE={device} OUT=…" if framework else "OUT=…"
+        return f"the wheelhouse {wheelhouse} has {there}, but not {environment}: make wheelhouse {variables} adds it."
+    if entry["wanted"] != fingerprint:
+        return (
+            f"the wheelhouse {wheelhouse} was collected for other requirements of {environment} than this checkout's: "
+            "collect it anew from this checkout, with the same index variables (PADDLE_INDEX) if any."
+        )
+    missing = [name for name in entry["files"] if not (wheelhouse / name).is_file()]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return f"the wheelhouse {wheelhouse} lacks {missing[0]}{more}, which {environment} needs: copy it again."
+    return None
+
+
+def hint(wheelhouse: Path | None) -> str:
+    """What to add to a failure where there is a wheelhouse: where files came from, and for which C library."""
+    if wheelhouse is None:
+        return ""
+    theirs, ours = read(wheelhouse).get("libc"), machine()["libc"]
+    other = f", collected on a machine with {theirs}; this one has {ours or 'another C library'}"
+    return f"Nothing but the wheelhouse {wheelhouse} was searched{other if theirs and theirs != ours else ''}."
+
+
+def split(requirements: str) -> tuple[str, list[str]]:
+    """A lock's requirements with hashes as text, and those locked by version alone, which are installed apart."""
+    text = re.sub(r"(?m)^\s*#.*\n?", "", requirements).replace("\\\n", " ")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    hashed = [line for line in lines if "--hash=" in line]
+    return "\n".join(hashed), [line for line in lines if "--hash=" not in line]

@@ -1,0 +1,142 @@
+"""uv, which makes the environments: found or installed, and run with the settings that the user gave pip."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from environments import locks, offline
+from measurement import programs
+
+ROOT = Path(__file__).resolve().parent.parent
+VENVS = ROOT / ".venvs"
+# pip's settings, which uv does not read, and uv's variables of the same meaning, with the separator that uv wants.
+PIP_TO_UV = {
+    "find-links": ("UV_FIND_LINKS", ","),
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "cert": ("SSL_CERT_FILE", " "),
+    "proxy": ("ALL_PROXY", " "),
+}
+# What a failure's last lines hold, and the way out.
+HINTS = {
+    "Hash mismatch|DO NOT MATCH THE HASHES": "A file is not the one that was locked: get it again from where it came.",
+    "ensurepip is not available": "Python's venv is missing: on Debian and Ubuntu, apt install python3-venv.",
+    "No space left": "The disk is full: remove environments under .venvs that are not needed.",
+    "dns error|onnection|timed out|error sending request|name resolution": "No package index is in reach: check the "
+    "network, or name a mirror, a proxy or a folder of wheels in pip's settings (PIP_INDEX_URL, PIP_PROXY, "
+    "PIP_FIND_LINKS).",
+    "no wheel|No solution found|No matching distribution|ompatible": "No file fits "
+    f"Python {sys.version_info[0]}.{sys.version_info[1]} on this machine: try another one, such as "
+    "BOOTSTRAP_PYTHON=python3.11.",
+    r"lib(cu\w+|nv\w+|nccl)\.so\S*: cannot open shared object": "Your package indexes gave a build for CUDA, whose "
+    "libraries an environment for the CPU leaves out: name an index that has this version's build for the CPU "
+    "(PyTorch's own is https://download.pytorch.org/whl/cpu) in PIP_EXTRA_INDEX_URL, or take another version.",
+}
+
+
+class SetupError(Exception):
+    """An environment could not be had: one sentence, and the way out."""
+
+
+def uv(arguments: list[str], env: dict[str, str], failed: str, *, stdin: str | None = None, report=print) -> None:
+    """Run uv: the project's own, else the one on PATH, else the project's own made first. Raises SetupError."""
+    home, pins = VENVS / "uv", (ROOT / "requirements-uv.txt").read_text()
+    digest, stamp = hashlib.sha256(pins.encode()).hexdigest(), home / ".stamp"
+    command = str(home / "bin" / "uv")
+    if not home.exists() and (on_path := shutil.which("uv")):
+        command = on_path
+    elif not _holds(stamp, digest):
+        with exclusive(home, report):
+            if not _holds(stamp, digest):
+                report("uv: installing requirements-uv.txt …")
+                _install_uv(home, digest)
+                stamp.write_text(digest)
+    run([command, *arguments], {"UV_HTTP_TIMEOUT": "180", **env, "UV_PYTHON_DOWNLOADS": "never"}, failed, stdin)
+
+
+def _install_uv(home: Path, digest: str) -> None:
+    failed, wheelhouse = "uv could not be installed", offline.folder()
+    if wheelhouse and (why := offline.problem(wheelhouse, home.name, digest)):
+        raise SetupError(f"{failed}: {why}")
+    env = offline.without_sources(dict(os.environ), wheelhouse)
+    run([sys.executable, "-m", "venv", "--clear", str(home)], env, failed)
+    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
+    run([*pip, *offline.arguments(wheelhouse), "-r", "requirements-uv.txt"], env, failed)
+
+
+def environment() -> dict[str, str]:
+    """This process's environment variables, and pip's settings as those of uv; a variable that is set stays."""
+    values: dict[str, str] = {}
+    for python in (VENVS / "uv" / "bin" / "python", Path(sys.executable)):  # the runner's environment has no pip
+        if not python.exists():
+            continue
+        listed = programs.answer([str(python), "-m", "pip", "config", "list"])
+        listed_values = dict(re.findall(r"^(\S+?)=(['\"].*)$", listed or "", re.MULTILINE))
+        for section in ("global", "install", ":env:"):  # the later wins
+            there = {key: f"{section}.{key}" for key in PIP_TO_UV if f"{section}.{key}" in listed_values}
+            values |= {key: ast.literal_eval(listed_values[name]) for key, name in there.items()}
+        if listed is not None:
+            break
+    for key in PIP_TO_UV:  # where there is no pip to ask
+        values.setdefault(key, os.environ.get("PIP_" + key.upper().replace("-", "_"), ""))
+    settings = {
+        name: separator.join(values[key].split()) for key, (name, separator) in PIP_TO_UV.items() if values[key]
+    }
+    # uv takes each package from the first index that has it, and `environments` lets it take from any what a hash
+    # names. pip would take the best match of all: whoever serves a version could have it installed without a hash.
+    return {**settings, **os.environ}
+
+
+def run(
+    command: list[str],
+    env: dict[str, str],
+    failed: str,
+    stdin: str | None = None,
+    limits: tuple[float, int] = (programs.LONG, programs.MUCH),
+) -> str:
+    """Run a command in the checkout and return its output; a failure is a SetupError that ends in its last lines.
+
+    `limits` are on its seconds and on the bytes that it prints.
+    """
+    try:
+        done = programs.run(command, *limits, words=stdin or "", cwd=ROOT, env=env)
+    except OSError as error:
+        raise SetupError(f"{failed}: {error}.") from None
+    if done.problem:
+        raise SetupError(f"{failed}: {done.problem}.")
+    if done.code == 0:
+        return done.output
+    output = (done.output + done.errors).strip()
+    lines = output.splitlines()
+    kept = lines if len(lines) <= 16 else [*lines[:4], "…", *lines[-12:]]  # uv names the package first
+    tail = "\n".join("  " + line for line in kept)
+    hint = next((hint for pattern, hint in HINTS.items() if re.search(pattern, output)), "")
+    hint = f"{hint} {offline.hint(offline.folder())}".strip()
+    raise SetupError(f"{failed}, exit status {done.code}:\n{tail}\n{hint}".rstrip())
+
+
+@contextlib.contextmanager
+def exclusive(home: Path, report=print) -> Iterator[None]:
+    """Hold `home` against processes that make it or measure in it; the kernel lets go when this process dies."""
+    VENVS.mkdir(exist_ok=True)
+    waiting = f"{home.name}: another process is making it or measures in it, waiting until it is done …"
+    with locks.exclusive(VENVS / f".{home.name}.lock", lambda: report(waiting)):
+        yield
+
+
+def use(home: Path, report=print) -> None:
+    """Keep others from changing `home` until this process ends."""
+    locks.share(VENVS / f".{home.name}.lock", lambda: report(f"{home.name}: another process is making it, waiting …"))
+
+
+def _holds(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text() == text

@@ -1,0 +1,1 @@
+"""Start workers, survive their ends, and collect what they report."""

@@ -1,0 +1,69 @@
+"""Two executors take turns, launch by launch, so that whatever the machine does meanwhile happens to both alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from execution.attempt import Display
+from execution.execute import Executor
+from execution.turns import alternate
+from plan.plan import Bundle, Plan, process_key
+
+
+def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence[frozenset[str]]) -> None:
+    """Run both plans, a launch of the one beside the same launch of the other.
+
+    Who is first changes with each launch, and from bundle to bundle: a drift falls on both alike.
+    """
+    for executor, plan, done in zip(executors, plans, finished, strict=True):
+        executor.begin(plan, done)
+    for number, together in enumerate(paired(plans, executors[0].sweep.isolate)):
+        steps = [e.steps(bundle) for e, bundle in zip(executors, together, strict=True) if bundle]
+        alternate(reversed(steps) if number % 2 else steps, turning=True)
+        for executor in executors:
+            executor.run.write_csv()
+    for executor in executors:
+        executor.end()
+
+
+def paired(plans: Sequence[Plan], isolate: bool) -> list[list[Bundle | None]]:
+    """The bundles that measure the same cells; one is None where a resumed side has nothing left to do there."""
+    pairs: dict[tuple, list[Bundle | None]] = {}
+    for side, plan in enumerate(plans):
+        for bundle in plan.bundles:
+            pairs.setdefault(process_key(bundle.first, isolate), [None, None])[side] = bundle
+    return list(pairs.values())
+
+
+@dataclass
+class Sided:
+    """One side's view of the display that both share: its lines begin with its letter."""
+
+    letter: str
+    display: Display
+    console: Console
+
+    def bundle(self, bundle: Bundle, launch: int) -> None:
+        self.display.bundle(bundle, launch)
+
+    def phase(self, cell_id: str | None, phase: str) -> None:
+        self.display.phase(cell_id, phase)
+
+    def progress(self, rounds: int, seconds: dict[str, float]) -> None:
+        self.display.progress(rounds, seconds)
+
+    def record(self, record: dict) -> None:
+        self.console.print(self.letter, end=" ")
+        self.display.record(record)
+
+    def launch_done(self, bundle: Bundle) -> None:
+        if self.letter == "B":
+            self.display.launch_done(bundle)
+
+    def bundle_done(self, bundle: Bundle) -> None:
+        """Estimates are of both sides together, and B is done with a bundle no earlier than it is written."""
+        if self.letter == "B":
+            self.display.bundle_done(bundle)

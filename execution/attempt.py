@@ -1,0 +1,146 @@
+"""One worker process as the parent sees it: the messages it sent, and whom to blame if it died."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import workloads
+from launchers import local
+from measurement import protocol
+from measurement.protocol import Ended, Failed, Hello, Message, Phase, ProtocolError, Report, Where
+from plan.plan import Bundle, Group
+from records.outcomes import Failure, Kept, Outcome
+
+
+class Display(Protocol):
+    """What the executor tells whoever watches."""
+
+    def bundle(self, bundle: Bundle, launch: int) -> None: ...
+    def phase(self, cell_id: str | None, phase: str) -> None: ...
+    def progress(self, rounds: int, seconds: dict[str, float]) -> None: ...
+    def record(self, record: dict) -> None: ...
+    def launch_done(self, bundle: Bundle) -> None: ...
+    def bundle_done(self, bundle: Bundle) -> None: ...
+
+
+@dataclass
+class Attempt:
+    """What one worker process said."""
+
+    folder: Path
+    launch: int
+    outcomes: dict[str, Outcome]
+    lost_files: Callable[[], bool] = lambda: False  # whether a file that the worker was told of is another or gone
+    hello: Hello | None = None
+    where: Where | None = None  # on a cluster
+    at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
+    done: set[str] = field(default_factory=set)
+    samples: list[dict] = field(default_factory=list)
+    kept: list[Kept] = field(default_factory=list)  # what a resumed run takes over of this launch
+
+    def take(self, data: dict) -> Message | None:
+        """Take in one message of the worker, and return it; None where it cost its cell.
+
+        Raises WorkerFailure for one that does not fit and names no cell of this attempt.
+        """
+        try:
+            message = protocol.message(data)
+            if isinstance(message, Ended):
+                self.finish(message)
+        except ProtocolError as error:
+            if error.cell not in self.outcomes:
+                raise local.WorkerFailure("error", str(error)) from None
+            self.fail(error.cell, "error", str(error))
+            return None
+        if isinstance(message, Hello):
+            self.hello = self._placed(replace(message, installed={}))  # the run has it
+        elif isinstance(message, Where):
+            self.where = message
+        elif isinstance(message, Phase):
+            self.at_work = None if message.phase == "sampling" else message.cell
+        return message
+
+    def finish(self, message: Ended) -> None:
+        """Keep what the worker says of a cell it is done with.
+
+        Raises ProtocolError for a cell that is not its own, WorkerFailure where it failed for want of its files, or ran
+        a user's model that may be another by now.
+        """
+        if message.cell not in self.outcomes or message.cell in self.done:
+            raise ProtocolError(
+                f"The worker reported {message.cell!r}, which was not to be done, or twice.", message.cell
+            )
+        if isinstance(message, Failed):
+            if message.status == "error" and self.lost_files():  # tried again with others
+                raise local.WorkerFailure(message.status, message.reason)
+            self.fail(message.cell, message.status, message.reason)
+        elif isinstance(message, Report) and self.hello:
+            if workloads.source_of(self.outcomes[message.cell].cell.workload) and self.lost_files():
+                raise local.WorkerFailure("error", "The model's file was written to while it was measured.")
+            told = replace(message, launch=self.launch, worker=self.folder.name, node=self.node, step=self.step)
+            self.keep(told)
+        elif isinstance(message, Report):
+            raise ProtocolError("The worker reported a cell before it said what it runs on.", message.cell)
+        self.done.add(message.cell)
+
+    def _placed(self, hello: Hello) -> Hello:
+        """What the worker says it runs on, with the GPU and the CPUs that it was given of a shared node."""
+        if not self.where or not self.where.served_by:
+            return hello
+        settings = {**hello.effective.settings, "served_by": self.where.served_by}
+        return replace(hello, effective=replace(hello.effective, settings=settings))
+
+    @property
+    def node(self) -> str:
+        """The cluster's node on which it runs; empty without a cluster."""
+        return self.where.node if self.where else ""
+
+    @property
+    def step(self) -> str:
+        """The step of the job as which it runs there."""
+        return f"{self.where.job}.{self.where.step}" if self.where else ""
+
+    def fail(self, cell_id: str, status: str, reason: str) -> None:
+        """The cell has no figures; the first reason counts."""
+        outcome = self.outcomes[cell_id]
+        self.done.add(cell_id)
+        outcome.hello = outcome.hello or self.hello
+        tail = "" if status == "unsupported" else local.log_tail(self.folder / "worker.log")
+        if outcome.failure is None:
+            outcome.failure, outcome.failed_step = Failure(status, reason, tail), self.step
+            self.kept.append(Kept(cell_id, failure=outcome.failure, node=self.node, step=self.step))
+
+    def keep(self, report: Report) -> None:
+        """The cell has been measured."""
+        outcome = self.outcomes[report.cell]
+        outcome.hello = outcome.hello or self.hello
+        outcome.reports.append(report)
+        self.kept.append(Kept(report.cell, outcome.started_at, hello=outcome.hello, report=report))
+        whose = {"cell": report.cell, "launch": report.launch, "worker": report.worker}
+        self.samples.append({**whose, "seconds_per_call": report.samples, "host_loop_s": report.host_loop_s})
+
+    @property
+    def marked(self) -> str:
+        """The cell that is at work, by the messages or the file in which the worker notes it; empty if none is."""
+        try:
+            return self.at_work or (self.folder / "marker").read_bytes().decode().strip()
+        except OSError:
+            return ""
+
+    @property
+    def died_at_start(self) -> bool:
+        """Whether the worker had begun no cell, as while it imports and configures the framework."""
+        return not (self.done or (self.hello and self.marked))
+
+    def culprits(self, left: list[Group]) -> set[str]:
+        """The cells to blame for the worker's death: the one at work, or all if it died before any.
+
+        None if it died between two groups, or when it was done with the one at work: a new worker goes on from there.
+        """
+        remaining = {cell.id for group in left for cell in group.cells}
+        if self.hello and self.marked in remaining:
+            return {self.marked}
+        return set() if self.done else remaining

@@ -1,0 +1,335 @@
+"""A sweep on its way to being measured: asked for, planned, its environments and materials made, its folder begun.
+
+What `bench`, `explain`, `reproduce` and `selfcheck` have in common; each takes from it what it needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from rich.console import Console
+
+import frameworks
+from execution import preparation, submission, surroundings, unchanged, user_models
+from execution.cluster import Cluster
+from execution.lanes import Lane, of_gpus
+from execution.launcher import Launcher
+from execution.ledger import Ledger
+from execution.materials import MaterialsError, Store, Unkept
+from execution.surroundings import Surroundings
+from measurement import machine
+from measurement.profiles import Profile
+from measurement.refusals import DONE, UsageError
+from plan import own, plan, requirements, sweep
+from plan.hosts import ALL_GPUS, SLURM
+from plan.plan import Group, Plan
+from plan.sweep import Sweep
+from records import foreign, runs
+from records.outcomes import Context, Failure
+
+# How variables begin that a user may have set for more than one framework: kept, and noted beside the results.
+_NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a command is asked for: flags with their values, where its files go, and how it is measured."""
+
+    flags: dict
+    out: str | None = None
+    resume: str | None = None
+    python: str | None = None
+    requirements: str | None = None
+    timeout: float = 900
+    dry_run: bool = False
+    again: str | None = None  # the command that resumes it, where that is not bench's own
+    nodes: int | None = None  # of a Slurm job that is still to be submitted
+    scratch: str | None = None
+    container: str | None = None
+    job: dict[str, str | None] = field(default_factory=dict)  # what sbatch is told, by submission.OPTIONS, and `lines`
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> Request:
+        """The request of a command line that has the flags of `bench` or `explain`."""
+        names = ("out", "resume", "python", "requirements", "timeout", "dry_run", "nodes", "scratch", "container")
+        job = {name: getattr(arguments, name, None) for name in (*submission.OPTIONS, "lines")}
+        return cls(options_of(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
+
+
+@dataclass
+class Campaign:
+    """One sweep from its request to the launchers that measure it. `of` makes it, `prepare` comes before `launcher`."""
+
+    request: Request
+    console: Console
+    given: dict  # the request's flags, or those that a resumed run was begun with
+    sweep: Sweep
+    plan: Plan
+    python: str | None = None
+    resumed: runs.Run | None = None
+    finished: frozenset[str] = frozenset()
+    ledger: Ledger = field(init=False)
+    interpreters: dict[tuple[str, str], Path | Failure] = field(default_factory=dict)
+    cluster: Cluster | None = None  # the nodes of the Slurm job that serve, once `begin` asked them
+
+    @classmethod
+    def of(cls, request: Request, console: Console, held: contextlib.ExitStack | None = None) -> Campaign:
+        """Resolve and plan what is asked for, or what a run lacks, which is `held` from then on. Raises UsageError."""
+        sweep.check_timeout(request.timeout)
+        resumed = runs.Run.open(request.resume) if request.resume is not None else None
+        if resumed and held and not request.dry_run:
+            held.enter_context(resumed.held())
+        given, python = plan_of(resumed, request) if resumed else (request.flags, request.python)
+        resolved = sweep.resolve(given, request.nodes)
+        check_job(request, resolved)
+        if request.requirements is not None:
+            python = with_requirements(request, resolved, console)
+        if resolved.places.lanes:  # cells keep their names wherever the run is resumed
+            given = given | {"threads": resolved.axes["threads"]}
+        if resolved.own_models:  # they are found again whatever folder the run is resumed from
+            given = given | {"workload": [resolved.own_models.get(name, name) for name in resolved.axes["workload"]]}
+        for remark in resumed.judged() if resumed else ():
+            console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+        finished = resumed.finished() if resumed else frozenset()
+        campaign = cls(request, console, given, resolved, plan.plan(resolved, finished), python, resumed, finished)
+        if resumed:
+            check_cells(resumed, campaign.plan)
+        if resolved.unseen_seq is not None and campaign.groups and not campaign.unseen:
+            raise UsageError(f"UNSEEN_SEQ means nothing to {', '.join(resolved.axes['workload'])}.")
+        return campaign
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups that are to be measured."""
+        return [group for bundle in self.plan.bundles for group in bundle.groups]
+
+    @property
+    def unseen(self) -> list[Group]:
+        """Those of them that meet another sequence length, at that length."""
+        return [other for group in self.groups if (other := plan.at_unseen_length(group, self.sweep.unseen_seq))]
+
+    @cached_property
+    def store(self) -> Store:
+        """The weights, inputs and reference outputs."""
+        return Store(self.sweep.weights, self.sweep.seed)
+
+    @property
+    def profile(self) -> Profile:
+        return plan.profile_of(self.sweep)
+
+    @property
+    def estimates(self) -> dict[str, float]:
+        """About how many seconds each bundle adds to the run, by its first cell."""
+        return preparation.estimate(self.plan, self.sweep)
+
+    def show(self) -> int:
+        """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
+        self.show_plan()
+        with runs.Run.begin(self.request.out) if self.request.resume is None else contextlib.nullcontext():
+            self.check(self.make_environments())
+        return DONE
+
+    def show_plan(self) -> None:
+        """Print what would be measured, and about how long it takes."""
+        places = self.sweep.places
+        nodes = places.lanes // places.each if self.elsewhere else 0
+        preparation.show_plan(self.plan, self.estimates, self.finished, self.console, nodes)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether workers run on a cluster's nodes."""
+        return self.sweep.places.launcher == SLURM
+
+    def prepare(self, *others: Iterable[Group]) -> None:
+        """Make the environments, and the materials of the plan's groups and of `others`. Raises UsageError."""
+        self.prepare_with(self.make_environments(), *others)
+
+    def make_environments(self) -> dict[tuple[str, str], Path | Failure]:
+        """The interpreters by framework and kind of device, made where they are missing. Raises UsageError.
+
+        A dry run makes none, and has none for those that are missing.
+        """
+        _ = self.around
+        if not self.elsewhere and (refusal := preparation.no_gpu(self.plan, self.python)):
+            raise UsageError(refusal)
+        if self.request.requirements is not None and self.python is None:
+            return {}
+        inside, make = bool(self.request.container), not self.request.dry_run
+        return preparation.environments_of(self.plan, self.python, self.console, inside, make)
+
+    def check(self, interpreters: dict[tuple[str, str], Path | Failure]) -> None:
+        """Take these interpreters, by framework and kind of device, and check users' models. Raises UsageError.
+
+        A resumed run checked them when it was begun, and their files are the same.
+        """
+        self.interpreters = interpreters
+        if self.sweep.weights:
+            from execution import checkpoints  # which imports what a run without WEIGHTS does not need
+
+            checkpoints.check_place(self.sweep.weights)
+        if not (self.resumed or self.elsewhere or self.request.container):
+            user_models.check(self.groups, self.checker, self.console)
+
+    def checker(self, folder: Path) -> Launcher:
+        """What starts workers that check models, with their files in a folder."""
+        parts = self.sweep, self.profile, self.interpreters, lambda group: user_models.NOTHING, self.request.timeout
+        return Launcher(runs.Run(folder), *parts)
+
+    def prepare_with(self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group]) -> None:
+        """Check the models and make the materials for these interpreters. Raises UsageError."""
+        self.check(interpreters)
+        self.ledger = Ledger()  # which books no time of environments
+        self.make([*self.groups, *self.unseen])
+        for groups in others:
+            self.make(groups, seeded=True)
+
+    def make(self, groups: Iterable[Group], seeded: bool = False) -> None:
+        """Make the materials of some groups. Raises UsageError."""
+        try:
+            self.store.prepare(list(groups), lambda text: self.console.print(text, highlight=False), seeded=seeded)
+        except MaterialsError as error:
+            again = " Run the same command again." if isinstance(error, Unkept) else ""
+            raise UsageError(f"{error}{again}") from None
+
+    def launcher(self, run: runs.Run) -> Launcher:
+        """What starts workers for this sweep, with their files in the folder of `run`."""
+        gpu = any(group.cells[0].device_kind == "gpu" for group in self.groups)
+        prefix = self.around.prefix([run.folder], gpu, self.python)
+        parts = run, self.sweep, self.profile, self.interpreters, self.store, self.request.timeout
+        return Launcher(*parts, prefix=prefix)
+
+    def programs(self, folder: Path) -> dict[str, str]:
+        """Return what a command line has to name to resume this sweep in a folder, by variable."""
+        return foreign.programs(folder, self.given, PYTHON=self.python)
+
+    @property
+    def around(self) -> Surroundings:
+        """What stands around a worker's command. Raises UsageError."""
+        return surroundings.of(self.request.scratch, self.request.container, self.python)
+
+    def lanes(self, run: runs.Run) -> tuple[Lane, ...]:
+        """Where launches go side by side; none where they go one after the other on this machine."""
+        places = self.sweep.places
+        if self.cluster:
+            own_gpu = ALL_GPUS in sweep.words(self.given.get("device") or "")
+            options, python = self.around.options([run.folder]), self.around.relay(self.python)
+            return self.cluster.lanes(places, own_gpu, options, python)
+        return of_gpus(places.gpus, machine.cpu_shares(len(places.gpus))) if places.gpus else ()
+
+    def context(self, run_id: str, **facts) -> Context:
+        """What every record of a run of this sweep repeats; `facts` are the machine's."""
+        known = {"machine_id": "", "cpu_name": "", "git_revision": None} | facts
+        distributions = {name: frameworks.describe(name).distributions for name in frameworks.NAMES}
+        return Context(
+            run_id=run_id,
+            profile=self.profile,
+            compile_cache=self.sweep.compile_cache,
+            distributions=distributions,
+            policies=self.sweep.policies,
+            **known,
+        )
+
+    def begin(self, run: runs.Run) -> Context:
+        """Write what is known beforehand into the run's folder, and return what every record repeats."""
+        if self.elsewhere:
+            before = run.read("machine.json")
+            self.cluster = Cluster.of_job(before.get("kind"), before.get("nodes"))
+            needed = any(group.cells[0].device_kind == "gpu" for group in self.groups)
+            if needed and not self.python and not self.cluster.facts["gpus"]:
+                raise UsageError("The job's nodes show no NVIDIA GPU: ask for some, such as GRES=gpu:4.")
+        facts = self.cluster.described if self.cluster else machine.facts()
+        variables = {name: value for name, value in os.environ.items() if is_noted(name)}
+        cells = [cell.id for cell in self.plan.cells]
+        if not (run.folder / runs.PLAN).exists():
+            command = {"given": self.given, "python": self.python, "command": sys.argv}
+            command |= {"own": own.digests(self.sweep.own_models)} if self.sweep.own_models else {}
+            run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
+        if unchanged.leave_out_another_machine(run, facts["machine_id"]):
+            self.console.print(unchanged.ANOTHER_MACHINE, highlight=False, soft_wrap=True)
+        run.write("machine.json", {**facts, "environment": variables, "python": self.python})
+        revision = runs.git_revision()
+        return self.context(run.id, machine_id=facts["machine_id"], cpu_name=facts["cpu"], git_revision=revision)
+
+
+def is_noted(variable: str) -> bool:
+    """Whether an environment variable of that name may change what is measured, and stands beside the results."""
+    described = map(frameworks.describe, frameworks.NAMES)
+    return variable.startswith(_NOTED) or any(framework.is_switch(variable) for framework in described)
+
+
+def check_job(request: Request, resolved: Sweep) -> None:
+    """Raise UsageError for what a job is asked for where no job is."""
+    asked = [name.upper() for name, value in request.job.items() if value is not None]
+    if asked and resolved.places.launcher != SLURM:
+        raise UsageError(f"{asked[0]} is asked of a Slurm job: add LAUNCHER=slurm, or leave it out.")
+    if (request.container or "").startswith(f"{surroundings.PYXIS}:") and resolved.places.launcher != SLURM:
+        raise UsageError("CONTAINER=pyxis:… is started by srun: add LAUNCHER=slurm, or take CONTAINER=apptainer:….")
+
+
+def with_requirements(request: Request, resolved: Sweep, console: Console) -> str | None:
+    """The interpreter of the environment that REQUIREMENTS makes; a resumed run has it. Raises UsageError.
+
+    A dry run makes none: None where it is missing.
+    """
+    if request.resume is not None or request.python is not None:
+        other = "RESUME, which goes on in the run's own environment" if request.resume is not None else "PYTHON"
+        raise UsageError(f"REQUIREMENTS makes an environment: leave it out beside {other}.")
+    report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
+    asked = request.requirements, resolved.axes["framework"], resolved.axes["device"]
+    return requirements.interpreter(*asked, report, make=not request.dry_run)
+
+
+def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
+    """The flags and the interpreter that a resumed run was begun with. Raises UsageError if any was changed."""
+    given = run.plan["given"]
+    # Older runs have the interpreter in machine.json.
+    content = run.plan if "python" in run.plan else {**run.read("machine.json"), **run.plan}
+    python = interpreter_in(content, request.python)
+    named = foreign.programs(run.folder, given, PYTHON=python)
+    foreign.check_named(
+        "bench", run.folder, named, {"WORKLOAD": request.flags.get("workload"), "PYTHON": request.python}
+    )
+    own.check_unchanged(own.take_in(sweep.words(given.get("workload") or ())), run.plan.get("own", {}))
+    begun_as = sweep.resolve(given)
+    changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
+    check_same(python, changed, run.id, request.python)
+    return given, python
+
+
+def interpreter_in(content: dict, given: str | None) -> str | None:
+    """Return the interpreter in what a folder was begun with; the one `given` where it is too old to have any."""
+    python = content.get("python", given)
+    return None if python is None else str(python)
+
+
+def check_same(before: str | None, changed: list[str], name: str, python: str | None) -> None:
+    """Raise UsageError where `changed` flags, or PYTHON, ask for something else than a run was begun with."""
+    if python not in (None, before):
+        changed = [*changed, "python"]
+    if changed:
+        words = ", ".join(flag.upper().replace("-", "_") for flag in changed)
+        raise UsageError(f"{name} was begun with other values: leave out {words}, or begin another run.")
+
+
+def check_cells(run: runs.Run, planned: Plan) -> None:
+    """Raise UsageError where a run's flags mean other cells here and now than when it was begun."""
+    then, now = set(run.plan.get("cells", [])), {cell.id for cell in planned.cells}
+    if then and then != now:
+        raise UsageError(
+            f"{run.id} was begun with other cells than its flags mean here ({min(then ^ now)}, for one): by another "
+            "version of the suite, or on a machine with other CPUs or GPUs; begin another run."
+        )
+
+
+def options_of(arguments: argparse.Namespace) -> dict:
+    """Flag -> what was given for it; flags win over the sweep file."""
+    given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
+    values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in sweep.option_names()}
+    return sweep.over_file(given, {flag: value for flag, value in values.items() if value is not None})

@@ -1,0 +1,158 @@
+"""The nodes of a Slurm job: what each of them is, which serve, and how fast each is at one and the same cell."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import frameworks
+from execution.attempt import Attempt
+from execution.lanes import Lane
+from execution.launcher import Launcher
+from launchers import local, slurm
+from measurement import programs
+from measurement.protocol import MEASURE
+from measurement.refusals import UsageError, sentence
+from plan.hosts import Hosts
+from plan.plan import Group
+from records.outcomes import Outcome
+
+ROOT = Path(__file__).resolve().parent.parent
+PROBE_SECONDS = 120.0  # for a node to tell what it is
+MOST_ASKED = 64  # nodes at once
+_ASKED = {"kind": str, "machine_id": str, "cpu": str, "cpus": int, "gpus": list}  # of `measurement.machine`
+
+
+@dataclass
+class Cluster:
+    """The nodes of this job. Those that serve are of one kind, `facts`; `left_out` says why others do not serve."""
+
+    job: str
+    facts: dict
+    serving: dict[str, dict]  # by name, with the node's own facts
+    left_out: dict[str, str] = field(default_factory=dict)
+    before: dict[str, str] = field(default_factory=dict)  # nodes that served this run in other jobs
+
+    @classmethod
+    def of_job(cls, begun_on: str | None = None, before: dict[str, str] | None = None) -> Cluster:
+        """Ask every node of this job what it is. Nodes of another kind than most, or than `begun_on`, do not serve.
+
+        Raises UsageError where none is left.
+        """
+        try:
+            job = slurm.allocation()
+        except OSError as error:
+            raise UsageError(sentence(error)) from None
+        if job is None:
+            raise UsageError("This process is in no Slurm job; without LAUNCHER=slurm it measures on this machine.")
+        answers = probed(job)
+        told = {node: answer for node, answer in answers.items() if isinstance(answer, dict)}
+        left_out = {node: answer for node, answer in answers.items() if isinstance(answer, str)}
+        kinds = Counter(answer["kind"] for answer in told.values())
+        kind = begun_on or (kinds.most_common(1)[0][0] if kinds else "")
+        serving = {node: answer for node, answer in told.items() if answer["kind"] == kind}
+        left_out |= {node: f"it is of another kind: {described(told[node])}" for node in told.keys() - serving.keys()}
+        if not serving:
+            whys = "; ".join(f"{node}: {why}" for node, why in left_out.items())
+            way = "ask for nodes of the kind that the run was begun on, with CONSTRAINT=" if begun_on else "look there"
+            raise UsageError(f"No node of job {job.job} can serve ({whys}); {way}.")
+        first = next(iter(serving.values()))
+        return cls(job.job, {**first, "machine_id": kind}, serving, left_out, before or {})
+
+    @property
+    def described(self) -> dict:
+        """What machine.json holds: the facts of the kind of node that serves, and who serves in which job."""
+        nodes = self.before | {node: facts["machine_id"] for node, facts in self.serving.items()}
+        return {**self.facts, "job": self.job, "nodes": nodes, "left_out": self.left_out}
+
+    def lanes(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Lane, ...]:
+        """The lanes of all nodes, those of the same place on their nodes together."""
+        lanes = []
+        for place in range(places.each):
+            for node in self.serving:
+                step = slurm.Step(self.job, node, (place, places.each), own_gpu, options, python)
+                start, unfit = partial(slurm.run, step), partial(slurm.why_gone, self.job, node)
+                lanes.append(Lane(len(lanes), places.each, node=node, start=start, unfit=unfit))
+        return tuple(lanes)
+
+
+def probed(job: slurm.Allocation) -> dict[str, dict | str]:
+    """By node what it is, or why that is not known. Nodes are asked at the same time."""
+    variables = slurm.of_srun(dict(os.environ))
+
+    def asked(node: str) -> dict | str:
+        command = [*slurm.asking(job.job, node), sys.executable, "-m", "measurement.machine"]
+        return _answer(programs.run(command, PROBE_SECONDS, cwd=ROOT, env=variables))
+
+    try:
+        with ThreadPoolExecutor(min(len(job.nodes), MOST_ASKED)) as pool:
+            return dict(zip(job.nodes, pool.map(asked, job.nodes), strict=True))
+    except OSError as error:
+        raise UsageError(f"srun could not be started: {error.strerror}.") from None
+
+
+def _answer(done: programs.Answer) -> dict | str:
+    if done.problem:
+        return f"it did not answer: {done.problem}"
+    output = f"{done.output}\n{done.errors}"
+    for line in reversed(output.splitlines()):
+        with contextlib.suppress(ValueError):
+            if isinstance(answer := json.loads(line), dict) and _is_whole(answer):
+                return answer
+    return " ".join(output.split())[-200:] or "it did not answer"
+
+
+def _is_whole(facts: dict) -> bool:
+    """Whether a node's answer has what is asked of it, and not what a site prints before a step's own words."""
+    return all(isinstance(facts.get(name), kind) for name, kind in _ASKED.items())
+
+
+def described(facts: dict) -> str:
+    """A kind of node in few words."""
+    gpus = Counter(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in facts["gpus"])
+    memory = [f"{facts['memory_bytes'] / 2**30:.0f} GiB"] if facts.get("memory_bytes") else []
+    return ", ".join([facts["cpu"], f"{facts['cpus']} CPUs", *memory, *(f"{n} x {name}" for name, n in gpus.items())])
+
+
+def control_of(groups: Iterable[Group]) -> Group | None:
+    """The cell that every node measures, alone: the eager mode of the plan's smallest shape of its first framework."""
+    groups = [group for group in groups if not group.controls]
+    mine = [group for group in groups if group.cells[0].framework == groups[0].cells[0].framework]
+    sized = sorted(mine, key=lambda group: int(group.parameters.get("batch_size", 0)))
+    for group in sized:
+        eager = tuple(cell for cell in group.cells if frameworks.is_baseline(cell))
+        if eager:
+            return Group(eager, frozenset(cell.id for cell in eager))
+    return None
+
+
+def measured_control(launcher: Launcher, group: Group) -> dict:
+    """One launch of the control cell on the lane's node: its latency in ms with its interval within that process.
+
+    `problem` says why there is none. Raises LaneFailure.
+    """
+    cell, folder = group.cells[0], launcher.run.new_launch()
+    attempt = Attempt(folder, 0, {cell.id: Outcome(cell)})
+    start = launcher.start_of(cell, folder, launcher.cache)
+    told: dict = {"node": launcher.lane.node, "cell": cell.id}
+    try:
+        for data in launcher.messages(start, launcher.job(MEASURE, [group], folder)):
+            attempt.take(data)
+    except local.LaneFailure:
+        raise
+    except local.WorkerFailure as error:
+        return told | {"problem": str(error)}
+    outcome = attempt.outcomes[cell.id]
+    if not outcome.reports:
+        return told | {"problem": outcome.failure.reason if outcome.failure else "its worker said nothing of it"}
+    interval = outcome.latency
+    ends = {"low_ms": interval.low * 1e3, "high_ms": interval.high * 1e3} if interval else {}
+    return told | {"latency_ms": outcome.latency_s * 1e3, **ends}

@@ -1,0 +1,182 @@
+"""Whether cells compute what they should: their outputs against the oracle's, or against another cell's."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+import frameworks
+import workloads
+from execution.materials import Materials, with_conventions
+from measurement import durable
+from measurement.cells import Cell
+from measurement.parity import (
+    INCOMPARABLE,
+    MOST_UNEQUAL,
+    TIMES_EAGER,
+    Difference,
+    are_numbers,
+    difference,
+    emptiness,
+    nearest_to_its_limit,
+)
+from measurement.protocol import Report
+from plan.plan import Group, at_unseen_length
+from records.outcomes import Failure, Outcome, Parity
+from records.runs import Run
+from workloads.spec import Workload
+
+STANDING_IN = "references.json"
+AFTER_MANY_CALLS = (
+    "After many calls eager mode gives another answer to the first input, by state that is in no buffer: keep it in "
+    "buffers, or have model() return the model without it."
+)
+
+
+@dataclass
+class References:
+    """Outputs that stand in for the oracle's where that would take too long: the first at a shape and dtype.
+
+    Whose they are and where they lie is in a file of the run, so that a resumed run compares with the same ones.
+    """
+
+    run: Run
+    standing_in: dict[str, dict] = field(init=False)  # by shape and dtype: the cell, its name, the outputs' path
+
+    def __post_init__(self) -> None:
+        self.standing_in = self.run.read(STANDING_IN)
+
+    def check(
+        self,
+        group: Group,
+        outcomes: dict[str, Outcome],
+        materials: Callable[[Group], Materials],
+        unseen_seq: int | None = None,
+    ) -> None:
+        """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
+
+        That one must have computed in the same dtype: a coarser one's rounding is no measure for a finer one's. It is
+        compared with nothing itself, unless its outputs are no numbers; nor is any other once its file is gone. Raises
+        OSError where what launches left is gone.
+        """
+        workload = workloads.get(group.cells[0].workload, group.cells[0].pass_name)
+        key = [workload.name, workload.oracle_parameters(with_conventions(group)), group.cells[0].pass_name]
+        path = materials(group).reference
+        oracle = dict(np.load(path)) if path else None
+        other = at_unseen_length(group, unseen_seq)
+        unseen = materials(other).reference if other else None
+        for cell in group.cells:
+            outcome, place = outcomes[cell.id], json.dumps([*key, cell.dtype])
+            if outcome.failure or not outcome.reports:
+                continue
+            try:
+                outcome.parity = self.parity(outcome, oracle, place, workload)
+                check_unseen(outcome, unseen if outcome.parity else None)
+            except Changed as error:
+                for other in (outcomes[cell.id] for cell in group.cells):  # no mode of it can be compared
+                    other.failure = other.failure or Failure("unsupported", str(error))
+                return
+            except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
+                for report in outcome.reports:  # unless a folder or its disk is gone
+                    if report.outputs:
+                        durable.check_room(Path(report.outputs).parent, os.environ)
+                outcome.failure = Failure.over(error)
+                continue
+            if outcome.parity is None:
+                self.keep(place, cell, outcome.reports[0].outputs)
+
+    def parity(self, outcome: Outcome, oracle: dict | None, place: str, workload: Workload) -> Parity | None:
+        """How far the outputs are from the reference's; None for those that stand in for it."""
+        outputs = [dict(np.load(report.outputs)) for report in outcome.reports]
+        if not workload.has_oracle:
+            return with_own_eager(outcome, outputs, workload)
+        known = None if oracle else self.known(place, outcome.cell)
+        if oracle:
+            name, reference = "numpy", oracle
+        elif known:
+            name, reference = known
+        elif not all(map(are_numbers, outputs)):
+            name, reference = "any other framework", {}
+        else:
+            outcome.empty = emptiness(outputs[0])
+            return None
+        outcome.empty = emptiness(reference)
+        dtype, parameters = outcome.cell.dtype, dict(outcome.cell.parameters)
+        pairs = [workload.comparable(parameters, values, reference, dtype) for values in outputs]
+        worst, tolerance = nearest_to_its_limit(pairs, lambda output: workload.tolerance_of(output, dtype))
+        steps = [workload.first_differing(parameters, values, reference) for values in outputs]
+        first = min((step for step in steps if step), default=None)
+        return Parity(worst, tolerance, name, first)
+
+    def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
+        """The name and outputs of another cell that stands in; None without one, or if its file is gone."""
+        entry = self.standing_in.get(place)
+        if entry is None or entry["cell"] == cell.id:
+            return None
+        path = self.run.folder / entry["outputs"]
+        return (entry["name"], dict(np.load(path))) if path.exists() else None
+
+    def keep(self, place: str, cell: Cell, outputs: str) -> None:
+        """Let this cell stand in. If another one did and its file is gone, nothing takes its place."""
+        if self.standing_in.get(place, {"cell": cell.id})["cell"] == cell.id:  # or measured again, its record lost
+            path = Path(outputs).absolute().relative_to(self.run.folder.absolute())
+            self.standing_in[place] = {"cell": cell.id, "name": f"{cell.framework} {cell.mode}", "outputs": str(path)}
+            self.run.write(STANDING_IN, self.standing_in)
+
+
+def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
+    """Return how far each process's outputs of a user model are from those of its own eager mode in that process.
+
+    Where eager mode in the cell's dtype is itself beyond the tolerance, so far as it multiplies its own error. Raises
+    `Changed` for an eager mode that no longer computes what it did before it was sampled.
+    """
+    parities = [
+        _of_process(outcome, report, values, workload) for report, values in zip(outcome.reports, outputs, strict=True)
+    ]
+    worst = functools.reduce(Difference.worst, (parity.difference for parity in parities))
+    largest = max(parities, key=lambda parity: parity.tolerance)
+    models = [report.own for report in outcome.reports]
+    kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
+    outcome.empty = kinds.pop() if len(kinds) == 1 else None
+    return replace(largest, difference=worst, unequal=max(parity.unequal for parity in parities))
+
+
+class Changed(Exception):
+    """A user model computes something else after many calls; the message is the reason."""
+
+
+def _of_process(outcome: Outcome, report: Report, values: dict, workload: Workload) -> Parity:
+    allowed, model = workload.tolerance[outcome.cell.dtype], report.own
+    if model is None:
+        return Parity(difference(values, {}), allowed, "its own eager mode")
+    reference = dict(np.load(model.reference))
+    eager = dict(np.load(model.eager)) if model.eager else None
+    if values.keys() != reference.keys():
+        return Parity(INCOMPARABLE, allowed, model.reference_name)
+    if eager is None:
+        return Parity(difference(values, reference), allowed, model.reference_name)
+    own = difference(eager, reference)
+    name, unequal = model.reference_name, min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
+    if own.needed > allowed:
+        name += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
+        allowed = max(allowed, TIMES_EAGER * own.needed)
+    is_graph = frameworks.describe(outcome.cell.framework).mode(outcome.cell.mode).graph
+    if not is_graph and not difference(values, eager).within(allowed):
+        raise Changed(AFTER_MANY_CALLS)
+    return Parity(difference(values, reference, eager), allowed, name, unequal=unequal)
+
+
+def check_unseen(outcome: Outcome, oracle) -> None:
+    """What a mode computes at the length of `--unseen-seq` must be right as well, or its figures there are void."""
+    for index, report in enumerate(outcome.reports if oracle else ()):
+        if report.unseen and report.unseen.outputs:
+            distance = difference(dict(np.load(report.unseen.outputs)), dict(np.load(oracle)))
+            if not distance.within(outcome.parity.tolerance):
+                problem = f"its outputs differ from numpy's by up to {distance.largest:.3g}"
+                outcome.reports[index] = replace(report, unseen=replace(report.unseen, problem=problem))

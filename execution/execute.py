@@ -1,0 +1,298 @@
+"""Run a plan: launches, retries without the culprit when a worker dies, and what an interruption leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import frameworks
+from execution import cluster, turns, unchanged
+from execution.attempt import Attempt, Display
+from execution.lanes import Lane, Service, serve
+from execution.launcher import Launcher, changed_since
+from execution.ledger import Ledger
+from execution.recorder import Recorder
+from launchers import local
+from measurement.cells import PEAK_PREFIX
+from measurement.checked import Misfit, data_of, read
+from measurement.profiles import Profile
+from measurement.protocol import MEASURE, PRIME, Ended, Hello, Job, Phase, Progress
+from measurement.refusals import UsageError
+from plan.plan import Bundle, Group, Plan, baseline_of, estimated_seconds
+from plan.sweep import Sweep
+from records import assemble, lines
+from records.begun import NODES
+from records.outcomes import Failure, Kept, Outcome
+from records.runs import Run, utc_now
+
+MOST_EXCUSED = 5  # launches in a row that lost their files: something goes on deleting them
+RARELY = 50.0  # times as long as making the CSV took, it is not made again while lanes are at work
+
+
+@dataclass
+class Executor:
+    """Runs the bundles of a plan: one after the other, or side by side where there are lanes."""
+
+    launcher: Launcher
+    recorder: Recorder
+    display: Display
+    ledger: Ledger = field(default_factory=Ledger)
+    kept: dict[str, list[Kept]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
+    lanes: tuple[Lane, ...] = ()
+    control: Group | None = None  # what every node of a cluster measures once
+    controlled: set[str] = field(default_factory=set)  # the nodes that did
+
+    @property
+    def run(self) -> Run:
+        return self.launcher.run
+
+    @property
+    def sweep(self) -> Sweep:
+        return self.launcher.sweep
+
+    @property
+    def profile(self) -> Profile:
+        return self.launcher.profile
+
+    def execute(self, plan: Plan, finished: frozenset[str]) -> None:
+        """Run everything; every planned cell without a record gets one.
+
+        The CSV is made anew after each window of bundles that take turns; in lanes after a bundle, and not too often.
+        """
+        self.begin(plan, finished)
+        if self.lanes:
+            run_side_by_side(self, plan.bundles)
+        else:
+            self.run_in_turn(plan.bundles)
+        self.end()
+
+    def run_in_turn(self, bundles: Sequence[Bundle]) -> None:
+        """Run bundles whose launches take turns, so that those of a cell lie as far apart as the profile asks.
+
+        Between launches that follow each other at once the machine hardly changes: a repeat an hour later would.
+        """
+        estimates = {b.first.id: estimated_seconds(b, self.profile, self.sweep.compile_cache) for b in bundles}
+        for together in turns.windows(bundles, estimates, self.profile.spread_seconds):
+            turns.alternate(self.at(place).steps(bundle) for place, bundle in enumerate(together))
+            self.run.write_csv()
+
+    def at(self, place: int) -> Executor:
+        """The same, with compiled code of its own."""
+        return replace(self, launcher=replace(self.launcher, place=place))
+
+    def begin(self, plan: Plan, finished: frozenset[str]) -> None:
+        """Write what is known before any launch, and take over what an interrupted run left."""
+        groups = [group for bundle in plan.bundles for group in bundle.groups]
+        weights = self.launcher.materials(groups[0]).weights_name if groups else f"seed:{self.sweep.seed}"
+        self.recorder.write_impossible(plan, finished, weights)
+        for left in (self.run.folder / "launches").glob("cache*"):  # by a run that was killed
+            shutil.rmtree(left, ignore_errors=True)
+            if left.exists():  # workers would run the compiled code in it
+                raise UsageError(f"{left} cannot be removed: remove it, then go on.")
+        for entry in self.run.kept_reports():
+            with contextlib.suppress(Misfit):  # what cannot be used is measured again
+                kept = read(Kept, entry)
+                self.kept.setdefault(kept.cell, []).append(kept)
+
+    def end(self) -> None:
+        """Every cell has its record: nothing is left to be resumed."""
+        self.run.write_csv()
+        self.run.drop_reports()
+
+    def run_bundle(self, bundle: Bundle) -> None:
+        """All launches of a bundle, then its records."""
+        for _ in self.steps(bundle):
+            pass
+
+    def steps(self, bundle: Bundle) -> Iterator[int]:
+        """The same in steps: yields before each launch its number, so that another executor's may come in between.
+
+        KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a launch does.
+        """
+        outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
+        for outcome in outcomes.values():
+            for entry in self.kept.pop(outcome.cell.id, ()):
+                outcome.take_over(entry, self.launcher.lane.node)
+        if obstacle := self.launcher.obstacle(bundle):
+            for outcome in outcomes.values():
+                outcome.failure = obstacle
+        else:
+            try:
+                yield from self.launches(bundle, outcomes)
+            except (KeyboardInterrupt, local.LaneFailure):
+                self.finish_settled(bundle, outcomes)
+                raise
+        for group in bundle.groups:
+            self.recorder.finish(group, outcomes)
+        self.display.bundle_done(bundle)
+
+    def rest_of(self, bundle: Bundle) -> Bundle | None:
+        """The groups of a bundle that have no records yet; None if there are none."""
+        left = tuple(group for group in bundle.groups if group not in self.recorder.written)
+        return Bundle(left) if left else None
+
+    def measure_control(self) -> None:
+        """Measure the control cell, unless this lane's node has."""
+        node = self.launcher.lane.node
+        if self.control and node and node not in self.controlled:
+            self.controlled.add(node)
+            try:
+                told = cluster.measured_control(self.launcher, self.control)
+            except local.LaneFailure:
+                self.controlled.discard(node)
+                raise
+            lines.append(self.run.folder / NODES, told, synced=True)
+
+    def give_up(self, bundle: Bundle, failure: Failure) -> None:
+        """Write the records of a bundle that cannot be measured."""
+        outcomes = {c.id: Outcome(c, utc_now(), failure=failure) for group in bundle.groups for c in group.cells}
+        for group in bundle.groups:
+            self.recorder.finish(group, outcomes)
+        self.display.bundle_done(bundle)
+
+    def finish_settled(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
+        """Write the groups to which no launch has anything to add."""
+        last = self.profile.maximum_launches - 1
+        for group in bundle.groups:
+            members = [outcomes[cell.id] for cell in group.cells]
+            if all(outcome.failure or outcome.has_report(last) for outcome in members):
+                self.recorder.finish(group, outcomes)
+
+    def run_launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> None:
+        """All launches of a bundle."""
+        for _ in self.launches(bundle, outcomes):
+            pass
+
+    def launches(self, bundle: Bundle, outcomes: dict[str, Outcome]) -> Iterator[int]:
+        """As many launches as the profile wants. They share a compile cache, which is empty before the first one.
+
+        So the first launch shows what compiling costs and the others load what it compiled, where the framework keeps
+        compiled code on disk. With the sweep's cache `warm` a launch that measures nothing fills it beforehand.
+        """
+        try:
+            if self.sweep.compile_cache == "warm":
+                self.launch(bundle, list(bundle.groups), outcomes, PRIME)
+            for number in range(self.profile.maximum_launches):
+                groups = [left for group in bundle.groups if (left := self.unfinished(group, outcomes, number))]
+                if groups:  # else an interrupted run knew this launch, or the intervals are narrow enough
+                    yield number
+                    self.launch(bundle, groups, outcomes, MEASURE, number)
+                    self.display.launch_done(bundle)
+        finally:
+            shutil.rmtree(self.launcher.cache, ignore_errors=True)
+
+    def unfinished(self, group: Group, outcomes: dict[str, Outcome], launch: int) -> Group | None:
+        """What of a group the next launch has to measure, if anything.
+
+        With `stop_early` it needs none once the speedups are known well; without eager beside them, the latencies.
+        """
+        left = group.without({cell.id for cell in group.cells if outcomes[cell.id].failure})
+        if left and all(outcomes[cell.id].has_report(launch) for cell in left.cells):
+            return None  # before the run was interrupted
+        if left is None or launch < self.profile.minimum_launches:
+            return left
+        baseline = outcomes.get(baseline_of(left.cells[0]).id)
+        graphs = [outcomes[cell.id] for cell in left.cells if not frameworks.is_baseline(cell)]
+        if baseline and not baseline.failure and graphs:
+            intervals = [assemble.speedup(graph, baseline) for graph in graphs]
+        else:
+            intervals = [outcomes[cell.id].latency for cell in left.cells]
+        width = max(interval.relative_half_width if interval else float("inf") for interval in intervals)
+        return left if self.profile.stop_early and width > self.profile.target_half_width else None
+
+    def launch(
+        self, bundle: Bundle, groups: list[Group], outcomes: dict[str, Outcome], kind: str, number: int = 0
+    ) -> None:
+        """One launch of `groups`, begun again without the culprit when a worker dies."""
+        for cell in [cell for group in groups if kind == MEASURE for cell in group.cells]:
+            outcomes[cell.id].forget(number)  # half of a group, known from before an interruption
+        excused = 0
+        while groups:
+            folder = self.run.new_launch()
+            self.display.bundle(bundle, number)
+            peak_benchmarks = self.recorder.peak_benchmarks(bundle.first) if kind == MEASURE else ()
+            # A cell of the sweep may be the same as a peak benchmark.
+            outcomes |= {PEAK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in peak_benchmarks}
+            job = self.launcher.job(kind, groups, folder, number, peak_benchmarks)
+            attempt = Attempt(folder, number, outcomes, changed_since(job))
+            unchanged.check_files(job.own_models)
+            # Records tell the peaks, which are measured last.
+            failure = self.run_worker(attempt, job, None if peak_benchmarks else bundle)
+            self.recorder.note_peaks(bundle.first, peak_benchmarks, outcomes)
+            left = [rest for group in groups if (rest := group.without(attempt.done))]
+            if not left:
+                return
+            shutil.rmtree(self.launcher.cache, ignore_errors=True)  # there may be half of a file of a process that died
+            # Whatever killed it need not be the framework's import; nor is it to blame for files that were deleted.
+            if (attempt.died_at_start and not excused) or (attempt.lost_files() and excused < MOST_EXCUSED):
+                excused, groups = excused + 1, left
+                continue
+            culprits = attempt.culprits(left)
+            for cell_id in culprits:
+                outcomes[cell_id].failure, outcomes[cell_id].failed_step = failure, attempt.step
+            groups = [rest for group in left if (rest := group.without(culprits))]
+
+    def run_worker(self, attempt: Attempt, job: Job, settled: Bundle | None) -> Failure:
+        """Run one worker to its end; how it failed cells it left out. Writes groups of `settled` as they finish."""
+        start = self.launcher.start_of(job.cells[0], attempt.folder, self.launcher.cache)
+        try:
+            self.ledger.enter("start")
+            for data in self.launcher.messages(start, job):
+                message = attempt.take(data)
+                if isinstance(message, Phase):
+                    self.ledger.enter(message.phase)
+                    self.display.phase(message.cell, message.phase)
+                elif isinstance(message, Progress):
+                    self.display.progress(message.rounds, message.seconds)
+                elif isinstance(message, Hello):
+                    unchanged.note_versions(self.run, job.cells[0], message.installed)
+                self.keep(attempt)
+                if settled and (message is None or isinstance(message, Ended)):
+                    self.finish_settled(settled, attempt.outcomes)
+        except local.LaneFailure:
+            raise
+        except local.WorkerFailure as error:
+            return Failure(error.status, str(error), local.log_tail(start.log))
+        finally:
+            self.ledger.enter("records")
+        return Failure("crash", "The worker ended without a word on this cell.", local.log_tail(start.log))
+
+    def keep(self, attempt: Attempt) -> None:
+        """Put what a worker said so far on disk, for a run that is interrupted."""
+        while attempt.samples:
+            self.run.append_samples(attempt.samples.pop(0))
+        while attempt.kept:
+            self.run.keep_report(data_of(attempt.kept.pop(0)))
+
+
+def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
+    """Run the bundles in the executor's lanes. Each books its own time, which then goes into the executor's ledger."""
+    ledgers: dict[int, Ledger] = {}
+    next_csv = 0.0
+
+    def in_lane(lane: Lane) -> Executor:
+        ledger = ledgers.setdefault(lane.number, Ledger())
+        launcher, recorder = replace(executor.launcher, lane=lane), executor.recorder.in_lane(lane)
+        return replace(executor, launcher=launcher, recorder=recorder, ledger=ledger)
+
+    def work(lane: Lane, bundle: Bundle) -> None:
+        nonlocal next_csv
+        its = in_lane(lane)
+        its.ledger.enter("records")
+        its.measure_control()
+        its.run_bundle(bundle)
+        if (begun := time.monotonic()) >= next_csv:  # which reads all records again
+            executor.run.write_csv()
+            next_csv = time.monotonic() + RARELY * (time.monotonic() - begun)
+        its.ledger.enter("no launch left")
+
+    def give_up(lane: Lane, bundle: Bundle, why: str) -> None:
+        in_lane(lane).give_up(bundle, Failure("crash", why))
+
+    try:
+        serve(bundles, executor.lanes, Service(work, executor.rest_of, give_up))
+    finally:
+        executor.ledger.absorb(ledgers.values())

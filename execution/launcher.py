@@ -1,0 +1,124 @@
+"""Workers as a run starts them: the job, the process's environment and CPUs, and the messages that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import frameworks
+from execution.lanes import ALONE, Lane
+from execution.materials import Materials
+from frameworks import policies
+from launchers import local
+from measurement import durable
+from measurement.cells import Cell
+from measurement.machine import allotted_cpus, cpu_assignment
+from measurement.profiles import Profile
+from measurement.protocol import GroupJob, Job, OtherShape, Refused
+from measurement.refusals import naming
+from plan.plan import Bundle, Group, at_unseen_length
+from plan.sweep import Sweep
+from records.outcomes import Failure
+from records.runs import Run
+from workloads.own import is_file
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Starts workers for a run and hands on what they say."""
+
+    run: Run
+    sweep: Sweep
+    profile: Profile
+    interpreters: dict[tuple[str, str], Path | Failure]  # by framework and kind of device
+    materials: Callable[[Group], Materials]
+    timeout_s: float
+    lane: Lane = ALONE  # where its workers run
+    prefix: tuple[str, ...] = ()  # of every worker's command
+    place: int = 0  # of the bundle among those whose launches take turns
+
+    @property
+    def cache(self) -> Path:
+        """Where the workers of a bundle keep compiled code."""
+        number = self.place if self.lane.alone else self.lane.number
+        return self.run.folder / "launches" / f"cache-{number}"
+
+    def obstacle(self, bundle: Bundle) -> Failure | None:
+        """Why there is no interpreter for a bundle; None where there is one."""
+        interpreter = self.interpreters[bundle.first.framework, bundle.first.device_kind]
+        return interpreter if isinstance(interpreter, Failure) else None
+
+    def start_of(self, cell: Cell, folder: Path, cache: Path) -> local.Launch:
+        """How a worker for cells like this one is started; its files go into `folder`."""
+        interpreter = self.interpreters[cell.framework, cell.device_kind]
+        if isinstance(interpreter, Failure):
+            raise local.WorkerFailure(interpreter.status, interpreter.reason)
+        description = frameworks.describe(cell.framework)
+        additions = description.environment(cell.threads, cell.device_kind)
+        policy = cell.framework, cell.device_kind, self.sweep.policies
+        additions |= policies.variables(*policy)
+        additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
+        additions |= self.lane.environment
+        return local.Launch(
+            interpreter=interpreter,
+            folder=folder,
+            environment=local.environment(additions),
+            cpus=cpu_assignment(cell.threads, exactly=policies.pinned(*policy)),
+            timeout_s=self.timeout_s,
+            threads=cell.threads,
+            pinned=policies.pinned(*policy),
+            prefix=self.prefix,
+        )
+
+    def job(
+        self, kind: str, groups: Sequence[Group], folder: Path, number: int = 0, peak_benchmarks: Sequence[Group] = ()
+    ) -> Job:
+        """What a worker is to do; `number` is that of the launch."""
+        own_cpus = self.lane.cpus or allotted_cpus()
+        return Job(
+            kind,
+            framework=groups[0].cells[0].framework,
+            groups=tuple(map(self._group_job, groups)),
+            profile=self.profile,
+            folder=str(folder),
+            seed=self.sweep.seed,
+            launch=number,
+            peak_benchmarks=tuple(map(self._group_job, peak_benchmarks)),
+            force=self.sweep.force,
+            own_cpus=tuple(own_cpus) if own_cpus else None,
+            own_models=self.sweep.own_models,
+        )
+
+    def _group_job(self, group: Group) -> GroupJob:
+        data, length = self.materials(group), self.sweep.unseen_seq
+        other = at_unseen_length(group, length)
+        unseen = OtherShape(str(self.materials(other).inputs), length) if other and length else None
+        return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
+
+    def messages(self, start: local.Launch, job: Job) -> Iterator[dict]:
+        """Yield what a worker says, as it says it.
+
+        Raises WorkerFailure, and OSError where a file was refused to it or it died while a disk takes none.
+        """
+        try:
+            with naming(start.folder):
+                for data in self.lane.messages(start, job.to_json()):
+                    if data["type"] == Refused.TYPE:
+                        raise Refused.error_of(data)
+                    yield data
+        except local.LaneFailure:
+            raise
+        except local.WorkerFailure:
+            durable.check_room(start.folder, start.environment)
+            raise
+
+
+def changed_since(job: Job) -> Callable[[], bool]:
+    """What tells whether weights, inputs or models that a job names were deleted or written to since it was made."""
+    groups = (*job.groups, *job.peak_benchmarks)
+    paths = [Path(path) for group in groups for path in (group.weights, group.inputs)]
+    paths += [Path(group.unseen.inputs) for group in groups if group.unseen]
+    paths += [Path(source) for source in job.own_models.values() if is_file(source)]
+    seals = {path: durable.seal(path) for path in paths}
+    return lambda: any(seal is None or seal != durable.seal(path) for path, seal in seals.items())

@@ -1,0 +1,307 @@
+"""Weights, inputs and reference outputs: made once, in a process of their own, and kept for later runs.
+
+Every worker reads the same files, so every framework gets the same numbers whatever its NumPy. `ensure` is called by
+the parent and only starts processes; run as `python -m execution.materials`, this module does the work.
+
+What is kept lies beside its digest. A run reads it through and compares once, before anything is measured, and makes
+anew what does not fit; before each launch it then looks whether a file was written to since, which costs no reading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import frameworks
+import workloads
+from environments import locks
+from measurement import durable, programs
+from measurement.refusals import UsageError, naming, sentence
+
+if TYPE_CHECKING:
+    from plan.plan import Group
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "materials"
+LOCK = ".lock"
+UNKEPT = 2  # exit code where the system refused a file
+# Beyond this the NumPy reference takes minutes; cells are then compared with the first framework's outputs.
+ORACLE_FLOPS = 2e12
+
+
+class MaterialsError(UsageError):
+    """The weights cannot be had; the message is one clear sentence."""
+
+
+class Unkept(MaterialsError):
+    """The system refused a file of the cache; the same again may do."""
+
+
+@dataclass(frozen=True)
+class Materials:
+    """Where a group's data lies. `weights` holds one `.npy` per tensor; `reference` is None where none was computed."""
+
+    weights: Path
+    inputs: Path
+    reference: Path | None
+    weights_name: str
+
+    @property
+    def kept(self) -> list[Path]:
+        """What lies in the cache."""
+        return [path for path in (self.weights, self.inputs, self.reference) if path]
+
+
+def ensure(request: dict, seals: dict[str, str]) -> Materials:
+    """The materials of a request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
+
+    The reference is float64, on weights and inputs as the storage dtype holds them. `seals` are those of files that
+    this run has compared with their digests; others are added. Raises MaterialsError.
+    """
+    workload, request = request["workload"], {**request, "seals": seals}
+    command = [sys.executable, "-m", "execution.materials"]
+    done = programs.run(command, programs.LONG, programs.MUCH, words=json.dumps(request), cwd=ROOT)
+    if done.problem:
+        raise MaterialsError(f"Making the weights and reference outputs of {workload} was ended: {done.problem}.")
+    if done.code and done.code < 0:
+        raise MaterialsError(
+            f"Making the weights and reference outputs of {workload} was ended by signal {-done.code}, "
+            "most likely for want of memory; measure a smaller shape."
+        )
+    if done.code:
+        kind = Unkept if done.code == UNKEPT else MaterialsError
+        raise kind(done.errors.strip().splitlines()[-1] if done.errors.strip() else "no weights were made")
+    made = json.loads(done.output.splitlines()[-1])
+    seals |= made["seals"]
+    return Materials(
+        weights=Path(made["weights"]),
+        inputs=Path(made["inputs"]),
+        reference=Path(made["reference"]) if made["reference"] else None,
+        weights_name=made["weights_name"],
+    )
+
+
+class Store:
+    """The materials of a whole plan, made before anything is measured."""
+
+    def __init__(self, source: str | None, seed: int):
+        self._source, self._seed = source, seed
+        self._made: dict[tuple, tuple[dict, Materials]] = {}
+        self._seals: dict[str, str] = {}  # by path, of what was compared with its digest
+
+    def prepare(self, groups: Iterable[Group], report: Callable[[str], None], seeded: bool = False) -> None:
+        """Make what `groups` need, from the checkpoint if there is one and not `seeded`. Raises MaterialsError."""
+        by_key = {self._key(group): group for group in groups}
+        for number, (key, group) in enumerate(by_key.items(), start=1):
+            workload, pass_name = group.cells[0].workload, group.cells[0].pass_name
+            report(f"Weights and reference outputs {number}/{len(by_key)}: {workload}")
+            request = {
+                "workload": workload,
+                "pass": pass_name,
+                "parameters": with_conventions(group),
+                "seed": self._seed,
+            }
+            request["source"] = None if seeded else self._source
+            request["own"] = workloads.source_of(workload)
+            request["storage"] = storage(group.cells[0].dtype, pass_name)
+            self._made[key] = request, ensure(request, self._seals)
+
+    def __call__(self, group: Group) -> Materials:
+        """The materials of a group that was prepared for; what was changed or removed since is made anew."""
+        request, made = self._made[self._key(group)]
+        if any(durable.seal(path) != self._seals.get(str(path)) for path in made.kept):
+            made = ensure(request, self._seals)
+            self._made[self._key(group)] = request, made
+        return made
+
+    @staticmethod
+    def _key(group: Group) -> tuple:
+        cell = group.cells[0]
+        return (
+            cell.workload,
+            cell.pass_name,
+            tuple(with_conventions(group).items()),
+            storage(cell.dtype, cell.pass_name),
+        )
+
+
+def with_conventions(group: Group) -> dict:
+    """The parameters of a group, and the framework's conventions that its oracle follows."""
+    cell, parameters = group.cells[0], group.parameters
+    followed = workloads.get(cell.workload, cell.pass_name).conventions(parameters)
+    conventions = frameworks.describe(cell.framework).conventions(cell.device_kind)
+    return parameters | {name: form for name, form in conventions.items() if name in followed}
+
+
+def storage(dtype: str, pass_name: str) -> str:
+    """In which dtype a cell's weights lie: training keeps them in float32, and TF32 rounds inside a product only."""
+    return "fp32" if pass_name == "training" or dtype == "tf32" else dtype
+
+
+def _digest(*parts) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _code_digest() -> str:
+    """Changes whenever a workload's code does, so that no stale reference survives an edit."""
+    files = sorted((ROOT / "workloads").glob("*.py"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
+def _make(request: dict) -> dict:
+    import numpy as np
+
+    from workloads.rounding import stored
+
+    if request.get("own"):
+        workloads.add({request["workload"]: request["own"]})
+    workload, parameters = workloads.get(request["workload"], request["pass"]), request["parameters"]
+    dimensions = workload.weight_parameters(parameters)
+    name, load = _weights_source(workload, dimensions, request["source"], request["seed"])
+    tensors = sorted(workload.weight_shapes(dimensions))  # passes share their weights unless one has more of them
+    weights = CACHE / f"{workload.name}-weights-{_digest(_code_digest(), workload.name, tensors, dimensions, name)}"
+    cache = Cache(request["seals"])
+    if not cache.holds(weights):
+        with _temporary() as folder:
+            made = folder / weights.name
+            made.mkdir()
+            for tensor, value in load().items():
+                np.save(made / f"{tensor}.npy", value)
+            cache.publish(made)
+
+    oracle = workload.oracle_parameters(parameters)
+    key = _digest(_code_digest(), workload.name, request["pass"], oracle, request["seed"])
+    sets = workload.sets(parameters, request["seed"])
+    shapes = [[value.shape for value in arrays.values()] for arrays in sets]  # the same values may lie otherwise
+    inputs = CACHE / f"{workload.name}-inputs-{_digest(key, shapes)}.npz"
+    cache.save(inputs, {f"{i}.{name}": value for i, arrays in enumerate(sets) for name, value in arrays.items()})
+
+    held = request["storage"]
+    reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
+    flops = workload.cost(parameters, "fp32").flops * workload.parity_calls
+    if not workload.has_oracle or flops > ORACLE_FLOPS:
+        reference = None
+    elif not cache.holds(reference):
+        kept = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
+        cache.save(reference, _outputs(workload, parameters, workload.weights_from(dimensions, kept), sets, held))
+    return {
+        "weights": weights,
+        "inputs": inputs,
+        "reference": reference,
+        "weights_name": name,
+        "seals": cache.seals,
+    }
+
+
+def _outputs(workload, parameters: dict, weights: dict, sets: list[dict], held: str) -> dict:
+    """The oracle's outputs of the calls that are compared, `<call>.<name>`, on inputs as the dtype `held` has them."""
+    import numpy as np
+
+    from workloads.rounding import stored
+    from workloads.spec import sampled, without_padding
+
+    calls = [{name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]]
+    outputs = {}
+    for index, values in enumerate(workload.references(parameters, weights, calls)):
+        values = without_padding(values, calls[index].get(workload.padding))
+        outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
+    return outputs
+
+
+def _weights_source(workload, parameters: dict, source: str | None, seed: int):
+    """A name for the weights that changes with their values, and a function that loads them."""
+    if source is None:
+        return f"seed:{seed}", lambda: workload.kept_weights(parameters, seed)
+    from execution.checkpoints import open_checkpoint
+
+    checkpoint = open_checkpoint(source)
+    return checkpoint.name, lambda: workload.from_checkpoint(checkpoint.tensors, parameters, seed)
+
+
+@contextlib.contextmanager
+def _temporary() -> Iterator[Path]:
+    """A folder beside the cache's entries, gone afterwards; held, so that what a killed process left can be told."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        with locks.exclusive(CACHE / LOCK):
+            for left in filter(locks.is_free, CACHE.glob(".new-*")):
+                shutil.rmtree(left, ignore_errors=True)
+            folder = Path(tempfile.mkdtemp(dir=CACHE, prefix=".new-"))
+            held.enter_context(locks.hold_folder(folder))
+        try:
+            with naming(CACHE):
+                yield folder
+        except Exception:
+            durable.check_room(CACHE, os.environ)  # or NumPy's own words stand for a full disk
+            raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class Cache:
+    """Entries with their digests. `seals` are by path those of entries that were compared with theirs."""
+
+    def __init__(self, seals: dict[str, str]):
+        self.seals = dict(seals)
+
+    def holds(self, entry: Path) -> bool:
+        """Whether there is an entry that is what was written; read through once a run, and again once changed."""
+        now = durable.seal(entry)
+        if now is None or self.seals.get(str(entry)) == now:
+            return now is not None
+        if durable.fits(entry):
+            self.seals[str(entry)] = now
+            return True
+        return False
+
+    def publish(self, made: Path) -> None:
+        """Move a finished entry, with its digest, to its place, at once; one that a concurrent run made stays."""
+        entry = CACHE / made.name
+        digest = durable.beside(made)
+        digest.write_text(durable.told(made))
+        durable.sync(made)
+        durable.sync(digest)
+        with locks.exclusive(CACHE / LOCK):
+            if not self.holds(entry):
+                if entry.is_dir():
+                    os.rename(entry, made.parent / "damaged")
+                if made.is_file():
+                    os.replace(digest, durable.beside(entry))
+                os.rename(made, entry)
+                self.seals[str(entry)] = durable.seal(entry)
+
+    def save(self, entry: Path, arrays: dict) -> None:
+        """Make an entry of arrays, unless there is one."""
+        import numpy as np
+
+        if self.holds(entry):
+            return
+        with _temporary() as folder:
+            np.savez(folder / entry.name, **arrays)
+            self.publish(folder / entry.name)
+
+
+def main() -> int:
+    try:
+        made = _make(json.loads(sys.stdin.read()))
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"Weights and reference outputs cannot be kept. {sentence(error)}", file=sys.stderr)
+        return UNKEPT
+    print(json.dumps(made, default=str))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Measured peaks: matrix products, vectors in memory and in the caches, cosines; once per run and kind of launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from measurement.cells import Cell
+from measurement.peaks import Peaks
+from plan.plan import Group, baseline_of, known_obstacle
+from records.costs import cost_of
+from records.outcomes import Outcome
+
+# Large enough to reach the peak and to leave the caches, or for the second vector to stay in them; small enough for a
+# second or so. On the CPU the large vector stays under 32 MiB: above that glibc maps new pages for every result, and
+# their faults, not the memory, would be timed. Cosines are taken of the vector in the caches. The weights of a product
+# of one row, which hardly does more than read them, are more than `CACHED_BYTES` in 16 bits too.
+SIZES = {
+    "cpu": (
+        ("matmul", {"size": 2048}),
+        ("stream", {"elements": 7_500_000}),
+        ("stream", {"elements": 1 << 17}),
+        ("fused-cos", {"elements": 1 << 17, "repeat": 1}),
+        ("matvec", {"size": 6144}),
+    ),
+    "gpu": (
+        ("matmul", {"size": 8192}),
+        ("stream", {"elements": 1 << 26}),
+        ("stream", {"elements": 1 << 22}),
+        ("fused-cos", {"elements": 1 << 22, "repeat": 1}),
+        ("matvec", {"size": 12288}),
+    ),
+}
+# Of an addition's time: the extra time from which on a cosine's rate is visible.
+VISIBLE_SHARE = 0.2
+
+
+def key(cell: Cell) -> str:
+    """What a peak benchmark depends on."""
+    return f"{cell.framework}/{cell.device}/{cell.dtype}/threads={cell.threads}"
+
+
+def groups_for(cell: Cell) -> tuple[Group, ...]:
+    """The cells that measure the peaks for `cell`, each in a group of its own, in eager mode."""
+    groups = []
+    for name, parameters in SIZES[cell.device_kind]:
+        peak_benchmark = Cell(
+            cell.framework, name, "plain", "inference", cell.device, cell.dtype, cell.threads,
+            tuple(parameters.items()), cell.mode,
+        )  # fmt: skip
+        groups.append(Group((baseline_of(peak_benchmark),), frozenset()))
+    # All or none: a framework without these models has no peaks of its own.
+    return () if any(known_obstacle(group.cells[0]) for group in groups) else tuple(groups)
+
+
+def peaks_from(outcomes: Iterable[Outcome]) -> Peaks | None:
+    """The rates of the fastest samples; None unless all peak benchmarks were measured, in the order of `SIZES`."""
+    seconds, costs, names = [], [], []
+    for outcome in outcomes:
+        if not outcome.reports:
+            return None
+        cell = outcome.cell
+        costs.append(cost_of(cell))
+        seconds.append(min(outcome.reports[0].samples))  # a ceiling: what slowed the others is not the hardware
+        names.append(f"{cell.workload} {cell.parameters[0][1]}")
+    product, memory, caches, cosines, *rows = costs
+    # A cosine moves as many bytes as an addition: the extra time is the cosine's own. Without extra time its rate
+    # cannot be seen, and bounds nothing.
+    longer = seconds[3] - seconds[2]
+    visible = longer > VISIBLE_SHARE * seconds[2]
+    return Peaks(
+        flops_per_s=product.flops / seconds[0],
+        bytes_per_s=memory.compulsory_bytes / seconds[1],
+        source=f"measured here: {cell.framework} eager, {', '.join(names)}",
+        cached_bytes_per_s=caches.compulsory_bytes / seconds[2],
+        transcendentals_per_s=cosines.transcendentals / longer if visible else None,
+        matvec_bytes_per_s=rows[0].compulsory_bytes / seconds[4] if rows else None,
+    )

@@ -1,0 +1,98 @@
+"""Before anything is measured: how long a plan takes, what it looks like, and the environments that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+import frameworks
+from environments import environments
+from execution.progress import duration
+from measurement import machine
+from measurement.refusals import UsageError
+from plan import plan
+from plan.sweep import Sweep
+from records.outcomes import Failure
+from reports.content import times
+
+
+def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
+    """About how many seconds each bundle adds to the run, by its first cell."""
+    profile = plan.profile_of(resolved)
+    lanes = max(1, min(resolved.places.lanes, len(planned.bundles)))
+    return {b.first.id: plan.estimated_seconds(b, profile, resolved.compile_cache) / lanes for b in planned.bundles}
+
+
+def show_plan(
+    planned: plan.Plan, estimates: dict[str, float], finished: frozenset[str], console: Console, nodes: int = 0
+) -> None:
+    """Print what would be measured; of a cluster's `nodes`, how many hours of them."""
+    for bundle in planned.bundles:
+        console.print(f"In the same worker processes, about {duration(estimates[bundle.first.id])}:", highlight=False)
+        for group in bundle.groups:
+            for cell in group.cells:
+                console.print(f"  {cell.id}", highlight=False, markup=False, soft_wrap=True)
+    for cell_id, reason in planned.impossible.items():
+        console.print(f"unsupported: {cell_id}: {reason}", highlight=False, markup=False, soft_wrap=True)
+    done = f", {len(finished)} of them finished" if finished else ""
+    total = duration(seconds := sum(estimates.values()))
+    cost = f" on {nodes} node{'s' if nodes > 1 else ''}: {nodes * seconds / 3600:.3g} node-hours" if nodes else ""
+    count = times(len(planned.cells), "cell")
+    console.print(f"{count}{done}, about {total}{cost}, without the installation of environments.", highlight=False)
+
+
+def no_gpu(planned: plan.Plan, python: str | None) -> str | None:
+    """Why cells for a GPU cannot be measured here; None where they can, or where only PYTHON sees the GPU."""
+    needed = any(bundle.first.device_kind == "gpu" for bundle in planned.bundles)
+    if python or not needed or machine.has_gpu():
+        return None
+    return "No NVIDIA GPU was found (nvidia-smi). If a Python of yours sees one, name it: PYTHON=/path/to/python."
+
+
+def environments_of(
+    planned: plan.Plan, python: str | None, console: Console, inside: bool, make: bool
+) -> dict[tuple[str, str], Path | Failure]:
+    """The interpreter for every framework and kind of device in the plan, or the failure its cells will carry.
+
+    `inside` says that PYTHON is a container's. Without `make` nothing is installed, and what is missing has no entry.
+    Raises UsageError for a PYTHON that cannot be measured.
+    """
+    interpreters: dict[tuple[str, str], Path | Failure] = {}
+    users: dict[str, Path] = {}
+    for key in dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in planned.bundles):
+        try:
+            report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
+            oracle = frameworks.describe(key[0]).oracle
+            if python and not oracle:
+                users[key[0]] = interpreters[key] = (
+                    Path(python) if inside else environments.ensure(*key, python=python, report=report)
+                )
+            elif found := environments.ensure(*key, report=report) if make else environments.existing(*key):
+                interpreters[key] = found
+        except environments.SetupError as error:
+            if python and not oracle:
+                raise UsageError(f"PYTHON={python}: {error}") from None
+            console.print(f"{key[0]}: {error}", highlight=False, markup=False, style="red")
+            interpreters[key] = Failure("error", f"Its environment could not be set up: {error}")
+    if python and users and not inside:
+        check_packages(python, users)
+    return interpreters
+
+
+def check_packages(python: str, users: Mapping[str, Path]) -> None:
+    """Raise UsageError where PYTHON lacks NumPy, or one of the frameworks that are to be measured in it."""
+    modules = [("numpy",), *((name, frameworks.describe(name).distributions[0]) for name in users)]
+    try:
+        missing = environments.lacking(next(iter(users.values())), modules)
+    except environments.SetupError as error:
+        raise UsageError(f"PYTHON={python}: {error}") from None
+    if not missing:
+        return
+    there = [name for name in users if name not in missing]
+    others = f", or measure what it has, FRAMEWORK={','.join(there)}" if there and "numpy" not in missing else ""
+    raise UsageError(
+        f"PYTHON={python} has no {' and no '.join(missing)}: install {'them' if len(missing) > 1 else 'it'} there, "
+        f"or leave PYTHON out for the suite's own environments{others}."
+    )

@@ -1,0 +1,200 @@
+"""What a user sees while a sweep runs: how far it is, what is left, the step at hand, a line for a finished cell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+import frameworks
+from measurement.cells import PEAK_PREFIX, Cell
+from measurement.text import plain
+from plan.plan import Bundle
+from reports import marks
+from reports.names import Names
+
+# A redraw costs a few milliseconds of a core that a worker may be measured on.
+REDRAWS_PER_SECOND = 1
+# Columns: from here on the bar and the step share a line; the widest line of a cell; the bar beside a step.
+ONE_LINE, LINE, BAR = 100, 80, 24
+# What a worker calls its phases, and what is happening then.
+STEPS = {"prepare": "building the model", "compiler start": "starting the compiler", "outputs": "comparing outputs"}
+STEPS |= {"program": "listing operators", "release": "freeing memory", "import": "importing"}
+
+
+class Bar:
+    """A progress bar on a terminal; plain lines elsewhere, one a cell.
+
+    `cells` are the plan's, `estimates` seconds of a bundle of so many `launches` by its first cell, `finished` the
+    cells that an earlier run finished. Without `lines` cells are counted alone.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        cells: Sequence[Cell],
+        estimates: dict[str, float],
+        clock: Callable[[], float] = time.monotonic,
+        lines: bool = True,
+        finished: Collection[str] = (),
+        launches: int = 1,
+    ):
+        self._console, self._clock = console, clock
+        self._names = Names((cell.id for cell in cells), whole=True)
+        self._cells = sum(cell.id not in finished for cell in cells)
+        self._lines = lines
+        self._modes = {cell.id: cell.mode for cell in cells}
+        self._estimates = dict(estimates)  # of what is left of the bundles that are not done
+        self._shares = {name: seconds / launches for name, seconds in estimates.items()}  # of a launch
+        self._begun = self._launch_begun = self._step_begun = clock()
+        self._current = next(iter(self._shares.values()), 0.0)  # what the launch at work was thought to take
+        self._expected, self._done = 0.0, 0
+        self._step, self._timed, self._launch, self._framework = ("", "starting"), False, 0, ""
+        self._live = Live(
+            get_renderable=self.render,
+            console=console,
+            refresh_per_second=REDRAWS_PER_SECOND,
+            transient=True,
+        )
+
+    def __enter__(self) -> Bar:
+        if shared := self._names.shared:
+            self._console.print(Text(f"All cells: {shared}", style="dim"), soft_wrap=True)
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        if self._console.is_terminal:
+            self._live.stop()
+
+    def render(self) -> RenderableType:
+        """Bar, count, time and time left, and the step: in one line where there is room, else in two."""
+        width = self._console.width
+        elapsed = duration(self._clock() - self._begun)
+        facts = f"{self._done}/{self._cells} · {elapsed} · about {duration(self.left())} left"
+        bar_width = BAR if width >= ONE_LINE else max(0, width - cell_len(facts) - 1)
+        bar = ProgressBar(total=max(self._cells, 1), completed=self._done, width=bar_width)
+        grid = Table.grid(padding=(0, 1))
+        if width >= ONE_LINE:
+            grid.add_row(bar, Text(facts), Text(self.step(width - BAR - cell_len(facts) - 2), no_wrap=True))
+            return grid
+        grid.add_row(bar, Text(facts, no_wrap=True))
+        return Group(grid, Text(self.step(width), no_wrap=True))
+
+    def step(self, room: int = LINE) -> str:
+        """What is being done now, with the seconds it has taken where nothing else shows that it goes on.
+
+        In so many columns: the names are cut before what is done with them.
+        """
+        names, doing = self._step
+        seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
+        launch = f" · process {self._launch + 1}" if self._launch else ""
+        doing = f"{doing}{seconds}{launch}"
+        names = Text(plain(names))
+        names.truncate(max(room - cell_len(doing) - 3, 0), overflow="ellipsis")
+        return " · ".join(filter(None, (names.plain, doing)))[: max(room, 0)]
+
+    def left(self) -> float:
+        """Seconds that the run still takes, by how launches so far compared with their estimates; it counts down."""
+        now, ahead = self._clock(), sum(self._estimates.values())
+        pace = (self._launch_begun - self._begun) / self._expected if self._expected else 1.0
+        spent = now - self._launch_begun
+        if self._current and spent > self._current * pace:  # slower than the others were: so may be what follows
+            pace = (now - self._begun) / (self._expected + self._current)
+        return max(ahead * pace - spent, 0.02 * ahead * pace)
+
+    def _begin(self, names: str, doing: str, timed: bool = True) -> None:
+        if (names, doing) != self._step:
+            self._step_begun = self._clock()
+        self._step, self._timed = (names, doing), timed
+
+    def bundle(self, bundle: Bundle, launch: int) -> None:
+        """A worker is being started."""
+        self._launch, self._framework = launch, bundle.first.framework
+        self._current = self._shares.get(bundle.first.id, 0.0)
+        self._begin(self._framework, "starting")
+
+    def phase(self, cell_id: str | None, phase: str) -> None:
+        """The worker began something new."""
+        if phase == "first call":
+            eager = self._modes.get(cell_id) == frameworks.describe(self._framework).baseline.name
+            doing = "first call" if eager else "compiling"
+        else:
+            doing = STEPS.get(phase, phase)
+        self._begin(self._named(cell_id) if cell_id else self._framework, doing)
+
+    def _named(self, cell: str) -> str:
+        """`torch inductor · bert-base 1×128`; of a peak benchmark whose it is."""
+        if cell.startswith(PEAK_PREFIX):
+            return f"{cell.removeprefix(PEAK_PREFIX).partition('/')[0]} · peaks of the machine"
+        return " · ".join(filter(None, (self._names.mode(cell), self._names.shape(cell))))
+
+    def progress(self, rounds: int, seconds: dict[str, float]) -> None:
+        """Rounds taken so far, with the last sample of each mode."""
+        first = next(iter(seconds), "")
+        figures = ", ".join(f"{name.rpartition('/')[2]} {value * 1e3:.3g}" for name, value in seconds.items())
+        names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
+        self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
+
+    def record(self, record: dict) -> None:
+        """A cell is finished."""
+        self._done += 1
+        if self._lines:
+            self._console.print(line(record, self._names), soft_wrap=True)
+
+    def launch_done(self, bundle: Bundle) -> None:
+        """What is left is one launch less, and the pace of those so far is known."""
+        name = bundle.first.id
+        self._settle(name, min(self._shares.get(name, 0.0), self._estimates.get(name, 0.0)))
+
+    def bundle_done(self, bundle: Bundle) -> None:
+        """Nothing is left of a bundle."""
+        self._settle(bundle.first.id, self._estimates.get(bundle.first.id, 0.0))
+
+    def _settle(self, name: str, seconds: float) -> None:
+        if seconds:
+            self._estimates[name] -= seconds
+            self._expected += seconds
+            self._launch_begun, self._current = self._clock(), 0.0
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words of a fitting unit."""
+    if seconds < 90:
+        return f"{max(seconds, 0):.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def line(record: dict, names: Names) -> Text:
+    """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
+    cell, measured = record["cell"], record.get("latency_ms_median") is not None
+    figures = marks.in_a_line(record) if measured else Text(_failure(record), style="yellow")
+    mode, shape = names.widths
+    room = LINE - 4 - max(marks.WIDTH, cell_len(figures.plain) if measured else 0)
+    shape = min(shape, max(room - mode, room // 2))
+    mode = min(mode, room - shape)
+    text = Text(f"{fitted(plain(names.mode(cell)), mode)}  {fitted(plain(names.shape(cell)), shape)}  ") + figures
+    text.truncate(LINE, overflow="ellipsis")
+    return text
+
+
+def _failure(record: dict) -> str:
+    return plain(f"{record['status']}: {record['reason']}")
+
+
+def fitted(text: str, width: int) -> str:
+    """The text in so many columns, padded, or cut in its middle: names are told apart by both their ends."""
+    if len(text) <= width:
+        return text.ljust(width)
+    head = max(width * 3 // 5, 0)
+    tail = max(width - head - 1, 0)
+    return f"{text[:head]}…{text[len(text) - tail :]}"[: max(width, 0)]

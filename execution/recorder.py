@@ -1,0 +1,122 @@
+"""From outcomes to records: whether outputs are right, how fast the machine is, and a row a cell, on disk."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol
+
+import workloads
+from execution import peak_benchmarks
+from execution.comparison import References
+from execution.lanes import Lane
+from execution.materials import Materials
+from measurement.cells import PEAK_PREFIX, Cell
+from measurement.peaks import Peaks
+from measurement.refusals import UsageError
+from plan.plan import Group, Plan, baseline_of
+from records import assemble
+from records.outcomes import Context, Failure, Outcome
+from records.runs import Run, utc_now
+
+PEAKS = "peaks.json"
+
+
+class RecordDisplay(Protocol):
+    """Whom the recorder tells of finished cells."""
+
+    def record(self, record: dict) -> None: ...
+
+
+@dataclass
+class Recorder:
+    """Judges what was measured and writes a record for every cell, once."""
+
+    run: Run
+    context: Context
+    display: RecordDisplay
+    materials: Callable[[Group], Materials]
+    unseen_seq: int | None = None
+    with_peaks: bool = True
+    peaks: dict[str, Peaks] = field(default_factory=dict)  # by peak_benchmarks.key
+    references: References = field(init=False)
+    written: set[Group] = field(default_factory=set)
+    waiting: Callable[[], AbstractContextManager] = nullcontext  # goes around what a disk takes for a record
+
+    def __post_init__(self) -> None:
+        self.references = References(self.run)
+        self.peaks |= _kept_peaks(self.run)
+
+    def in_lane(self, lane: Lane) -> Recorder:
+        """A recorder for the cells of a lane; it shares with the others what all lanes know."""
+        its = copy.copy(self)
+        its.context = replace(self.context, side_by_side=lane.of, served_by=lane.served_by(), node=lane.node)
+        its.waiting = lane.given_away
+        return its
+
+    def write_impossible(self, plan: Plan, finished: frozenset[str], weights: str) -> None:
+        """The records of the cells that were known beforehand to be impossible."""
+        for cell in plan.cells:
+            if cell.id in plan.impossible and cell.id not in finished:
+                outcome = Outcome(cell, utc_now(), failure=Failure("unsupported", plan.impossible[cell.id]))
+                self._write([outcome], {}, weights)
+
+    def finish(self, group: Group, outcomes: dict[str, Outcome]) -> None:
+        """Write the records of a group, once."""
+        if group in self.written:
+            return
+        self.written.add(group)
+        try:
+            self.references.check(group, outcomes, self.materials, self.unseen_seq)
+        except (OSError, UsageError):  # a disk that is full or gone is the run's trouble
+            raise
+        except Exception as error:  # one group's trouble is not the run's
+            for cell in group.cells:
+                outcomes[cell.id].failure = outcomes[cell.id].failure or Failure.over(error)
+        lacking = [outcomes[cell.id] for cell in group.cells if cell.id in group.lacking]
+        self._write(lacking, outcomes, self.materials(group).weights_name)
+
+    def _write(self, lacking: list[Outcome], outcomes: dict[str, Outcome], weights: str) -> None:
+        for outcome in lacking:
+            baseline = outcomes.get(baseline_of(outcome.cell).id)
+            if baseline is not None and not (baseline.comparable and outcome.comparable):
+                baseline = None
+            workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
+            peaks = self.peaks.get(peak_benchmarks.key(outcome.cell))
+            try:
+                row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
+            except ArithmeticError as error:  # figures that are numbers and no measurement
+                outcome.failure = Failure.over(error)
+                row = assemble.record(outcome, None, workload, weights, peaks, self.context)
+            self.run.append_record(row, self.waiting)
+            self.display.record(row)
+
+    def peak_benchmarks(self, cell: Cell) -> tuple[Group, ...]:
+        """The peak benchmarks that a launch has to measure for this cell: none if the run has their peaks."""
+        lacking = self.with_peaks and peak_benchmarks.key(cell) not in self.peaks
+        return peak_benchmarks.groups_for(cell) if lacking else ()
+
+    def note_peaks(self, cell: Cell, groups: tuple[Group, ...], outcomes: dict[str, Outcome]) -> None:
+        """Keep the peaks that a launch measured, also for a resumed run."""
+        measured = [outcomes[PEAK_PREFIX + group.cells[0].id] for group in groups]
+        peaks = peak_benchmarks.peaks_from(measured) if measured else None
+        # Where another lane was faster its peaks stay: one for all records.
+        if peaks and peak_benchmarks.key(cell) not in self.peaks:
+            self.peaks[peak_benchmarks.key(cell)] = peaks
+            self.run.write(PEAKS, {name: asdict(peaks) for name, peaks in self.peaks.items()})
+
+
+def _kept_peaks(run: Run) -> dict[str, Peaks]:
+    """The peaks that an earlier part of the run measured. Raises UsageError where the file holds something else."""
+    kept = {}
+    for name, values in run.read(PEAKS).items():
+        try:
+            kept[name] = Peaks(**values)
+        except TypeError:  # no object, or one with other names
+            kept[name] = None
+        if kept[name] is None or not kept[name].are_rates:
+            path = run.folder / PEAKS
+            raise UsageError(f"{path} was changed: {name} holds no peaks there; remove the file, then go on.")
+    return kept

@@ -1,0 +1,98 @@
+"""A run on a cluster from outside of it: the script of its job, and handing that to sbatch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from measurement import durable, programs
+from measurement.refusals import UsageError, read_text
+from measurement.text import shell_word
+
+ROOT = Path(__file__).resolve().parent.parent
+# What sbatch is told as it was given, by flag.
+OPTIONS = {
+    "partition": "its partition",
+    "account": "whom its hours are charged to",
+    "time": "its limit, as sbatch takes it; it is put in the queue again where that was too short",
+    "gres": "what every node has to have, such as gpu:4",
+    "constraint": "features of its nodes",
+}
+SCRIPT, SUBMITTED = "job.sh", "submitted.json"
+SECONDS = 120.0  # for sbatch, which waits for a controller that is busy
+WARNING = 120  # seconds before its time limit at which the job is told
+
+_BODY = """
+# Goes on with the run where it was begun. Before the time limit, and when the job is taken off its nodes, the runner
+# is stopped politely; after the time limit the job is put in the queue again if it got anywhere.
+cd {root} || exit 1
+run={out}
+kept() {{ cat "$run/records.jsonl" "$run/launches/reports.jsonl" 2>/dev/null | wc -l; }}
+if [ -e "$run/plan.json" ]; then set -- --resume "$run" {again}
+else set -- {words} --out "$run"; fi
+before=$(kept)
+{python} runner.py bench "$@" &
+runner=$!
+again=
+trap 'again=1; kill -TERM "$runner"' USR1
+trap 'kill -TERM "$runner"' TERM
+while kill -0 "$runner" 2>/dev/null; do wait "$runner"; done
+wait "$runner"; code=$?
+if [ -n "$again" ] && [ "$code" = 130 ] && [ "$(kept)" -gt "$before" ]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit "$code"
+"""
+
+
+def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, given: Mapping[str, str | None]) -> str:
+    """The job's script: `words` begin the run in the folder `out`, `again` are needed besides to resume it.
+
+    `given` are values by `OPTIONS`, and under `lines` a file of further lines. Raises UsageError.
+    """
+    options = [
+        "--job-name=eager-vs-graph",
+        f"--nodes={nodes}",
+        "--exclusive",  # what else runs on a node would be measured along
+        "--no-kill",  # the job goes on when a node dies
+        "--requeue",
+        f"--signal=B:USR1@{WARNING}",
+        "--open-mode=append",
+        f"--output={str(out).replace('%', '%%')}/slurm-%j.out",
+    ]
+    options += [f"--{name}={given[name]}" for name in OPTIONS if given.get(name)]
+    for option in options:
+        if "\n" in option:
+            raise UsageError(f"{option.partition('=')[0].lstrip('-').upper()} holds a line end; sbatch takes none.")
+    head = [f"#SBATCH {option if ' ' not in option else shlex.quote(option)}" for option in options]
+    lines = given.get("lines")
+    further = [read_text(lines, "The file of further lines", 1 << 20).rstrip("\n")] if lines else []
+    body = _BODY.format(
+        root=shell_word(str(ROOT)),
+        out=shell_word(str(out)),
+        again=" ".join(map(shell_word, again)),
+        words=" ".join(map(shell_word, words)),
+        python=shell_word(sys.executable),
+    )
+    return "\n".join(["#!/bin/bash", *head, *further, body])
+
+
+def submit(out: Path, text: str) -> str:
+    """Hand the script to sbatch; the job's number. Raises UsageError."""
+    path = out / SCRIPT
+    durable.replace(path, text.encode())
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SBATCH_")}
+    try:
+        done = programs.run(["sbatch", "--parsable", str(path)], SECONDS, env=environment, cwd=ROOT)
+    except OSError as error:
+        raise UsageError(f"sbatch could not be started ({error.strerror}); LAUNCHER=slurm needs a cluster.") from None
+    if done.problem:
+        raise UsageError(f"sbatch: {done.problem}; squeue tells whether it took the job, whose script is {path}.")
+    number = done.output.strip().partition(";")[0]
+    if done.code or not number.isdigit():
+        said = " ".join((done.errors or done.output).replace("sbatch: error: ", "").split())
+        raise UsageError(f"sbatch did not take the job: {said.rstrip('.')}; the script is {path}.")
+    durable.replace(out / SUBMITTED, (json.dumps({"job": number}) + "\n").encode())
+    return number

@@ -1,0 +1,63 @@
+"""What stands around a worker's command: a container, and a disk of the node's own."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from launchers import local
+from measurement.refusals import UsageError
+
+APPTAINER, PYXIS = "apptainer", "pyxis"
+SCRATCH = local.ROOT / "launchers" / "scratch.py"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """A folder on the node's own disk, and a container's image with the tool that runs it."""
+
+    scratch: str | None = None
+    tool: str | None = None
+    image: str | None = None
+
+    def prefix(self, folders: list[Path], gpu: bool, python: str | None) -> tuple[str, ...]:
+        """The words before a worker's command; the container shows the suite, `folders` and the scratch disk."""
+        words: list[str] = []
+        if self.tool == APPTAINER:
+            binds = [word for folder in self._shown(folders) for word in ("--bind", str(folder))]
+            words += ["apptainer", "exec", *(["--nv"] if gpu else []), *binds, str(self.image)]
+        if self.scratch:
+            words += [python if self.tool and python else sys.executable, "-IS", str(SCRATCH), self.scratch]
+        return tuple(words)
+
+    def options(self, folders: list[Path]) -> tuple[str, ...]:
+        """The words that srun needs."""
+        if self.tool != PYXIS:
+            return ()
+        mounts = ",".join(f"{folder}:{folder}" for folder in self._shown(folders))
+        return (f"--container-image={self.image}", f"--container-mounts={mounts}", f"--container-workdir={local.ROOT}")
+
+    def relay(self, python: str | None) -> str:
+        """The interpreter that runs the suite's own part on a node: within a pyxis container that of the image."""
+        return (python or "python3") if self.tool == PYXIS else sys.executable
+
+    def _shown(self, folders: list[Path]) -> list[Path]:
+        return list(dict.fromkeys([local.ROOT, *folders, *([Path(self.scratch)] if self.scratch else [])]))
+
+
+def of(scratch: str | None, container: str | None, python: str | None) -> Surroundings:
+    """What SCRATCH and CONTAINER ask for. Raises UsageError."""
+    if scratch and not Path(scratch).is_absolute():
+        raise UsageError(f"SCRATCH={scratch} is no absolute path; name a folder on every node's own disk, as /tmp.")
+    if not container:
+        return Surroundings(scratch)
+    tool, colon, image = container.partition(":")
+    if tool not in (APPTAINER, PYXIS) or not colon or not image:
+        raise UsageError(
+            f"CONTAINER={container} does not say what runs it: CONTAINER={APPTAINER}:image.sif, "
+            f"or CONTAINER={PYXIS}:nvcr.io#nvidia/pytorch:25.01-py3."
+        )
+    if not python:
+        raise UsageError(f"CONTAINER={container} needs PYTHON=, the interpreter within the image, such as python3.")
+    return Surroundings(scratch, tool, image)

@@ -1,0 +1,44 @@
+"""Launches of several bundles, or of two executors, take turns: what the machine does happens to all alike."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from plan.plan import Bundle
+
+
+def windows(bundles: Sequence[Bundle], estimates: Mapping[str, float], seconds: float) -> list[tuple[Bundle, ...]]:
+    """The bundles whose launches take turns: neighbours that together take no longer than `seconds`, or one alone.
+
+    `estimates` are seconds of a bundle by its first cell. Wider windows would keep records back for longer.
+    """
+    made: list[list[Bundle]] = []
+    room = 0.0
+    for bundle in bundles:
+        room -= estimates[bundle.first.id]
+        if room < 0:
+            made.append([])
+            room = seconds - estimates[bundle.first.id]
+        made[-1].append(bundle)
+    return list(map(tuple, made))
+
+
+def alternate(steps: Iterable[Iterator[int]], turning: bool = False) -> None:
+    """Advance all by a step in turn until each has ended, if `turning` in the reverse order every other time.
+
+    Ctrl-C, which reaches the one at work, is passed on, so that the others write what they have too.
+    """
+    going = list(steps)
+    try:
+        while going:
+            for one in tuple(going):
+                if next(one, None) is None:
+                    going.remove(one)
+            if turning:
+                going.reverse()
+    except KeyboardInterrupt:
+        for one in going:
+            with contextlib.suppress(KeyboardInterrupt, StopIteration):
+                one.throw(KeyboardInterrupt())
+        raise

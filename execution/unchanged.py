@@ -1,0 +1,73 @@
+"""What must be the same in all launches of a run: users' files, the packages that decide what is measured, the machine.
+
+A record is made of several launches, before and after an interruption, and names one version and one machine for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import frameworks
+import workloads
+from execution.recorder import PEAKS
+from measurement.cells import Cell
+from measurement.refusals import UsageError
+from records.runs import VERSIONS, Run
+from workloads import signature
+from workloads.own import is_file
+
+MACHINE = "machine.json"
+ANOTHER_MACHINE = (
+    "This run was begun on another machine: cells without a record are measured anew here, and the finished ones keep "
+    "that machine's figures."
+)
+
+
+def check_files(models: Mapping[str, str]) -> None:
+    """Raise UsageError where a user's file is not what it was when the run was begun; `models` are sources by name."""
+    for name, source in models.items():
+        if is_file(source) and _digest(source) != workloads.get(name).digest:
+            raise UsageError(
+                f"{name} was changed since the run was begun: put it back and go on by RESUME, or begin another run."
+            )
+
+
+def _digest(source: str) -> str | None:
+    try:
+        return signature.read(source).digest
+    except signature.Unreadable:  # half of it is saved, or it is gone
+        return None
+
+
+def note_versions(run: Run, cell: Cell, installed: dict[str, str]) -> None:
+    """Keep what is installed beside the framework of a worker's cell, once for each environment.
+
+    Raises UsageError where another version than before would be measured under the same run.
+    """
+    name = f"{cell.framework}-{cell.device_kind}"
+    known = run.read(VERSIONS)
+    if not installed or known.get(name) == installed:
+        return
+    before, now = (frameworks.deciding(cell.framework, packages) for packages in (known.get(name), installed))
+    for package in sorted(before.keys() | now.keys()) if before else ():
+        if before.get(package) != now.get(package):
+            raise UsageError(
+                f"{package} was {before.get(package, 'not there')} when this run was begun and is "
+                f"{now.get(package, 'not there')} now: put it back and go on by RESUME, or begin another run."
+            )
+    run.write(VERSIONS, known | {name: installed})
+
+
+def leave_out_another_machine(run: Run, machine_id: str) -> bool:
+    """Drop what another machine measured of cells that have no record yet, its peaks too; whether there was one."""
+    try:
+        before = run.read(MACHINE).get("machine_id", machine_id)
+    except UsageError:  # torn: it is written anew, and nothing tells which machine it was
+        before = machine_id
+    if before == machine_id:
+        return False
+    finished = run.finished()
+    run.keep_samples([entry for entry in run.samples() if entry["cell"] in finished])
+    run.drop_reports()
+    (run.folder / PEAKS).unlink(missing_ok=True)
+    return True

@@ -1,0 +1,121 @@
+"""What cannot be done, in one sentence, and the exit codes. Standard library only: needed before anything else."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+from measurement import files
+
+# What the runner's commands answer; docs/storage.md has them as a table.
+DONE, FINDING, REFUSED, INCOMPLETE, INTERRUPTED = 0, 1, 2, 3, 130
+# More than any sweep file or checkpoint's index has; what is longer is something else, or never ends.
+MOST_TEXT = 1 << 26
+_WAYS_OUT = {
+    errno.ENOSPC: "make room there",
+    errno.EDQUOT: "make room within your quota",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+    errno.EACCES: "choose a place that you may write to, or mend its permissions",
+    errno.EPERM: "choose a place that you may write to, or mend its permissions",
+    errno.EROFS: "choose a place that can be written to",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "raise the limit on open files (ulimit -n)",
+}
+
+
+class UsageError(Exception):
+    """What was asked for makes no sense or cannot be had; the message is one sentence with the way out."""
+
+
+def sentence(error: OSError) -> str:
+    """What the operating system refused, and the way out where one is known."""
+    name = getattr(error, "filename", None)
+    where = f"{os.fsdecode(name)}: " if isinstance(name, str | bytes) else "Output: " if name is None else ""
+    why = error.strerror or str(error) or type(error).__name__
+    way_out = _WAYS_OUT.get(error.errno or 0)
+    return f"{where}{why}; {way_out}, then go on." if way_out else f"{where}{why}."
+
+
+def unloaded(error: Exception) -> str | None:
+    """Say why Python could not load a module, or had no memory; None for another error."""
+    if isinstance(error, MemoryError):
+        return "Python ran out of memory: raise its limit (ulimit -v), or free memory, then go on."
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    loading = any(code.co_name == "<module>" for code in codes[1:])  # the first is the command line's own
+    if not isinstance(error, ImportError) and not loading:
+        return None
+    words = " ".join(f"{codes[-1].co_filename}: {type(error).__name__}: {error}".split())[:300]
+    return (
+        f"Python cannot load a module ({words}): clear PYTHONPATH, raise the memory limit (ulimit -v), "
+        "or remove .venvs/runner, which `make` then makes again."
+    )
+
+
+@contextlib.contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """Let what the system refuses inside name the file: refused writes do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
+    """The text of a file that a user wrote or named. Raises UsageError, also for a pipe or a file without end."""
+    try:
+        content = files.content(path, limit)
+    except OSError as error:
+        raise UsageError(f"{what} {path} cannot be read: {error.strerror}.") from None
+    except files.Unfit as problem:
+        raise UsageError(f"{what} {path} cannot be read: {problem}.") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what} {path} cannot be read: byte {error.start} is no UTF-8; save it as UTF-8.") from None
+
+
+def prepare_streams() -> None:
+    """Make descriptors 0 to 2 something, and let every text be written whatever the terminal's encoding.
+
+    Where a start-up left one of them closed (cron, `<&-`), the next pipe would get its number, and a worker's output
+    would go into its results.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+    os.environ.pop("PYTHONIOENCODING", None)  # of these streams: what other processes tell this one is read as usual
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):  # a test's
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def silence(stream) -> None:
+    """Let what is still to be written to a stream that takes nothing more go nowhere, also at the very end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def refused(sentence: str) -> int:
+    """Say why nothing goes on; the exit code."""
+    from measurement.text import plain
+
+    try:
+        print(f"runner.py: {plain(sentence)}", file=sys.stderr, flush=True)
+    except OSError:
+        silence(sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # a full disk, also for what is still to be written
+        silence(sys.stdout)
+    return REFUSED

@@ -1,0 +1,98 @@
+"""What launches are divided among: this machine, its GPUs side by side, or the nodes of a Slurm job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from launchers import slurm
+from measurement.machine import cpu_shares, usable_cpus, visible_gpus
+from measurement.refusals import UsageError, sentence
+
+ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
+LOCAL, SLURM = "local", "slurm"
+LAUNCHERS = (LOCAL, SLURM)
+Told = TypeVar("Told")
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """How many lanes there are, and how many CPUs each of them has; `gpus` are this machine's where it has several."""
+
+    launcher: str
+    lanes: int  # 0: one after the other on this machine
+    each: int  # lanes on the same host
+    cpus: int | None  # None where the job is still to be submitted
+    where: str
+    gpus: tuple[str, ...] = ()
+
+    def threads(self, counts: list[int]) -> list[int]:
+        """The thread counts asked for, by default all CPUs of a lane. Raises UsageError."""
+        if self.cpus is not None and counts and max(counts) > self.cpus:
+            raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(counts)}.")
+        return counts or [self.cpus or usable_cpus()]
+
+
+HERE = Hosts(LOCAL, 0, 1, None, "this machine")
+
+
+def of(launcher: str, device: list[str], nodes: int | None) -> Hosts:
+    """What a sweep on these devices is divided among; `nodes` are those of a job to be submitted. Raises UsageError."""
+    if launcher == SLURM:
+        return _of_a_job(device, nodes)
+    gpus = _side_by_side(device)
+    if not gpus:
+        return Hosts(launcher, 0, 1, usable_cpus(), "this machine")
+    try:
+        cpus = min(map(len, cpu_shares(len(gpus))))
+    except ValueError:
+        raise UsageError(
+            f"{ALL_GPUS} needs a CPU core for each of {len(gpus)} GPUs: leave fewer with CUDA_VISIBLE_DEVICES."
+        ) from None
+    return Hosts(launcher, len(gpus), len(gpus), cpus, f"each of {len(gpus)} GPUs side by side", gpus)
+
+
+def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
+    job = _told(slurm.allocation)
+    _alone(device)
+    if nodes is not None and nodes < 1:
+        raise UsageError(f"NODES is a whole number from 1 up, not {nodes}.")
+    if job is None:
+        return Hosts(SLURM, nodes or 1, 1, None, "a job to be submitted")
+    each = _told(slurm.gpus_on_node, job) if device == [ALL_GPUS] else 1
+    if not each:
+        raise UsageError(f"The job has no GPUs for {ALL_GPUS}: ask for them, such as GRES=gpu:4.")
+    if job.cpus < each:
+        raise UsageError(f"{ALL_GPUS} needs a CPU for each of {each} GPUs: ask for more than {job.cpus} a node.")
+    where = "each node of the job" if each == 1 else f"each of {each} GPUs of a node"
+    return Hosts(SLURM, len(job.nodes) * each, each, job.cpus // each, where)
+
+
+def _told(ask: Callable[..., Told], *arguments: slurm.Allocation) -> Told:
+    try:
+        return ask(*arguments)
+    except OSError as error:
+        raise UsageError(sentence(error)) from None
+
+
+def _alone(device: list[str]) -> None:
+    if ALL_GPUS in device and device != [ALL_GPUS]:
+        raise UsageError(f"{ALL_GPUS} takes every GPU and shares out the CPUs, so it is no device among others.")
+
+
+def _side_by_side(device: list[str]) -> tuple[str, ...]:
+    """The numbers of the GPUs that `gpu:all` means; none where it is not asked for. Raises UsageError."""
+    if ALL_GPUS not in device:
+        return ()
+    _alone(device)
+    gpus = visible_gpus()
+    if not gpus:
+        raise UsageError(f"There is no GPU for {ALL_GPUS}: nvidia-smi lists none that CUDA_VISIBLE_DEVICES leaves.")
+    kinds = sorted({f"{gpu['name']} of {gpu['memory.total']}" for gpu in gpus})
+    if len(kinds) > 1:
+        raise UsageError(
+            f"{ALL_GPUS} needs GPUs of one kind, since any of them may serve a cell, and here are {', '.join(kinds)}: "
+            "choose with CUDA_VISIBLE_DEVICES, or name one, gpu:<index>."
+        )
+    return tuple(gpu["index"] for gpu in gpus)

@@ -1,0 +1,313 @@
+"""From a sweep to cells, from cells to launches, and how long that will take."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import frameworks
+import workloads
+from measurement.cells import Cell
+from measurement.profiles import PROFILES, Profile
+from measurement.protocol import Control
+from plan import own
+from plan.sweep import Sweep, UsageError
+from reports import select
+from workloads.spec import Parameter
+
+# Rough figures for the estimate alone, in seconds on a small machine.
+START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
+PARTS_A_LANE = 4  # about how many parts of bundles a lane serves, so that lanes end at about the same time
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells that differ in their mode alone, measured alternately. `lacking` are those that still lack a record."""
+
+    cells: tuple[Cell, ...]
+    lacking: frozenset[str]
+    controls: tuple[Control, ...] = ()
+
+    @property
+    def parameters(self) -> dict:
+        return dict(self.cells[0].parameters)
+
+    def without(self, ids: set[str]) -> Group | None:
+        """The group less some cells; None when none of those left lacks a record."""
+        left = tuple(cell for cell in self.cells if cell.id not in ids)
+        lacking = self.lacking - ids
+        return replace(self, cells=left, lacking=lacking) if lacking else None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Groups that share worker processes: those with the same `process_key`."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def first(self) -> Cell:
+        return self.groups[0].cells[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every planned cell, the bundles to launch, and the cells known beforehand to be impossible, with the reason."""
+
+    cells: tuple[Cell, ...]
+    bundles: tuple[Bundle, ...]
+    impossible: dict[str, str]
+
+
+def cells_of(sweep: Sweep) -> list[Cell]:
+    """Every cell of the sweep, in the order of the plan. Raises UsageError for a parameter out of its bounds."""
+    cells = [
+        Cell(framework, workload.name, implementation, pass_name, device, dtype, threads, shape, mode, shapes)
+        for framework, device, dtype, threads, shapes in itertools.product(
+            *(sweep.axes[name] for name in ("framework", "device", "dtype", "threads", "shapes"))
+        )
+        for name, pass_name in itertools.product(sweep.axes["workload"], sweep.axes["pass"])
+        for workload in [workloads.get(name, pass_name)]
+        if pass_name in workload.passes and own.is_for(workload, framework)
+        for implementation in sweep.axes["implementation"] or workload.implementations[:1]
+        if implementation in workload.implementations
+        for shape in shapes_of(workload, implementation, sweep, partial(default_of, framework, device, dtype))
+        for mode in measured_modes(framework, sweep.axes["mode"], device.split(":")[0], pass_name)
+    ]
+    if not cells:
+        known = {name: modes_of(name, ["all"]) for name in sweep.axes["framework"]}
+        if not any(modes_of(name, sweep.axes["mode"]) for name in known):
+            there = "; ".join(f"{name} has {', '.join(modes)}" for name, modes in known.items())
+            raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is no mode of these: {there}.")
+        names, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
+        model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
+        there = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
+        others = [name for name in workloads.PASSES if name in there - set(sweep.axes["pass"])]
+        hint = f" There is PASS={','.join(others)}." if others else ""
+        hint += own.untrained(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
+        raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
+    kept = [cell for cell in cells if matches(cell, sweep.filter)]
+    if not kept:
+        raise UsageError(f"No cell's name matches FILTER={sweep.filter!r}; `DRY_RUN=1` lists the names.")
+    return kept
+
+
+def default_of(framework: str, device: str, dtype: str, parameter: Parameter) -> int | str:
+    """A parameter's value where the sweep names none: the framework's own, attention fused where it has a kernel."""
+    description = frameworks.describe(framework)
+    if parameter.name == "attention" and not description.attention_kernel("plain", device.split(":")[0], dtype):
+        return "explicit"
+    return description.defaults.get(parameter.name, parameter.default)
+
+
+def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]) -> list[tuple]:
+    """Every combination of the workload's parameters that the sweep asks for."""
+    measured = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
+    declared = {parameter.flag for name, kind in measured for parameter in workloads.get(name, kind).parameters}
+    for flag in sweep.parameters:
+        if flag not in declared:
+            raise UsageError(_takes_no(flag, sweep))
+    choices = []
+    for parameter in workload.parameters:
+        if implementation not in parameter.implementations:
+            continue
+        values = sweep.parameters.get(parameter.flag, [default(parameter)])
+        for value in values:
+            problem = parameter.problem(value)
+            if problem:
+                raise UsageError(f"{workload.name}: {problem}")
+        choices.append([(parameter.name, value) for value in dict.fromkeys(values)])
+    return list(itertools.product(*choices))
+
+
+def _takes_no(flag: str, sweep: Sweep) -> str:
+    """The sentence on a parameter that nothing of the sweep has, with the workloads that have it."""
+    passes = sweep.axes["pass"]
+
+    def takers(*kinds: str) -> list[str]:
+        return [name for name in workloads.names() if any(flag in workloads.flags_of(name, kind) for kind in kinds)]
+
+    others, kind = takers(*passes), ""
+    if not others:
+        others, kind = next((names, f", for PASS={other}") for other in workloads.PASSES if (names := takers(other)))
+    return (
+        f"{flag.upper()} means nothing to the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
+        f"it is a parameter of {', '.join(others)}{kind}."
+    )
+
+
+def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
+    """The modes that words like `graph` and `all` mean in this framework, eager first; foreign modes are left out.
+
+    Nobody deploys a ladder's rungs, so `all` are the others.
+    """
+    description = frameworks.describe(framework)
+    known = [mode.name for mode in description.modes]
+    words = {
+        "all": [mode.name for mode in description.modes if not mode.is_rung],
+        "graph": description.default_graph,
+        "eager": [description.baseline.name],
+        "ladder": description.ladder_modes(device_kind, pass_name),
+    }
+    chosen = {name for word in given for name in words.get(word, [word])}
+    return [name for name in known if name in chosen]
+
+
+def measured_modes(framework: str, given: list[str], device_kind: str, pass_name: str) -> list[str]:
+    """The modes that words mean, with the baseline: without it no graph has a speedup."""
+    named = modes_of(framework, given, device_kind, pass_name)
+    return modes_of(framework, ["eager", *named], device_kind, pass_name) if named else []
+
+
+def baseline_of(cell: Cell) -> Cell:
+    """The cell that this one's speedup is relative to."""
+    return replace(cell, mode=frameworks.describe(cell.framework).baseline.name)
+
+
+def matches(cell: Cell, pattern: str | None) -> bool:
+    """Whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
+    return not pattern or select.matches(cell.id, pattern)
+
+
+def known_obstacle(cell: Cell) -> str | None:
+    """Why this cell cannot run anywhere, as far as the framework's description tells; None if it might."""
+    description = frameworks.describe(cell.framework)
+    workload = workloads.get(cell.workload, cell.pass_name)
+    mode = description.mode(cell.mode)
+    if not description.has(cell.implementation, workload.family):
+        other = description.other_architectures.get(workload.family) if cell.implementation == "library" else None
+        why = f" ({other})" if other else ""
+        return f"{description.title} has no {cell.implementation} implementation of {cell.workload}{why}."
+    if cell.device_kind not in mode.devices:
+        return f"{description.title}'s mode {mode.name} needs a {' or '.join(mode.devices).upper()}."
+    if cell.pass_name not in mode.passes:
+        return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
+    if cell.shapes == "dynamic" and (why := description.one_shape(mode, cell.implementation)):
+        return (
+            f"{description.title}'s mode {mode.name} serves one shape ({why}): leave SHAPES=static; UNSEEN_SEQ= tells "
+            "what a length costs that was never seen."
+        )
+    if cell.dtype == "tf32" and cell.device_kind == "cpu":
+        return "TF32 is a format of GPUs: choose DTYPE=fp32, or DEVICE=gpu."
+    if not description.has(cell.implementation, workload.family, cell.pass_name):
+        return f"{description.title} has no {cell.pass_name} pass of {cell.workload} here."
+    if cell.dtype not in workload.tolerance:  # fp16 would need its losses scaled to train
+        return f"The {cell.pass_name} pass is not run in {cell.dtype}; choose from {', '.join(workload.tolerance)}."
+    return None
+
+
+def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
+    """The launches for every cell that has no record yet.
+
+    A group that is partly finished is measured with its eager cell again, since a ratio needs both; only the missing
+    cells get records. Raises UsageError where no cell can be measured anywhere.
+    """
+    planned = arranged(cells_of(sweep), sweep, finished)
+    if len(planned.impossible) == len(planned.cells) and not finished:
+        raise UsageError(f"Nothing to measure: {' '.join(dict.fromkeys(planned.impossible.values()))}")
+    return planned
+
+
+def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
+    """The launches for those of `cells` that have no record yet."""
+    impossible = {cell.id: reason for cell in cells if (reason := known_obstacle(cell))}
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.id not in impossible:
+            groups.setdefault(cell.group_id, []).append(cell)
+    bundles: dict[tuple, list[Group]] = {}
+    for members in groups.values():
+        lacking = frozenset(cell.id for cell in members if cell.id not in finished)
+        if not lacking:
+            continue
+        needed = tuple(cell for cell in members if cell.id in lacking or frameworks.is_baseline(cell))
+        bundles.setdefault(process_key(members[0], sweep.isolate), []).append(Group(needed, lacking))
+    lanes, every = sweep.places.lanes, max(1, sum(map(len, bundles.values())))
+
+    def shares(bundle: Bundle) -> int:
+        """In how many parts a bundle is served: each start costs seconds, and many bundles need no division."""
+        return min(lanes, math.ceil(PARTS_A_LANE * lanes * len(bundle.groups) / every))
+
+    ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
+    parts = [part for bundle in ordered for part in (divided(bundle, shares(bundle)) if lanes else (bundle,))]
+    return Plan(tuple(cells), tuple(parts), impossible)
+
+
+def process_key(cell: Cell, isolate: bool) -> tuple:
+    """Return what the groups of one worker process have in common; with `isolate` each has a process of its own.
+
+    A user's file shares its process with no other workload: the modules that it imports and the settings that it
+    changes are the whole process's.
+    """
+    workload = workloads.get(cell.workload, cell.pass_name)
+    file = cell.workload if own.is_users_file(workload) else ""
+    key = (cell.framework, cell.pass_name, cell.device, cell.dtype, cell.threads, file)
+    return (*key, cell.group_id) if isolate else key
+
+
+def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
+    """The bundle in at most so many bundles of about one size, with shapes that differ in their batch alone together.
+
+    One shape less its batch is divided where there is nothing else to divide.
+    """
+
+    def shape(group: Group) -> str:
+        first = group.cells[0]
+        rest = tuple(item for item in first.parameters if item[0] != "batch_size")
+        return replace(first, parameters=rest).group_id
+
+    shapes = list(dict.fromkeys(map(shape, bundle.groups)))
+    groups = sorted(bundle.groups, key=lambda group: shapes.index(shape(group)))  # stable: larger batches stay first
+    parts = min(parts, len(groups))
+    bounds = [len(groups) * part // parts for part in range(parts + 1)]
+    return tuple(Bundle(tuple(groups[low:high])) for low, high in itertools.pairwise(bounds))
+
+
+def larger_batches_first(groups: list[Group]) -> tuple[Group, ...]:
+    """The groups, the largest batch first: what has no room for it says so before time goes into the others."""
+    return tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0))))
+
+
+def at_unseen_length(group: Group, length: int | None) -> Group | None:
+    """The group at the sequence length of `--unseen-seq`; None where there is none to meet. Raises UsageError."""
+    if length is None or "seq_len" not in group.parameters:
+        return None
+    cell = group.cells[0]
+    (parameter,) = (p for p in workloads.get(cell.workload, cell.pass_name).parameters if p.name == "seq_len")
+    if problem := parameter.problem(length):
+        raise UsageError(f"UNSEEN_SEQ: {problem}")
+    if length == group.parameters["seq_len"]:
+        raise UsageError(f"UNSEEN_SEQ={length} is a sequence length of this sweep; choose one that is not.")
+
+    def longer(cell: Cell) -> Cell:
+        shape = tuple((name, length if name == "seq_len" else value) for name, value in cell.parameters)
+        return replace(cell, parameters=shape)
+
+    return replace(group, cells=tuple(map(longer, group.cells)))
+
+
+def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> float:
+    """About how long a bundle takes, environments apart: starts, compilation, warm-up and sampling."""
+    cells = [cell for group in bundle.groups for cell in group.cells]
+    graphs = sum(not frameworks.is_baseline(cell) for cell in cells)
+    starts = profile.minimum_launches + (compile_cache == "warm")
+    compiling = COMPILE_SECONDS + (starts - 1) * LOAD_SECONDS  # compiled once, loaded by every later launch
+    warm_up = profile.minimum_launches * len(cells) * profile.warmup_seconds / 2
+    return starts * START_SECONDS + graphs * compiling + warm_up + len(cells) * profile.seconds_per_cell
+
+
+def profile_of(sweep: Sweep) -> Profile:
+    """The sweep's profile; a budget of its own scales the profile's other times along."""
+    profile = PROFILES[sweep.profile]
+    if sweep.budget is None:
+        return profile
+    scale = sweep.budget / profile.seconds_per_cell
+    return replace(
+        profile,
+        seconds_per_cell=sweep.budget,
+        maximum_seconds_per_cell=profile.maximum_seconds_per_cell * scale,
+        warmup_seconds=profile.warmup_seconds * scale,
+    )

@@ -1,0 +1,156 @@
+"""Environments of other versions beside the locked ones: the framework's own requirements with another pin."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import frameworks
+from environments import environments
+from environments.uv import ROOT, VENVS, SetupError, environment, uv
+from measurement import durable
+from plan.sweep import UsageError
+
+_PIN = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.+!-]+")
+_MISSING = r"no version of (\S+?)==(\S+)"
+# What uv says where a later index may have the version: https://docs.astral.sh/uv/concepts/indexes/
+_ELSEWHERE = r"was found on (\S+), but not at the requested version"
+
+
+def is_version(word: str) -> bool:
+    """Whether it names versions (`torch==2.12`, several with spaces), not an interpreter."""
+    return "==" in word
+
+
+def pins(word: str) -> dict[str, str]:
+    """The version of each package that a word pins. Raises UsageError."""
+    parts = word.split()
+    if wrong := [part for part in parts if not _PIN.fullmatch(part)]:
+        raise UsageError(f"{wrong[0]!r} is no version: write package==version, such as torch==2.12.0.")
+    return dict(part.split("==") for part in parts)
+
+
+def framework_of(word: str) -> str | None:
+    """The framework whose own package is pinned; None where only others are."""
+    for name in frameworks.NAMES:
+        description = frameworks.describe(name)
+        packages = {name, *(d for d in description.distributions if d.startswith(name))}  # others have it too
+        if not description.oracle and pins(word).keys() & packages:
+            return name
+    return None
+
+
+def ensure(framework: str, device: str, word: str, report=print, make: bool = True) -> Path | None:
+    """The interpreter of an environment with those versions, made where it is missing. Raises SetupError.
+
+    Without `make` nothing is installed: None where it is missing.
+
+    What the framework needs is resolved anew around the pins and kept beside the environment, so that a second call
+    gives the same packages.
+    """
+    base = _base(framework, device)
+    requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
+    return _made(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report, make)
+
+
+def ensure_beside(framework: str, device: str, more: str, report=print, make: bool = True) -> Path | None:
+    """The interpreter of an environment that has what `more` asks for, lines of requirements, beside the framework.
+
+    Of the framework's own packages it has the versions that its `.in` file names. `make` as in `ensure`. Raises
+    SetupError.
+    """
+    base = _base(framework, device)
+    requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, "") + more
+    digest = hashlib.sha256(requirements.encode()).hexdigest()[:12]
+    return _made(base, f"{framework}-{device}-with-{digest}", requirements, "", report, make)
+
+
+def _base(framework: str, device: str) -> environments.Recipe:
+    base = environments.recipe(framework, device)
+    if base is None:
+        raise SetupError(f"{framework} runs in the suite's own environment and has no versions.")
+    return base
+
+
+def _made(base: environments.Recipe, name: str, requirements: str, word: str, report, make: bool) -> Path | None:
+    """The interpreter of the environment `name`; what is resolved once is kept beside it."""
+    lock = VENVS / f"{name}.txt"
+    if not lock.exists():
+        if not make:
+            return None
+        # Whole, or asked for anew.
+        durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
+    recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
+    return environments.made(recipe, report) if make else environments.found(recipe)
+
+
+def pinned(requirements: str, framework: str, word: str) -> str:
+    """Requirements as in an `.in` file with these versions in place of its own; what it does not name is added."""
+    lines = [line for line in requirements.splitlines() if line and not line.startswith("#")]
+    for package, version in pins(word).items():
+        if package == framework:  # called otherwise by its package index
+            package = next((d for d in frameworks.describe(framework).distributions if _line(d, lines)), package)
+        replaced = _line(package, lines)
+        lines = [line for line in lines if line != replaced] + [f"{package}=={version}"]
+    return "\n".join(lines) + "\n"
+
+
+def _line(package: str, lines: list[str]) -> str | None:
+    return next((line for line in lines if re.match(rf"{re.escape(package)}(?![\w.-])", line)), None)
+
+
+def _resolved(base: environments.Recipe, requirements: str, name: str, word: str, report) -> str:
+    """What the package indexes have for these requirements, every dependency with its version. Raises SetupError."""
+    report(f"{name}: resolving {word or 'its requirements'} …")
+    target, settings = VENVS / f".{name}.resolving", VENVS / f".{name}.toml"
+    VENVS.mkdir(exist_ok=True)
+    options = _options(base, word, settings)
+    env = environment()
+    if "without-find-links" in base.directives and not env.get("UV_FIND_LINKS"):
+        variable, _, value = base.directives["without-find-links"].partition("=")
+        env.setdefault(variable, value)
+    command = ["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", sys.executable, *options]
+    failed = f"{word or 'the requirements'} could not be resolved"
+    try:
+        uv([*command, "-", "--output-file", str(target)], env, failed, stdin=requirements, report=report)
+        return target.read_text()
+    except SetupError as error:
+        if missing := re.search(_MISSING, str(error)):
+            known = f"{missing[1]} {missing[2].rstrip('.,')}"
+            if first := re.search(_ELSEWHERE, str(error)):
+                raise SetupError(
+                    f"there is no {known} in {first[1]}, the first of your package indexes that has {missing[1]}, and "
+                    "uv looks no further: if you trust them all alike, UV_INDEX_STRATEGY=unsafe-best-match in the "
+                    "environment has it look in the others."
+                ) from None
+            raise SetupError(f"there is no {known} for this Python and platform.") from None
+        raise
+    finally:
+        for path in (target, settings):
+            path.unlink(missing_ok=True)
+
+
+def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
+    """uv's options for the locked requirements; what its settings say of the locked version holds for this one.
+
+    torch's wheels ask for CUDA packages even where there is no GPU, and the settings leave them out.
+    """
+    options = shlex.split(base.directives.get("uv", ""))
+    if "--config-file" in options:
+        place = options.index("--config-file") + 1
+        text = (ROOT / options[place]).read_text()
+        for package, version in pins(word).items():
+            text = re.sub(rf'(name = "{re.escape(package)}"\nversion = )"[^"]*"', rf'\1"{version}"', text)
+        settings.write_text(text)
+        options[place] = str(settings)
+    return options
+
+
+def _slug(word: str) -> str:
+    """The versions as part of a folder's name."""
+    text = re.sub(r"[^\w.]+", "-", word)
+    return text if len(text) < 60 else hashlib.sha256(word.encode()).hexdigest()[:12]

@@ -1,0 +1,86 @@
+"""Words as people type them: other names for values, and ranges of whole numbers."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+import frameworks
+from measurement.refusals import UsageError
+
+MOST_VALUES = 256  # of one range: more is a slip of the hand
+# By flag: what others call a value, and what it is called here. `compile` is what torch's users say for the graph mode.
+ALIASES = {
+    "framework": {alias: name for name in frameworks.NAMES for alias in frameworks.describe(name).aliases},
+    "workload": {"bert": "bert-base", "gpt2": "gpt2-124m"},
+    "impl": {"hf": "library", "huggingface": "library"},
+    "mode": {"compile": "graph", "compiled": "graph"},
+    "pass": {"train": "training", "infer": "inference"},
+    "dtype": {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16", "half": "fp16"},
+    "device": {"cuda": "gpu"},
+}
+_RANGE = re.compile(r"(\d+)\.\.(\d+)(?:\.\.(\d+))?")
+_ALMOST_A_RANGE = re.compile(r"(\d+)(?:-|:|\.\.\.)(\d+)(?:[:.]+\d+)?")
+
+
+def canonical(flag: str, word: str) -> str:
+    """What a word for this flag is called here: `tf` is tensorflow, `cuda:1` is gpu:1; any other word is itself."""
+    known = ALIASES.get(flag, {})
+    kind, colon, index = word.partition(":")
+    return known.get(kind.lower(), kind) + colon + index
+
+
+def choose(word: str, valid: Iterable[str], what: str, listed: Iterable[str] | None = None) -> str:
+    """`word` if it is one of `valid`; otherwise a UsageError naming the nearest of `listed`, or all of them."""
+    valid = list(valid)
+    if word in valid:
+        return word
+    listed = list(dict.fromkeys(valid if listed is None else listed))
+    near = difflib.get_close_matches(word, listed, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(listed)}."
+    raise UsageError(f"There is no {what} {word!r}; {hint}")
+
+
+def whole_number(word: str) -> int | str:
+    """A number where `word` is one, else the word itself: the parameter's own check then says what is wrong."""
+    try:
+        return int(word)
+    except ValueError:
+        return word
+
+
+def numbers(flag: str, word: str) -> list[int | str]:
+    """The values that a word stands for: `32..512` doubles from 32, `32..512..32` goes in steps of 32.
+
+    The last one is always among them. Any other word is a value of its own. Raises UsageError.
+    """
+    name = flag.upper().replace("-", "_")
+    if almost := _ALMOST_A_RANGE.fullmatch(word):
+        low, high = map(int, almost.groups())
+        if 0 < low < high:
+            raise UsageError(
+                f"{name}={word} is no list: write {name}={_listed(_range(low, high))}; {name}={low}..{high} means the "
+                f"same, and {name}={low}..{high}..1 every whole number of these."
+            )
+    match = _RANGE.fullmatch(word)
+    if not match:
+        return [whole_number(word)]
+    low, high = int(match[1]), int(match[2])
+    step = int(match[3]) if match[3] else None
+    if low < 1 or high <= low or step == 0:
+        raise UsageError(f"{name}={word} holds nothing: a range goes up from 1 or more, such as {name}=32..512.")
+    if step and (high - low) // step >= MOST_VALUES:
+        raise UsageError(f"{name}={word} is {(high - low) // step + 1:,} values; at most {MOST_VALUES} are taken.")
+    return _range(low, high, step)
+
+
+def _range(low: int, high: int, step: int | None = None) -> list[int]:
+    values = [low]
+    while (value := values[-1] + step if step else 2 * values[-1]) < high:
+        values.append(value)
+    return [*values, high]
+
+
+def _listed(values: list[int]) -> str:
+    return ",".join(map(str, values))

@@ -1,0 +1,1 @@
+"""Generate the README's figures, the site and the pages of results."""

@@ -1,0 +1,121 @@
+"""The committed records behind the findings, and where they were measured: host, processes, folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from analysis import modes
+from commands import published
+from measurement.statistics import Interval
+from records import rooflines
+from reports.content import span, text_of
+from reports.material import Material
+from reports.points import Point, Points
+from reports.verdict import Verdict
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", ROOT / "results/cpu"
+
+
+@cache
+def material(*folders: Path) -> Material:
+    """What the runs in these folders hold."""
+    records = [record for folder in folders for record in rooflines.read(folder / "records.jsonl")]
+    return Material(Points(records), known=modes.words(), commands=tuple(map(_command, folders)))
+
+
+def _command(folder: Path) -> str:
+    return published.command("bench", json.loads((folder / "plan.json").read_text())["given"])
+
+
+def points(*folders: Path, **columns: object) -> list[Point]:
+    """The points of these runs that are not excluded and whose columns have these values."""
+    every = [point for point in material(*folders).points.all if not point.excluded]
+    return [point for point in every if all(point[name] == value for name, value in columns.items())]
+
+
+def excluded(*folders: Path) -> dict[str, str]:
+    """Return why workloads of these runs have excluded cells, by workload."""
+    return {point["workload"]: point.excluded for point in material(*folders).points.all if point.excluded}
+
+
+def one(*folders: Path, **columns: object) -> Point:
+    """The only point that fits. Raises ValueError where none or several do."""
+    (point,) = points(*folders, **columns)
+    return point
+
+
+def verdict(content: Material, implementation: str, parameters: str = "") -> Verdict:
+    """The verdict on the bf16 setting of an implementation that most was measured of, or on that with `parameters`."""
+    firsts = ((one, one.setting.points[0]) for one in content.verdicts)
+    return next(
+        one
+        for one, first in firsts
+        if (first["implementation"], first["dtype"]) == (implementation, "bf16")
+        and parameters in ("", first["parameters"])
+    )
+
+
+@cache
+def hosts() -> dict[str, str]:
+    """The letter that results/h200/README.md gives each host, by the host's `machine_id`."""
+    tables = re.findall(
+        r"(?m)^\| \| ([A-Z |]+) \|\n\|[-|]+\n\| `machine_id` \| (.+) \|$", (H200 / "README.md").read_text()
+    )
+    return {
+        machine: letter
+        for letters, machines in tables
+        for letter, machine in zip(letters.split(" | "), machines.split(" | "), strict=True)
+    }
+
+
+def letters(measured: Iterable[Point]) -> str:
+    """The hosts of these points: `H`, `C, D and H`. Raises KeyError for a host without a letter."""
+    *others, last = sorted({hosts()[point["machine_id"]] for point in measured})
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def place(measured: Iterable[Point], *folders: Path) -> str:
+    """Where and how often something was measured, with a link to each folder of records.
+
+    `[H](../results/h200/jax-h-short), 3 processes`; of several folders `H, [torch](…), [jax](…), 3 processes`.
+    """
+    measured = list(measured)
+    names = [points(folder)[0]["framework"] for folder in folders]
+    names = names if len(set(names)) == len(names) else [folder.name for folder in folders]
+    links = [f"[{name}]({path(folder)})" for name, folder in zip(names, folders, strict=True)]
+    where = (
+        f"[{letters(measured)}]({path(folders[0])})" if len(folders) == 1 else ", ".join([letters(measured), *links])
+    )
+    return f"{where}, {processes(measured)}"
+
+
+def path(folder: Path) -> str:
+    """A folder as `docs/findings.md` links it."""
+    return f"../{folder.relative_to(ROOT).as_posix()}"
+
+
+def processes(measured: Iterable[Point]) -> str:
+    """How many processes: `3 processes`, `2 or 3 processes`."""
+    return f"{' or '.join(map(str, sorted({point['launches'] for point in measured})))} processes"
+
+
+def unsure(measured: list[Point]) -> str:
+    """How many of the figures cannot be relied on: `all 21 figures are noisy or disturbed`."""
+    count = sum(point["status"] != "ok" for point in measured)
+    share = f"all {count}" if count == len(measured) else f"{count} of the {len(measured)}"
+    return f"{share} figures are noisy or disturbed"
+
+
+def ms(point: Point) -> str:
+    """A median in ms with its 95 % interval: `0.564 (0.552-0.576)`."""
+    return text_of(point["latency_ms_median"]) + brackets(point.latency)
+
+
+def brackets(interval: Interval | None) -> str:
+    """The ends of an interval behind a figure; empty where there is none."""
+    return f" ({span(interval.low, interval.high).replace(' to ', '-')})" if interval else ""

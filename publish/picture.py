@@ -1,0 +1,62 @@
+"""The README's picture: every mode of BERT-base at one shape, drawn for light and for dark pages.
+
+Its points are those of one row of the README's table, and of the other frameworks on the same host.
+"""
+
+from __future__ import annotations
+
+from measurement.schema import is_noisy
+from publish.findings.evidence import letters, processes
+from reports import drawing
+from reports.content import text_of
+from reports.material import Material
+from reports.points import Point
+from reports.verdict.places import Shape
+
+WIDTH, TITLE, FOOT = 840, 30, 40
+SHAPE = Shape.of({"batch_size": 8, "seq_len": 128})
+HEADING = f"BERT-base at {SHAPE.text}, one NVIDIA H200, bf16: ms per call, less is better"
+CERTAINTY = "Bars are 95 % intervals, ~ is known less well than the profile promises. The axis is logarithmic."
+STYLES = {
+    "light": {"ink": "#1c2430", "soft": "#566172", "line": "#dde2ea", "ground": "#ffffff"},
+    "dark": {"ink": "#e4e8ef", "soft": "#a3adbc", "line": "#2f3846", "ground": "#0d1117"},
+}
+
+
+def svg(theme: str, content: Material) -> str:
+    """Every mode at one shape on one axis, as a file that stands alone."""
+    points = drawn(content)
+    chart = drawing.dots([_dot(content, point) for point in points])
+    height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
+    lower = f"Host {letters(points)}, {processes(points)}; {versions(points)}. Hollow: eager, operator by operator."
+    frame = f'width="{WIDTH}" height="{height:g}" viewBox="0 0 {WIDTH} {height:g}" font-family="system-ui, sans-serif"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {frame}><style>{drawing.style(STYLES[theme])}</style>',
+        drawing.symbols(),
+        f'<text class="title" y="18">{HEADING}</text>',
+        f'<svg y="{TITLE}" width="100%" height="{height - TITLE - FOOT:g}">{chart}</svg>',
+        f'<text class="soft" y="{height - 22:g}">{lower}</text>',
+        f'<text class="soft" y="{height - 6:g}">{CERTAINTY}</text></svg>\n',
+    ]
+    return "".join(parts)
+
+
+def drawn(content: Material) -> list[Point]:
+    """The library's model at the picture's shape in every mode, the fastest first."""
+    points = [p for p in content.points.measured if (p["implementation"], p["dtype"]) == ("library", "bf16")]
+    here = [point for point in points if Shape.of(point.record) == SHAPE]
+    return sorted(here, key=lambda point: point["latency_ms_median"])
+
+
+def _dot(content: Material, point: Point) -> drawing.Dot:
+    value = point["latency_ms_median"]
+    noisy = "~" if is_noisy(point.record, "latency") else ""
+    note = f"excluded: {point.excluded}" if point.excluded else ""
+    ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
+    name = f"{point['framework']} {point['mode']}"
+    return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)
+
+
+def versions(points: list[Point]) -> str:
+    """Frameworks and their versions, each once: `torch 2.13.0, jax 0.11.2`."""
+    return ", ".join(dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points))

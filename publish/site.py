@@ -1,0 +1,78 @@
+"""`make site`: a page for every published run and an index, as files that any static host serves as they are."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+from analysis import modes
+from commands import history, published, report
+from commands.report import RECORDS, TABLE, folder_for
+from measurement import durable
+from records import recordfile, runs
+from reports import sections, select, terminal, trend, trend_page
+from reports.content import times
+from reports.material import Material
+from reports.page import html, index
+from reports.page.index import Run
+from reports.points import COLUMNS_READ, Points
+from reports.write import subject
+
+
+def site(arguments: argparse.Namespace) -> int:
+    """Write the index and the pages into a folder. Raises UsageError."""
+    console = terminal.console()
+    out = folder_for(arguments.out, Path(arguments.out))
+    pages = []
+    for folder in published.folders(recordfile.RESULTS):
+        if (folder / RECORDS).exists():
+            pages.append(_page(folder, out))
+    _write(out / "index.html", index(pages, _history()))
+    console.print(f"Written: {out / 'index.html'} and {times(len(pages), 'page')} of runs", highlight=False)
+    return 0
+
+
+def _history() -> str:
+    """The cells that several published runs measured on one machine: a section for each machine."""
+    machines = defaultdict(list)
+    for folder in published.folders(recordfile.RESULTS):
+        if (folder / RECORDS).exists():
+            for run in history.read(str(folder)):
+                for machine, cells in run.cells.items():
+                    machines[machine].append(replace(run, cells={machine: cells}))
+    parts = []
+    for machine, of_machine in machines.items():
+        shared = Counter(cell for run in of_machine for cell in run.cells[machine])
+        told = history.of_runs([run for run in of_machine if any(shared[cell] > 1 for cell in run.cells[machine])])
+        if told:
+            title = f"{trend.TITLE}, machine {machine[:4]}"
+            parts.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))
+    return "".join(parts)
+
+
+def _page(folder: Path, out: Path) -> Run:
+    """Write a run's page, its table of records beside it. Raises UsageError for a run that is damaged."""
+    place = folder.relative_to(recordfile.RESULTS)
+    source = report.read([str(folder)], COLUMNS_READ)
+    (command, *_) = *source.commands, ""
+    remarks = tuple(source.remarks)
+    records = select.newest(source.records)
+    told = remarks, modes.words(), (command,), tuple(source.ladders(records))
+    material = Material(Points(records), (), source.machines, *told)
+    target = out / place
+    target.mkdir(parents=True, exist_ok=True)
+    home = "../" * len(place.parts) + "index.html"
+    title = f"Is compiling worth it? {subject(material)}"
+    _write(target / "index.html", html(title, material, sections.build(material), place.as_posix(), home))
+    if (folder / TABLE).exists():
+        shutil.copyfile(folder / TABLE, target / TABLE)
+    started = str(runs.Run(folder).read(runs.PLAN).get("started_at", ""))
+    return Run(f"{quote(place.as_posix())}/index.html", place.as_posix(), started, command, material)
+
+
+def _write(path: Path, text: str) -> None:
+    durable.replace(path, text.encode("utf-8", "backslashreplace"))

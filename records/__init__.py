@@ -1,0 +1,1 @@
+"""Records of cells and the folders that hold them."""

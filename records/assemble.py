@@ -1,0 +1,314 @@
+"""From what workers reported to records: statistics over launches, parity, flags and status."""
+
+from __future__ import annotations
+
+import json
+import math
+from statistics import median
+
+import frameworks
+import workloads
+from frameworks import policies
+from measurement.peaks import Peaks, datasheet, may_be_cached
+from measurement.protocol import Readback, Report
+from measurement.schema import SCHEMA_VERSION
+from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
+from records import breaks, judgement, tokens
+from records.costs import known_cost, moved_bytes, tokens_of
+from records.intervals import over_launches
+from records.outcomes import Context, Outcome, counted
+
+
+def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
+    """Eager time over this mode's, from the rounds of each worker process that measured both."""
+    if baseline is None:
+        return None
+    theirs = {_process(report): counted(report) for report in baseline.reports}
+    pairs = [
+        log_ratios(theirs[_process(report)], counted(report))
+        for report in outcome.reports
+        if _process(report) in theirs
+    ]
+    interval = over_launches(pairs)
+    return interval.map(math.exp) if interval else None
+
+
+def _process(report: Report) -> tuple:
+    return report.launch, report.worker
+
+
+def record(
+    outcome: Outcome,
+    baseline: Outcome | None,
+    workload,
+    weights: str,
+    peaks: Peaks | None,
+    context: Context,
+) -> dict:
+    """The record of a finished cell, without what `rooflines.completed` adds later.
+
+    `baseline` is the group's eager outcome where it was measured, `peaks` those that the cell's framework reaches.
+    """
+    row = _identity(outcome, weights, context)
+    failure = outcome.failure
+    if failure:
+        row |= {"status": failure.status, "reason": failure.reason, "stderr_tail": failure.stderr_tail or None}
+        return row
+    is_baseline = row["baseline"]
+    interval = None if is_baseline else speedup(outcome, baseline)
+    row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
+    row |= _rates(outcome, workload, row) | tokens.break_even(workload, outcome, row)
+    row |= bandwidth(row) | _peaks(row, peaks)
+    row |= _unseen(outcome)
+    row |= judgement.noise(outcome)
+    if is_baseline:
+        row["speedup_vs_eager"] = 1.0
+    elif interval:
+        row |= {"speedup_vs_eager": interval.value, "speedup_ci_low": interval.low, "speedup_ci_high": interval.high}
+    figures = {"latency": outcome.latency}
+    if baseline and not is_baseline:
+        figures["ratio"] = interval
+    half_widths = {name: figure.relative_half_width if figure else math.inf for name, figure in figures.items()}
+    raised = judgement.flags_of(outcome, half_widths, context.profile)
+    row["flags"] = ";".join(raised) or None
+    return row | judgement.status(outcome, baseline, half_widths, raised, context.profile)
+
+
+def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
+    cell, effective = outcome.cell, outcome.hello.effective if outcome.hello else Readback()
+    shape = dict(cell.parameters)
+    on_cpu = cell.device_kind == "cpu"
+    steps = [*(report.step for report in outcome.reports), outcome.failed_step]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": context.run_id,
+        "started_at": outcome.started_at,
+        "machine_id": context.machine_id,
+        "node": context.node or None,
+        "job_steps": ";".join(dict.fromkeys(filter(None, steps))) or None,
+        "cell": cell.id,
+        "framework": cell.framework,
+        "framework_version": _framework_version(outcome, context),
+        "mode": cell.mode,
+        "baseline": frameworks.is_baseline(cell),
+        "workload": cell.workload,
+        "implementation": cell.implementation,
+        "pass": cell.pass_name,
+        "batch_size": shape.pop("batch_size", None),
+        "seq_len": shape.pop("seq_len", None),
+        "parameters": parameters_text(shape) or None,
+        "weights": weights,
+        "dtype": cell.dtype,
+        "tf32": effective.tf32,
+        "device": cell.device,
+        "device_name": effective.device_name or (context.cpu_name if on_cpu else None),
+        "side_by_side": context.side_by_side,
+        "threads": cell.threads,
+        "threads_readback": effective.threads,
+        "profile": context.profile.name,
+        "compile_cache": context.compile_cache,
+        "shapes": cell.shapes,
+        **tokens_of(cell),
+        **_cost(outcome),
+        **_user_model(outcome),
+        "settings": json.dumps(_settings(outcome, context), default=str) if outcome.hello else None,
+        "versions": _versions(outcome),
+        "git_revision": context.git_revision,
+    }
+
+
+def _cost(outcome: Outcome) -> dict:
+    """What a call costs; empty where a user's model was not counted."""
+    cell, own_model = outcome.cell, outcome.reports[0].own if outcome.reports else None
+    cost = known_cost(cell, own_model)
+    if cost is None:
+        return {}
+    moved = moved_bytes(cell, cost)
+    return {
+        "flops": cost.flops,
+        "flops_by_class": parameters_text({o.operator_class: o.flops for o in cost.operators}),
+        "bytes_by_class": parameters_text({o.operator_class: o.bytes for o in cost.operators}),
+        "bytes": cost.compulsory_bytes,
+        "unfused_bytes": cost.unfused_bytes,
+        "moved_bytes": moved,
+        "transcendentals": cost.transcendentals,
+        "intensity": cost.flops / moved if moved else None,
+    }
+
+
+def _user_model(outcome: Outcome) -> dict:
+    """What was found out of a user model besides its cost."""
+    model = outcome.reports[0].own if outcome.reports else None
+    if model is None:
+        return {}
+    return {
+        "computes_in": ";".join(model.computes_in) or None,
+        "not_compared_outputs": ";".join(model.not_compared) or None,
+        "counted_by": model.counted_by or None,
+    }
+
+
+def _settings(outcome: Outcome, context: Context) -> dict:
+    """What was set and read back, the compiler's switches and what it says of its graph, and where the launches ran."""
+    report = outcome.reports[0] if outcome.reports else None
+    compiler = dict(report.compiler) if report else {}
+    if report and report.capture.detail:
+        compiler["captured"] = report.capture.detail
+    if report and report.own and report.own.settings:
+        compiler["user_model"] = report.own.settings
+    served = {"served_by": context.served_by} if context.served_by else {}
+    cell = outcome.cell
+    model = workloads.get(cell.workload, cell.pass_name)
+    served |= {"file": model.digest} if getattr(model, "digest", "") else {}
+    followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
+    return {**outcome.hello.effective.settings, **compiler, **served, **followed}
+
+
+def _versions(outcome: Outcome) -> str | None:
+    """The deciding packages' versions, those of the GPU's libraries as the framework tells them among them."""
+    versions = {**outcome.hello.versions, **outcome.hello.effective.libraries} if outcome.hello else {}
+    return json.dumps(versions) if versions else None
+
+
+def _framework_version(outcome: Outcome, context: Context) -> str | None:
+    """The version of the first of the framework's distributions that is installed (paddle has one per device)."""
+    versions = outcome.hello.versions if outcome.hello else {}
+    return next((versions[n] for n in context.distributions[outcome.cell.framework] if n in versions), None)
+
+
+def _latency(outcome: Outcome) -> dict:
+    summary, interval = summarise(outcome.samples), outcome.latency
+    calls = [seconds for report in outcome.reports for seconds in report.single_calls_s]
+    milliseconds = {
+        "latency_ms_median": outcome.latency_s,
+        "latency_ms_ci_low": interval.low if interval else None,
+        "latency_ms_ci_high": interval.high if interval else None,
+        "latency_ms_mean": summary.mean,
+        "latency_ms_std": summary.std,
+        "latency_ms_min": summary.minimum,
+        **{f"latency_call_ms_p{percent}": percentile(calls, percent / 100) for percent in (50, 95, 99)},
+        **tokens.waited_for(outcome),
+        "latency_sync_ms_median": outcome.median_of("latency_sync_s"),
+        "device_ms_median": outcome.median_of("device_s"),
+        "host_ms_median": outcome.median_of("host_s"),
+    }
+    return {name: None if value is None else value * 1e3 for name, value in milliseconds.items()} | {
+        "interval_scope": scope(len(outcome.reports)) if interval else None,
+        "launches": len(outcome.reports),
+        "samples": summary.samples,
+        "single_calls": len(calls),
+        "calls_per_sample": max(report.calls_per_sample for report in outcome.reports),
+        "timed_s": sum(report.timed_s for report in outcome.reports),
+        "warmup_calls": sum(report.warmup_calls for report in outcome.reports),
+    }
+
+
+def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
+    steady = outcome.latency_s
+    compiling, loading = outcome.first_call(loaded=False), outcome.first_call(loaded=True)
+    first = loading if compiling is None else compiling  # every launch loads from a cache that was filled beforehand
+    row = {
+        "first_call_s": first,
+        "compile_s": max(0.0, first - steady),
+        "first_call_loaded_s": loading,
+        "prepare_s": outcome.median_of("prepare_s"),
+        "load_s": outcome.median_of("load_s"),
+        "launch_position": outcome.reports[0].position,
+    }
+    if baseline and baseline is not outcome:
+        gain = baseline.latency_s - steady
+        extra = first - (baseline.first_call(loaded=False) or baseline.first_call(loaded=True))
+        extra += (outcome.median_of("load_s") or 0) - (baseline.median_of("load_s") or 0)
+        row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
+    return row
+
+
+def _captured(outcome: Outcome) -> dict:
+    captured = outcome.reports[0].capture
+    return {
+        "effective_backend": captured.backend,
+        "graphs": captured.graphs,
+        "graph_breaks": captured.graph_breaks,
+        "recompilations": _sum_of(outcome, "recompilations"),
+        **breaks.columns(outcome),
+        **_program(outcome),
+    }
+
+
+def _program(outcome: Outcome) -> dict:
+    """Whether eager and graph ran the same program: in every launch that could tell, else not known."""
+    told = [report for report in outcome.reports if report.program]
+    for verdict in ("differs", "unknown", "same"):
+        for report in told:
+            if report.program == verdict:
+                return {"program": verdict, "program_difference": report.program_difference}
+    return {}
+
+
+def _sum_of(outcome: Outcome, name: str) -> int | None:
+    values = [value for report in outcome.reports if (value := getattr(report, name)) is not None]
+    return sum(values) if values else None
+
+
+def _rates(outcome: Outcome, workload, row: dict) -> dict:
+    shape = dict(outcome.cell.parameters)
+    seconds = row["latency_ms_median"] / 1e3
+    computed = row["tokens_per_call"]
+    memory = [r.peak_memory_bytes for r in outcome.reports if r.peak_memory_bytes is not None]
+    return {
+        "items_per_s": workload.items_per_call(shape) / seconds,
+        "tokens_per_s": computed / seconds if computed else None,
+        "real_tokens_per_s": row["real_tokens_per_call"] / seconds if computed else None,
+        "achieved_tflops": row["flops"] / seconds / 1e12 if row.get("flops") is not None else None,
+        "peak_memory_mb": max(memory) / 1e6 if memory else None,
+    }
+
+
+def bandwidth(row: dict) -> dict:
+    """How fast the compulsory bytes moved, in GB/s and % of the vendor's peak; empty if uncounted or cached."""
+    if "bytes" not in row or may_be_cached(row["bytes"], row["device"]):
+        return {}
+    achieved, sheet = row["bytes"] / (row["latency_ms_median"] / 1e3) / 1e9, datasheet(row["device_name"])
+    share = 100 * achieved / (sheet.terabytes_per_s * 1e3) if sheet else None
+    return {"achieved_gb_per_s": achieved, "datasheet_bandwidth_pct": share}
+
+
+def _peaks(row: dict, peaks: Peaks | None) -> dict:
+    """The vendor's peak, and those that the cell's framework reaches; the machine's hang on all records."""
+    sheet = datasheet(row["device_name"])
+    columns = {
+        "datasheet_tflops": sheet.tflops.get(row["dtype"]) if sheet else None,
+        "datasheet_source": sheet.source if sheet else None,
+    }
+    if peaks is None:
+        return columns
+    cached, transcendentals, matvec = peaks.cached_bytes_per_s, peaks.transcendentals_per_s, peaks.matvec_bytes_per_s
+    return columns | {
+        "framework_peak_tflops": peaks.flops_per_s / 1e12,
+        "framework_peak_gb_per_s": peaks.bytes_per_s / 1e9,
+        "framework_peak_cached_gb_per_s": cached / 1e9 if cached else None,
+        "framework_peak_matvec_gb_per_s": matvec / 1e9 if matvec else None,
+        "framework_peak_gtranscendentals_per_s": transcendentals / 1e9 if transcendentals else None,
+        "framework_peak_source": peaks.source,
+    }
+
+
+def _unseen(outcome: Outcome) -> dict:
+    """What the first call at another sequence length cost, and how the mode runs from then on."""
+    seen = [report.unseen for report in outcome.reports if report.unseen]
+    if not seen:
+        return {}
+    problem = next((entry.problem for entry in seen if entry.problem), None)
+    if problem:
+        return {"unseen_seq_len": seen[0].seq_len, "unseen_problem": problem}
+    return {
+        "unseen_seq_len": seen[0].seq_len,
+        "unseen_first_call_s": median(entry.first_call_s for entry in seen),
+        "unseen_latency_ms": 1e3 * median(entry.latency_s for entry in seen),
+        "unseen_compilations": seen[0].compilations,
+    }
+
+
+def parameters_text(shape: dict) -> str:
+    """A workload's other parameters as they stand in a record."""
+    return ";".join(f"{name}={value}" for name, value in shape.items())

@@ -1,0 +1,60 @@
+"""What a run, a reproduction or a set of profiles was begun with: written first, believed only if its digest fits.
+
+The digest shows damage, not malice: which programs of a folder are run decides `foreign`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from measurement import durable
+from measurement.refusals import UsageError
+from records import jsonfiles
+
+# What `bench`, `reproduce`, `explain` and `ab` write first of all.
+FILES = PLAN, REPRODUCTION, EXPLANATION, PAIR = "plan.json", "reproduction.json", "explanation.json", "ab.json"
+NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is at the control cell
+# What decides what is measured.
+_DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")
+
+
+def write(path: Path, content: dict) -> None:
+    """Write the file with its digest."""
+    content = {**content, "digest": _digest(content)}
+    durable.replace(path, (json.dumps(content, indent=2, default=str) + "\n").encode())
+
+
+def read(path: Path) -> dict:
+    """What is in the file. Raises UsageError where it is torn, or not as it was written.
+
+    Older files have no digest and are taken as they are.
+    """
+    content = jsonfiles.whole(path)
+    if "digest" in content and content["digest"] != _digest(content):
+        raise UsageError(f"{path} was changed after the run was begun; put it back, or begin another run.")
+    if "given" not in content and "table" not in content:
+        raise UsageError(f"{path} does not say what the run was begun with; begin another one.")
+    return content
+
+
+def number_of(folder: Path) -> int:
+    """A folder's place in the order in which runs were begun, by no clock, which may be wrong; 0 if unknown."""
+    for name in FILES:
+        with contextlib.suppress(UsageError):
+            if content := jsonfiles.whole(folder / name):
+                return content.get("number", 0)
+    return 0
+
+
+def in_order(folders: Iterable[Path]) -> list[Path]:
+    """Folders in the order in which they were begun, those without a number by name before the others."""
+    return sorted(folders, key=lambda folder: (number_of(folder), folder.name))
+
+
+def _digest(content: dict) -> str:
+    deciding = {name: content[name] for name in _DECIDING if name in content}
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()

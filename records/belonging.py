@@ -1,0 +1,49 @@
+"""Which records of a run's folder belong to the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from measurement.refusals import UsageError
+from records import begun
+from records.recordfile import Loaded
+from reports.content import times
+
+
+def of_run(loaded: Loaded, folder: Path) -> Loaded:
+    """The records of a run's folder that belong to the run: each cell once, and none that it did not plan."""
+    kept, remarks = places_of(folder, loaded.columns["cell"])
+    if len(kept) < len(loaded):
+        loaded.columns = {name: [column[index] for index in kept] for name, column in loaded.columns.items()}
+    loaded.remarks += remarks
+    return loaded
+
+
+def places_of(folder: Path, cells: list) -> tuple[list[int], list[str]]:
+    """Which of the records of a run, given by their cells, belong to it, and sentences on the others.
+
+    The first of a cell counts: later records of the run were compared with it. Without a plan all belong; with one from
+    before plans had a digest, those of other cells too, for several runs may have been put together by hand.
+    """
+    plan, everything = folder / begun.PLAN, list(range(len(cells)))
+    if not plan.exists():
+        return everything, []
+    try:
+        content = begun.read(plan)
+    except UsageError as error:
+        return everything, [str(error)]
+    planned = set(map(str, content.get("cells", ()))) if "digest" in content else None
+    kept: dict[str | int, int] = {}
+    again = foreign = 0
+    for index, cell in enumerate(cells):
+        if not isinstance(cell, str):
+            kept[index] = index  # a table that lacks the column; of records `recordfile` judges that
+        elif planned is not None and cell not in planned:
+            foreign += 1
+        elif cell in kept:
+            again += 1
+        else:
+            kept[cell] = index
+    odd = [(again, "of cells that have one already"), (foreign, "of cells that the run did not plan")]
+    remarks = [f"{folder.name}: {times(count, 'record')} {why}: left out." for count, why in odd if count]
+    return list(kept.values()), remarks

@@ -1,0 +1,53 @@
+"""What a mode leaves to Python of a user's own model: where, why, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from statistics import median
+
+from records.outcomes import Outcome
+
+SHOWN = 5  # places in a sentence; the record has all
+
+
+def places(outcome: Outcome, kind: str) -> dict[str, str]:
+    """Reasons by place, of `breaks` or `recompiled`, in any launch."""
+    return {place: why for report in outcome.reports for place, why in getattr(report.capture, kind)}
+
+
+def outside_share(outcome: Outcome) -> float | None:
+    """The share of a call's time outside of graphs, median over launches; None where nothing was broken."""
+    shares = [
+        max(0.0, 1 - model.inside_s / model.whole_s)
+        for report in outcome.reports
+        if (model := report.own) and model.inside_s is not None and model.whole_s
+    ]
+    return median(shares) if shares else None
+
+
+def columns(outcome: Outcome) -> dict:
+    """The columns on graph breaks and recompilations by place."""
+    share = outside_share(outcome)
+    broken, again = places(outcome, "breaks"), places(outcome, "recompiled")
+    return {
+        "graph_break_places": json.dumps(list(broken.items())) if broken else None,
+        "outside_share": share,
+        "gain_at_best": 1 / (1 - share) if share is not None and share < 1 else None,
+        "recompiled_places": json.dumps(list(again.items())) if again else None,
+    }
+
+
+def sentence(outcome: Outcome) -> str | None:
+    """What breaks the model, and what mending all of it would gain at best; None where nothing does."""
+    broken, share = places(outcome, "breaks"), outside_share(outcome)
+    if not broken:
+        return None
+    shown = "; ".join(f"{place} ({why})" for place, why in list(broken.items())[:SHOWN])
+    more = f"; and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
+    count = f"{len(broken)} graph break{'s' if len(broken) > 1 else ''}"
+    if share is None or share >= 1:
+        return f"{count}: {shown}{more}."
+    return (
+        f"{count}, {share:.0%} of a call outside of graphs: at best {1 / (1 - share):.3g} times as fast as now without "
+        f"them: {shown}{more}."
+    )

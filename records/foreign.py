@@ -1,0 +1,73 @@
+"""Folders that somebody else may have written: which programs they name, and the links that they may not hold.
+
+Nothing that a folder names is run or installed unless it lies in this checkout's `results/`, or the command line names
+the same again. What a folder names: `PYTHON`, users' models (`WORKLOAD`), and the sides of a pair (`A`, `B`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from measurement.refusals import UsageError
+from measurement.text import make_command
+from plan.sweep import words
+from workloads.own import absolute, is_own
+
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+RUNS = RESULTS / "runs"  # where a name is enough
+
+
+def is_in_results(folder: Path) -> bool:
+    """Return whether the folder lies in this checkout's results, whatever links lead to it."""
+    return folder.resolve().is_relative_to(RESULTS.resolve())
+
+
+def programs(folder: Path, given: Mapping, **others: object) -> dict[str, str]:
+    """Return what a command line has to name to resume the folder: values by variable; none within `results/`.
+
+    `given` are the flags in the folder; `others` what it names besides, None where it names nothing.
+    """
+    if is_in_results(folder):
+        return {}
+    asked = words(given.get("workload") or ())
+    named = {"WORKLOAD": ",".join(asked)} if any(map(is_own, asked)) else {}
+    return named | {name: str(value) for name, value in others.items() if value is not None}
+
+
+def command(target: str, folder: Path, named: Mapping[str, str]) -> str:
+    """Return the command that resumes a folder, ready to be pasted into a shell."""
+    place = folder.name if folder.parent == RUNS else str(folder)
+    return make_command(target, {"RESUME": place, **named})
+
+
+def check_named(target: str, folder: Path, named: Mapping[str, str], again: Mapping[str, object]) -> None:
+    """Raise UsageError unless the command line named all programs `again` (by variable, None for those not given)."""
+    if any(not _same(name, value, again.get(name)) for name, value in named.items()):
+        raise UsageError(
+            f"{folder} lies outside of this checkout's results/ and names programs to run ({', '.join(named)}); if you "
+            f"trust them: {command(target, folder, named)}"
+        )
+
+
+def _same(name: str, value: str, again: object) -> bool:
+    """Return whether the command line names every program of `value`."""
+    if again is None or name != "WORKLOAD":
+        return again == value
+    return _models(words(value)) <= _models(words(again))
+
+
+def _models(named: Iterable[str]) -> set[str]:
+    return {absolute(word) for word in named if is_own(word)}
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise UsageError where a link lies in a run's folder or among its launches, before anything is written there."""
+    for place in (folder, folder / "launches"):
+        entries = sorted(place.iterdir()) if place.is_dir() else []
+        if link := next(filter(Path.is_symlink, entries), None):
+            raise UsageError(
+                f"{link} is a link to {os.readlink(link)}: nothing is written or removed beyond a run's own "
+                "folder; remove the link, then go on."
+            )

@@ -1,0 +1,117 @@
+"""JSON files and files of JSON lines, checked by their names' shapes; what does not fit is one sentence with its place.
+
+No code behind these readers checks again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from measurement import checked, files
+from measurement.checked import Misfit
+from measurement.refusals import UsageError
+from records import shapes
+
+MOST_OF_A_FILE = 1 << 26
+MOST_OF_A_LINE = 1 << 26
+# What unpacks to more than this, and to more than so many times its size, is no file of samples.
+MOST_UNPACKED, MOST_TIMES = 1 << 28, 50
+_BLOCK = 1 << 20
+
+
+class Unreadable(UsageError):
+    """A file does not hold what its reader takes; the message is one sentence with the way out."""
+
+
+def whole(path: Path) -> dict:
+    """Return a JSON file's object, an empty one where there is no such file. Raises Unreadable."""
+    way_out = "begin another run" if shapes.KINDS.get(path.name) is shapes.Plan else "remove it, then go on"
+    try:
+        text = files.content(path, MOST_OF_A_FILE)
+        entry = json.loads(text)
+        if not isinstance(entry, dict):
+            raise ValueError
+        return _fitting(path, entry)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}.") from None
+    except (files.Unfit, Misfit) as problem:
+        raise Unreadable(f"{path} is torn or was changed: {problem}; {way_out}.") from None
+    except (ValueError, RecursionError):
+        raise Unreadable(f"{path} is torn or was changed: it is no JSON object; {way_out}.") from None
+
+
+def lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
+    """Yield the JSON objects of a JSONL file, compressed or not; none where there is no such file.
+
+    Other lines are skipped, their numbers added to `torn`. Raises Unreadable.
+    """
+    for number, entry in numbered(path, torn):
+        try:
+            yield _fitting(path, entry)
+        except Misfit as problem:
+            raise Unreadable(f"{path}, line {number}: {problem}; remove that line.") from None
+
+
+def numbered(path: Path, torn: list[int] | None = None) -> Iterator[tuple[int, dict]]:
+    """Yield the JSON objects of a JSONL file with the numbers of their lines, of whatever shape. Raises Unreadable."""
+    with contextlib.suppress(FileNotFoundError), opened(path) as file:
+        if path.suffix == ".gz":
+            _check_packed(path, file)
+            file = gzip.GzipFile(fileobj=file)
+        for number, line in enumerate(files.lines(file, MOST_OF_A_LINE), 1):
+            if (entry := json_object(line)) is not None:
+                yield number, entry
+            elif torn is not None and line.strip():
+                torn.append(number)
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file to read it. Raises Unreadable where it is none or reading fails, and FileNotFoundError."""
+    try:
+        with files.opened(path) as file:
+            yield file
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror or error}.") from None
+    except files.Unfit as problem:
+        raise Unreadable(f"{path} cannot be read: {problem}; move it away, then go on.") from None
+
+
+def json_object(line: bytes) -> dict | None:
+    """Return the JSON object of a line; None where it holds none, or a torn one."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _fitting(path: Path, entry: dict) -> dict:
+    if kind := shapes.KINDS.get(path.name):
+        checked.read(kind, entry)
+    return entry
+
+
+def _check_packed(path: Path, file) -> None:
+    """Raise Unreadable unless a compressed file is whole and unpacks to a size to be expected; go back to its start."""
+    packed, unpacked = file.seek(0, 2), 0
+    most = max(MOST_UNPACKED, MOST_TIMES * packed)
+    file.seek(0)
+    try:
+        with gzip.GzipFile(fileobj=file) as reader:
+            while block := reader.read(_BLOCK):
+                if (unpacked := unpacked + len(block)) > most:
+                    raise files.Unfit(f"its {packed:,} bytes unpack to more than {most >> 20} MiB")
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise Unreadable(f"{path} is torn or was changed: it is no gzip file; move it away, then go on.") from None
+    file.seek(0)

@@ -1,0 +1,90 @@
+"""JSON lines: appended one at a time, or written compressed and whole."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from measurement import durable, files
+from measurement.refusals import naming
+from records import jsonfiles
+
+_DIGEST = "digest"
+
+
+def append(
+    path: Path, entry: dict, synced: bool = False, waiting: Callable[[], AbstractContextManager] = nullcontext
+) -> None:
+    """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone.
+
+    `waiting` goes around the time until it is on disk, for one that is `synced`.
+    """
+    with naming(path), open(path, "ab+", opener=durable.no_link) as file:
+        if file.tell() and _last_byte(file) != b"\n":
+            file.write(b"\n")
+        file.write(json.dumps(entry, default=str).encode() + b"\n")
+        file.flush()
+        if synced:
+            with waiting():
+                os.fsync(file.fileno())
+
+
+def write_compressed(path: Path, entries: Iterable[dict]) -> None:
+    """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
+    with durable.replacing(path) as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+        packed.writelines(json.dumps(entry).encode() + b"\n" for entry in entries)
+
+
+def distinct(entries: Iterable[dict]) -> Iterator[dict]:
+    """The entries, each once; kept of those that came is a digest."""
+    seen = set()
+    for entry in entries:
+        if (digest := hashlib.blake2b(json.dumps(entry).encode(), digest_size=16).digest()) not in seen:
+            seen.add(digest)
+            yield entry
+
+
+def amend(path: Path, changes: Mapping[str, dict]) -> None:
+    """Change values in a file of records, at once: by cell, in its first line; other lines and torn ones stay."""
+    left = dict(changes)
+    with files.opened(path) as before, durable.replacing(path) as after:
+        for line in before:
+            record = jsonfiles.json_object(line) or {}
+            if changed := left.pop(record.get("cell", ""), None):
+                line = json.dumps(record | changed).encode() + b"\n" * line.endswith(b"\n")
+            after.write(line)
+
+
+def line_count(path: Path) -> int:
+    """How many lines a file has, the last one also where nothing ends it. Raises Unreadable."""
+    count, last = 0, b"\n"
+    with jsonfiles.opened(path) as file:
+        while block := file.read(1 << 20):
+            count += block.count(b"\n")
+            last = block
+    return count + (not last.endswith(b"\n"))
+
+
+def sealed(entry: dict) -> dict:
+    """The entry with a digest of what it says; `intact` takes it back."""
+    return {**entry, _DIGEST: _digest(entry)}
+
+
+def intact(entry: dict) -> dict | None:
+    """What was sealed; None where it is not what was written."""
+    content = {name: value for name, value in entry.items() if name != _DIGEST}
+    return content if entry.get(_DIGEST) == _digest(content) else None
+
+
+def _digest(entry: dict) -> str:
+    return hashlib.sha256(json.dumps(entry, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _last_byte(file) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)

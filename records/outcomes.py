@@ -1,0 +1,173 @@
+"""What is known of a cell while its run goes on."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, median
+
+import numpy as np
+
+from measurement import host
+from measurement.cells import Cell
+from measurement.parity import Difference
+from measurement.profiles import Profile
+from measurement.protocol import REASON_CHARACTERS, Hello, Report
+from measurement.statistics import Interval
+from records.intervals import over_launches
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell has no figures."""
+
+    status: str
+    reason: str
+    stderr_tail: str = ""
+
+    @classmethod
+    def over(cls, error: Exception) -> Failure:
+        """What a cell has in place of figures where its worker left something that no record can be made of."""
+        words = " ".join(f"{type(error).__name__}: {error}".split())[:REASON_CHARACTERS]
+        return cls("error", f"What its worker left cannot be made a record of: {words}")
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How far a cell's outputs are from the reference's, what is allowed (relative), and whose the reference is.
+
+    `first_differing` is the first step at which another token was generated, None if none was.
+    """
+
+    difference: Difference
+    tolerance: float
+    reference: str
+    first_differing: int | None = None
+    unequal: float = 0.0  # the share allowed of values that must agree exactly
+
+    @property
+    def holds(self) -> bool:
+        return self.difference.within(self.tolerance, self.unequal)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an interrupted run knew of a cell: its failure, or its report of one launch."""
+
+    cell: str
+    started_at: str = ""
+    failure: Failure | None = None
+    hello: Hello | None = None
+    report: Report | None = None
+    node: str = ""  # of a cluster on which it failed, and the step there
+    step: str = ""
+
+
+def _holds_arrays(path: Path) -> bool:
+    """Whether the file's arrays can be read; outputs are not on disk for certain when the report of them is."""
+    try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
+        with np.load(path) as arrays:
+            return all(arrays[name] is not None for name in arrays.files)
+    except Exception:  # whatever a torn file makes NumPy, zipfile and zlib raise
+        return False
+
+
+def counted(report: Report) -> list[float]:
+    """A launch's samples in the rounds in which the host had its usual speed."""
+    return list(_counted(tuple(report.samples), tuple(report.host_loop_s)))
+
+
+@functools.lru_cache(maxsize=64)  # a record asks some twenty times for those of its launches
+def _counted(samples: tuple[float, ...], host_loop_s: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(samples[index] for index in host.kept(host_loop_s, len(samples)))
+
+
+@dataclass
+class Outcome:
+    """All that is known of one cell: a report per launch, or a failure."""
+
+    cell: Cell
+    started_at: str = ""
+    reports: list[Report] = field(default_factory=list)  # one per launch
+    hello: Hello | None = None  # the first launch's versions and effective settings
+    failure: Failure | None = None
+    parity: Parity | None = None
+    empty: str | None = None  # the flag of outputs that are zero or constant throughout
+    failed_step: str = ""  # of a job on a cluster
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the cell's time may be set against another's: it was measured, and computed what it should."""
+        return not self.failure and (self.parity is None or self.parity.holds)
+
+    @property
+    def samples(self) -> list[float]:
+        """Seconds per call, of all launches, in the rounds that count."""
+        return [sample for report in self.reports for sample in counted(report)]
+
+    @property
+    def logarithms(self) -> list[list[float]]:
+        """ln of seconds per call, a list a launch."""
+        return [[math.log(sample) for sample in counted(report)] for report in self.reports]
+
+    @property
+    def latency(self) -> Interval | None:
+        """Seconds per call over launches with their interval; None where there is none."""
+        interval = over_launches(self.logarithms)
+        return interval.map(math.exp) if interval else None
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds per call: of the launches' medians the geometric mean, which is what `latency` is an interval of."""
+        return math.exp(fmean(map(median, self.logarithms)))
+
+    def median_of(self, name: str) -> float | None:
+        """The median over launches of what workers reported under `name`; None where none did."""
+        values = [value for report in self.reports if (value := getattr(report, name)) is not None]
+        return median(values) if values else None
+
+    def first_call(self, loaded: bool) -> float | None:
+        """Seconds of the first call: median over the launches that loaded compiled code, or over those that did not."""
+        launches = [report for report in self.reports if bool(report.capture.loaded) is loaded]
+        return median(report.first_call_s for report in launches) if launches else None
+
+    def take_over(self, kept: Kept, node: str = "") -> None:
+        """Add what an interrupted run kept of one launch, where its outputs still exist; the last report counts.
+
+        All launches of a cell are on one node: what another one reported is measured again.
+        """
+        if kept.failure and kept.node == node:
+            self.failure, self.failed_step = kept.failure, kept.step
+        elif kept.report and kept.report.node == node and _holds_arrays(Path(kept.report.outputs or "")):
+            self.started_at, self.hello = kept.started_at, kept.hello
+            self.forget(kept.report.launch)  # half a group, measured again and interrupted again
+            self.reports.append(kept.report)
+
+    def forget(self, launch: int | None) -> None:
+        """Drop the report of a launch that is measured again."""
+        self.reports = [report for report in self.reports if report.launch != launch]
+
+    def has_report(self, launch: int) -> bool:
+        """Whether that launch measured the cell."""
+        return any(report.launch == launch for report in self.reports)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is the same for every record of a run."""
+
+    run_id: str
+    machine_id: str
+    cpu_name: str
+    git_revision: str | None
+    profile: Profile
+    compile_cache: str
+    distributions: dict[str, tuple[str, ...]]  # framework -> its packages, the framework's own first
+    side_by_side: int = 1  # launches that go on at the same time
+    policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
+    served_by: dict = field(default_factory=dict)  # which GPU and CPUs, where that is not the same for the whole run
+    node: str = ""  # of a cluster

@@ -1,0 +1,299 @@
+"""Files of records: JSONL as it grows, CSV as people keep it. Both are read by name, and what is odd is said."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from measurement import durable, flags, schema, values
+from measurement.text import plain
+from records import jsonfiles
+from records.jsonfiles import Unreadable
+from reports.content import times
+
+LineOf = Callable[[int], int]  # the line of a row, counted from 0
+SCHEMA_SUFFIX = ".schema.json"
+RESULTS = Path(__file__).resolve().parent.parent / "results"
+# Of all tables under results/ but those of results/runs; `python -m reports.columns` writes it.
+PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
+# Without these a row says nothing of what was measured.
+_REQUIRED = ("framework", "mode", "workload", "status", "schema_version", "cell")
+_IDENTITY = ("run_id", "machine_id", "started_at", "cell")  # of a record
+_ALWAYS = dict.fromkeys((*_REQUIRED, *_IDENTITY))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MOST_OF_A_HEADER = 1 << 20
+_ROWS = 1024  # of a JSONL file that are made columns at a time
+_REPEATED = {column.name for column in schema.COLUMNS if column.kind == "str"} - {"cell"}
+# What records of an earlier version have in columns of a later one: there was nothing else then.
+_BEFORE = {1: {"shapes": "static"}}
+# What a spreadsheet would take for a formula (OWASP, "CSV Injection"): an apostrophe before it says that it is text. A
+# text that begins with apostrophes and then one of these gets one as well, so that reading takes the same away again.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_WORDS = {"true": True, "false": False, "1": True, "0": False}
+
+
+@dataclass
+class Loaded:
+    """Records by column, the columns in the order asked for, and sentences on what was skipped or is missing.
+
+    Columns are read, checked and passed to another process much sooner than rows are.
+    """
+
+    columns: dict[str, list]
+    remarks: list[str] = field(default_factory=list)
+    absent: set[str] = field(default_factory=set)  # columns that a table lacks
+
+    def __len__(self) -> int:
+        return len(self.columns["status"])
+
+    @property
+    def records(self) -> list[dict]:
+        """The records, made anew."""
+        empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
+        filled = {name: column for name, column in self.columns.items() if column.count(None) < len(column)}
+        records = [empty.copy() for _ in range(len(self))]
+        for record, row in zip(records, zip(*filled.values(), strict=True), strict=True):
+            record.update(zip(filled, row, strict=True))
+        return records
+
+
+def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
+    """Return the records of a JSONL or CSV file, with these columns of the schema. Raises Unreadable."""
+    loaded = Loaded({name: [] for name in dict.fromkeys((*only, *_ALWAYS))})
+    line_of = (_from_csv if path.suffix == ".csv" else _from_jsonl)(loaded, path)
+    _check(loaded, path, line_of)
+    _keep_firsts(loaded, path)
+    versions = loaded.columns["schema_version"]
+    for earlier, values_then in _BEFORE.items():
+        if earlier in versions:
+            for name in values_then.keys() & loaded.columns.keys():
+                both = zip(versions, loaded.columns[name], strict=True)
+                loaded.columns[name] = [values_then[name] if version == earlier else value for version, value in both]
+    flags.mark_exceeded(loaded.columns)
+    if older := sum(version < schema.SCHEMA_VERSION for version in versions):
+        said = "records are of an earlier schema; columns that came later are empty."
+        loaded.remarks.append(f"{_name(path)}: {older} {said}")
+    return loaded
+
+
+def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
+    """Raise Unreadable where a column holds what it may not, or a row lacks what each has."""
+    for version in set(filter(_is_whole, loaded.columns["schema_version"])):
+        if version > schema.SCHEMA_VERSION:
+            raise Unreadable(
+                f"{path} is of schema version {version} and this suite reads 1 to {schema.SCHEMA_VERSION}: "
+                "read it with the version of the suite that wrote it, or a newer one."
+            )
+    for name, column in loaded.columns.items():
+        if name in _REQUIRED and None in column:
+            where = f"{path}, line {line_of(column.index(None))}"
+            raise Unreadable(f"{where}: there is no {name}, which every record of the suite has; remove that line.")
+        if (place := values.first_misfit(schema.BY_NAME[name], column)) is not None:
+            why = values.misfit(schema.BY_NAME[name], column[place])
+            where = f"{path}, line {line_of(place)}"
+            raise Unreadable(f"{where}: {name} holds {column[place]!r:.60}, which is {why}; remove that line.")
+        if schema.BY_NAME[name].kind == "str":
+            loaded.columns[name] = _writable(column)
+    statuses = loaded.columns["status"]
+    for status in set(statuses) - schema.STATUSES.keys():
+        where = f"{path}, line {line_of(statuses.index(status))}"
+        raise Unreadable(f"{where}: status holds {status!r:.60}, which no version of the suite writes.")
+    medians = loaded.columns.get("latency_ms_median", ()) if "latency_ms_median" not in loaded.absent else ()
+    for place, (status, median) in enumerate(zip(statuses, medians, strict=False)):
+        if median is None and status in schema.MEASURED:
+            where = f"{path}, line {line_of(place)}"
+            raise Unreadable(f"{where}: the cell is measured and has no latency_ms_median; remove that line.")
+
+
+def _is_whole(version) -> bool:
+    return type(version) is int
+
+
+def _writable(texts: list) -> list:
+    """Return the texts, those with lone surrogates, which no encoding takes, with escapes in their place."""
+    odd = {text: plain(text) for text in set(filter(None, texts)) if not text.isascii() and _SURROGATE.search(text)}
+    return [odd.get(text, text) for text in texts] if odd else texts
+
+
+def _keep_firsts(loaded: Loaded, path: Path) -> None:
+    """Keep the first of rows that are the same cell of the same run, and say how many follow it."""
+    keys = list(zip(*map(loaded.columns.get, _IDENTITY), strict=True))
+    if again := len(keys) - len(set(keys)):
+        kept = sorted(dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True)).values())
+        loaded.columns = {name: [column[place] for place in kept] for name, column in loaded.columns.items()}
+        loaded.remarks.append(f"{_name(path)}: {times(again, 'record')} of cells that have one already: left out.")
+
+
+def _name(path: Path) -> str:
+    """The file and its folder: remarks go into pages that are shared, and a whole path is private."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def _from_jsonl(loaded: Loaded, path: Path) -> LineOf:
+    """Fill in the columns; returns what tells the line of a row."""
+    torn: list[int] = []
+    places: list[int] = []
+    texts: dict[str, str] = {}  # each once: most columns say the same again and again
+    rows = ((number, *map(row.get, loaded.columns)) for number, row in jsonfiles.numbered(path, torn))
+    while block := list(itertools.islice(rows, _ROWS)):
+        numbers, *parts = zip(*block, strict=True)
+        places += numbers
+        for (name, column), part in zip(loaded.columns.items(), parts, strict=True):
+            column += [texts.setdefault(v, v) if type(v) is str else v for v in part] if name in _REPEATED else part
+    if torn:
+        lines = f"line {torn[0]} is" if len(torn) == 1 else f"lines {', '.join(map(str, torn))} are"
+        loaded.remarks.append(
+            f"{_name(path)}: {lines} torn, as a stopped run leaves it, and skipped; RESUME measures the cell again."
+        )
+    return places.__getitem__
+
+
+def _from_csv(loaded: Loaded, path: Path) -> LineOf:
+    """Fill in the columns by the names in the header, whatever their order, the separator or byte-order mark."""
+    separator, header = _header(path)
+    if missing := [name for name in _REQUIRED if name not in header]:
+        raise Unreadable(f"{path} has no column {missing[0]!r} in its first line: it is no table of this suite.")
+    if unknown := [name for name in header if name and name not in schema.BY_NAME]:
+        left_out = f"columns that the suite does not know are left out: {', '.join(unknown)}"
+        loaded.remarks.append(f"{_name(path)}: {left_out}.")
+    places = {name: index for index, name in enumerate(header) if name in loaded.columns}
+    frame = _texts(path, separator, len(header), places.values())
+    line_of = partial(_line_in_csv, path, separator)
+    for name, place in places.items():
+        texts, kind = frame[place].tolist(), schema.BY_NAME[name].kind
+        try:
+            loaded.columns[name] = _values(texts, kind, separator)
+        except (ValueError, KeyError, OverflowError):
+            row = next(n for n, text in enumerate(texts) if not _is_of(text, kind, separator))
+            raise Unreadable(
+                f"{path}, line {line_of(row)}: {name} holds {texts[row]!r:.60}, which is no {kind}; remove that line."
+            ) from None
+    for name in loaded.columns.keys() - places.keys():
+        loaded.columns[name] = [None] * len(frame)
+        loaded.absent.add(name)
+    return line_of
+
+
+def _header(path: Path) -> tuple[str, list[str]]:
+    """Return a CSV's separator (comma, semicolon or tab) and the names of its columns. Raises Unreadable."""
+    with jsonfiles.opened(path) as file:
+        first = file.readline(_MOST_OF_A_HEADER).decode("utf-8-sig", "backslashreplace")
+    separator = max(",;\t", key=first.count)
+    try:
+        return separator, [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
+    except csv.Error as error:
+        raise Unreadable(f"{path} is no CSV file ({error}); make it anew from the records.") from None
+
+
+def _texts(path: Path, separator: str, width: int, places: Collection[int]):
+    """Return the wanted columns below the header as texts, empty where a row ends early; without empty rows."""
+    import pandas  # here alone, and half a second
+
+    how = dict(index_col=False, dtype=str, na_filter=False, encoding="utf-8-sig", encoding_errors="backslashreplace")
+    try:
+        frame = pandas.read_csv(path, sep=separator, header=0, names=range(width), usecols=list(places), **how)
+    except (pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
+        reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
+        raise Unreadable(f"{path} is no whole CSV file ({reason}); make it anew from the records.") from None
+    return frame if (frame[min(places)] != "").all() else frame[(frame != "").any(axis=1)]
+
+
+def _line_in_csv(path: Path, separator: str, row: int) -> int:
+    """Return the line on which a row below the header ends; 0 where the file changed since."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # a worker's last words may be long
+    with open(path, encoding="utf-8-sig", errors="backslashreplace", newline="") as file:
+        reader = csv.reader(file, delimiter=separator)
+        rows = (reader.line_num for texts in reader if any(texts))
+        return next(itertools.islice(rows, row + 1, None), 0)
+
+
+class _Values(dict):
+    """The value of each text of a column, made once: most columns say the same again and again."""
+
+    def __init__(self, kind: str, separator: str = ","):
+        super().__init__({"": None})
+        self._how = kind, separator
+
+    def __missing__(self, text: str):
+        value = self[text] = _value(text, *self._how)
+        return value
+
+
+def _values(texts: list[str], kind: str, separator: str) -> list:
+    """Return the values of a column's texts."""
+    if kind != "float":
+        return list(map(_Values(kind, separator).__getitem__, texts))
+    if separator == ";":
+        return [_value(text, kind, separator) if text else None for text in texts]
+    return [float(text) if text else None for text in texts]
+
+
+def _is_of(text: str, kind: str, separator: str) -> bool:
+    """Return whether a text is empty or a value of a kind."""
+    try:
+        _ = _value(text, kind, separator) if text else None
+    except (ValueError, KeyError, OverflowError):
+        return False
+    return True
+
+
+def _value(text: str, kind: str, separator: str):
+    if kind == "str":
+        return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    if kind == "bool":
+        return _WORDS[text.strip().lower()]
+    if separator == ";":  # a spreadsheet that separates by semicolons writes a decimal comma
+        text = text.replace(",", ".")
+    if kind == "float":
+        return float(text)
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)  # 4.0, as a spreadsheet or pandas may write a whole number
+        if number != int(number):
+            raise
+        return int(number)
+
+
+def write_csv(records: Iterable[dict], path: Path) -> None:
+    """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
+    write_rows((map(record.get, schema.NAMES) for record in records), path)
+
+
+def write_rows(rows: Iterable[Iterable], path: Path) -> None:
+    """Write the same from the values of all columns, in the schema's order."""
+    with durable.replacing(path) as file:
+        # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
+        table = io.TextIOWrapper(file, "utf-8", "backslashreplace", newline="")
+        writer = csv.writer(table)
+        writer.writerow(schema.NAMES)
+        writer.writerows(map(_cell_text, row) for row in rows)
+        table.detach()
+    if (beside := schema_path(path)) != PUBLISHED_SCHEMA:
+        durable.replace(beside, schema.table_schema_text().encode())
+
+
+def schema_path(table: Path) -> Path:
+    """Where the Table Schema file of a CSV lies: beside it, but once for all tables that are published."""
+    return PUBLISHED_SCHEMA if is_published(table) else table.with_suffix(SCHEMA_SUFFIX)
+
+
+def is_published(path: Path) -> bool:
+    """Whether it lies among what is committed."""
+    place = path.resolve()
+    return place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs")
+
+
+def _cell_text(value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return f"'{value}" if _FORMULA.match(value) else value
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,199 @@
+"""What the records of a run say together: the machine's peaks, and from these what each cell's time is spent on.
+
+Frameworks are measured one after the other, and a later one may reach a higher peak. So a record holds its framework's
+own peaks, and the columns made here are made anew from all records whenever the run's files are brought up to date.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from measurement import flags, regime
+from measurement.exclusion import excluded
+from measurement.peaks import Peaks, above_datasheet, may_be_cached
+from records import jsonfiles
+
+# Columns of a peak: of the machine, of the framework, and how many of its units make one.
+RATES = {
+    "peak_tflops": ("framework_peak_tflops", 1e12),
+    "peak_gb_per_s": ("framework_peak_gb_per_s", 1e9),
+    "peak_cached_gb_per_s": ("framework_peak_cached_gb_per_s", 1e9),
+    "peak_gtranscendentals_per_s": ("framework_peak_gtranscendentals_per_s", 1e9),
+}
+# What products of one row reach; other operators may be faster, so it is no peak of the machine's by itself.
+_MATVEC = "framework_peak_matvec_gb_per_s"
+# What is looked at of the record of the same cell at twice the batch.
+_OF_TWICE = ("latency_ms_median", "latency_ms_ci_high", "flops", "transcendentals", "moved_bytes", "bytes", "device")
+_NEEDED = ("cell", "device", "framework", "mode", "workload", "flops", "bytes", "moved_bytes", "latency_ms_median")
+_BATCH = re.compile(r"\bbatch_size=(\d+)")
+_PRODUCTS = re.compile(r"\bmatmul=(\d+)")
+
+
+def read(path: Path) -> Iterator[dict]:
+    """Yield the records of a JSONL file, flagged where they exceed the peak whatever their schema."""
+    for record in jsonfiles.lines(path):
+        yield record | {"flags": flags.with_exceeded(record.get("flags"), record.get("mfu_pct"))}
+
+
+def completed(records: Sequence[dict]) -> list[dict]:
+    """The records with all that hangs on the others: peaks of the machine, MFU, explained share, regime."""
+    return [{**record, **of_others} for record, of_others in _judged(lambda: records)]
+
+
+def changes(read: Callable[[], Iterable[dict]]) -> dict[str, dict]:
+    """By cell the columns in which `completed` records differ from those that `read` gives.
+
+    It is called twice, and what it gives may come one at a time: no record is kept, and of one that is another's cell
+    at twice the batch only what that takes.
+    """
+    changed = {}
+    for record, of_others in _judged(read):
+        if different := {name: value for name, value in of_others.items() if record.get(name) != value}:
+            changed[record["cell"]] = different
+    return changed
+
+
+def _judged(read: Callable[[], Iterable[dict]]) -> Iterator[tuple[dict, dict]]:
+    """Each record with the columns that hang on the others."""
+    peaks: dict[tuple, dict[str, tuple[float, str]]] = {}
+    doubles: dict[tuple, dict] = {}
+    for record in filter(_is_judged, read()):
+        _note_peaks(peaks.setdefault(_kind(record), {}), record)
+        if (found := _BATCH.search(record["cell"])) and int(found[1]) % 2 == 0:
+            doubles[_kind(record), record["cell"]] = {name: record.get(name) for name in _OF_TWICE}
+    for record in read():
+        if _is_judged(record):
+            kind = _kind(record)
+            yield record, judged(record, peaks[kind], doubles.get((kind, doubled(record["cell"]))))
+        else:
+            yield record, {}
+
+
+def _is_judged(record: dict) -> bool:
+    """Whether it has what a roofline takes. Earlier records, without the traffic of their mode, hold their framework's
+    peaks as `peak_*`: they stay so, and so does what is left of a damaged one.
+    """
+    return all(record.get(name) is not None for name in _NEEDED)
+
+
+def _kind(record: dict) -> tuple:
+    """What a peak depends on, the framework apart; times of two kinds make no growth either."""
+    return tuple(record.get(name) for name in ("machine_id", "device", "device_name", "dtype", "threads"))
+
+
+def doubled(cell: str) -> str | None:
+    """The name of the same cell at twice the batch; None for a workload without batches."""
+    name, edits = _BATCH.subn(lambda match: f"batch_size={2 * int(match[1])}", cell)
+    return name if edits else None
+
+
+def _note_peaks(best: dict[str, tuple[float, str]], record: dict) -> None:
+    """Put the rates of a record that are the highest so far into `best`, each with what reached it: a framework's peak
+    benchmark, or a cell that is one.
+    """
+    for column, value, source in _rates(record):
+        if value and value > best.get(column, (0.0, ""))[0]:
+            best[column] = (value, source)
+
+
+def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
+    for column, (of_framework, _) in RATES.items():
+        yield column, record.get(of_framework), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
+    yield "peak_gb_per_s", record.get(_MATVEC), f"{record['framework']} eager, matvec"
+    if not excluded(record) and record["workload"] in _PROBES and record.get("latency_ms_min"):
+        seconds = record["latency_ms_min"] / 1e3
+        for column, amount in _PROBES[record["workload"]].items():
+            if column == "peak_gb_per_s" and _is_cached(record):
+                column = "peak_cached_gb_per_s"
+            yield column, amount(record) / seconds / RATES[column][1], _cell_name(record)
+
+
+def _cell_name(record: dict) -> str:
+    return f"{record['framework']} {record['mode']}, {record['workload']}"
+
+
+# Workloads that do one thing alone; any mode of them may be faster than the peak benchmark, which is eager.
+_PROBES: dict[str, dict[str, Callable[[dict], float]]] = {
+    "matmul": {"peak_tflops": lambda record: record["flops"]},
+    "matvec": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+    "stream": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+    "pointwise-chain": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+    # Its rate of cosines is the peak benchmark's alone: a cell that memory bounds tells nothing of it.
+    "fused-cos": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+}
+_PEAK_BENCHMARKS = {
+    "peak_tflops": "eager, matmul",
+    "peak_gb_per_s": "eager, stream",
+    "peak_cached_gb_per_s": "eager, stream in the caches",
+    "peak_gtranscendentals_per_s": "eager, fused-cos",
+}
+
+
+def _is_cached(record: dict) -> bool:
+    return may_be_cached(record["bytes"], record["device"])
+
+
+def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None) -> dict:
+    """The columns of one record; `twice` is the record of the same cell at twice the batch, where there is one."""
+    row = {column: peaks.get(column, (None, ""))[0] for column in RATES}
+    row["peak_source"] = "; ".join(f"{column}: {source}" for column, (_, source) in sorted(peaks.items())) or None
+    row["batch_doubling_growth"] = twice["latency_ms_median"] / record["latency_ms_median"] - 1 if twice else None
+    machine = _as_peaks(row)
+    share = None
+    if machine:
+        seconds = record["latency_ms_median"] / 1e3
+        roof = _terms(record, machine)
+        reached = _as_peaks({column: record.get(name) for column, (name, _) in RATES.items()}, record.get(_MATVEC))
+        host_s = record["host_ms_median"] / 1e3 if record.get("host_ms_median") is not None else None
+        share = roof.larger_s / seconds
+        flat = twice is not None and regime.is_flat(
+            _growth_at_most(record, twice), _terms(twice, machine).larger_s / roof.larger_s - 1
+        )
+        row["mfu_pct"] = 100 * record["flops"] / seconds / machine.flops_per_s
+        row["bandwidth_pct"] = _percent(record.get("achieved_gb_per_s"), row["peak_gb_per_s"])
+        row["explained_share"] = share
+        one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
+        row["regime"] = regime.classify(seconds, roof, reached and _terms(record, reached), host_s, flat, one_operator)
+    raised = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
+    row["flags"] = flags.with_flag(raised, "peak_above_datasheet", above_datasheet(record | row))
+    return row
+
+
+def _percent(achieved: float | None, peak: float) -> float | None:
+    return None if achieved is None else 100 * achieved / peak
+
+
+def _as_peaks(row: dict, matvec: float | None = None) -> Peaks | None:
+    """Columns of `RATES` as rates a second; None unless arithmetic and bandwidth are both known."""
+    rates = {column: row[column] * RATES[column][1] if row[column] else None for column in RATES}
+    if not rates["peak_tflops"] or not rates["peak_gb_per_s"]:
+        return None
+    return Peaks(
+        flops_per_s=rates["peak_tflops"],
+        bytes_per_s=rates["peak_gb_per_s"],
+        source="",
+        cached_bytes_per_s=rates["peak_cached_gb_per_s"],
+        transcendentals_per_s=rates["peak_gtranscendentals_per_s"],
+        matvec_bytes_per_s=matvec * 1e9 if matvec else None,
+    )
+
+
+def _terms(record: dict, peaks: Peaks) -> regime.Terms:
+    work = regime.Work(
+        record["flops"], record.get("transcendentals") or 0, record["moved_bytes"], _product_bytes(record)
+    )
+    return regime.terms(work, peaks, cached=_is_cached(record))
+
+
+def _product_bytes(record: dict) -> int:
+    """Bytes of matrix products; of a user's own model, whose operators are not told apart, all that has to move."""
+    found = _PRODUCTS.search(record.get("bytes_by_class") or "")
+    return int(found[1]) if found else record["bytes"] if record.get("counted_by") else 0
+
+
+def _growth_at_most(record: dict, twice: dict) -> float | None:
+    """The upper end of what twice the batch adds, as a share; None without intervals."""
+    low, high = record.get("latency_ms_ci_low"), twice.get("latency_ms_ci_high")
+    return high / low - 1 if low and high else None

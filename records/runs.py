@@ -1,0 +1,282 @@
+"""A run's folder: the plan, the machine, the records as they come, and the CSV made from them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from pathlib import Path
+
+from environments import locks
+from measurement import durable, programs, schema, values
+from measurement.refusals import UsageError
+from measurement.text import make_word
+from records import begun, belonging, foreign, jsonfiles, lines, recordfile, rooflines
+from records.begun import EXPLANATION, PLAN, REPRODUCTION
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = ROOT / "results" / "runs"
+VERSIONS = "versions.json"  # every package installed beside each framework
+SAMPLES, COMPRESSED_SAMPLES = "samples.jsonl", "samples.jsonl.gz"
+EXPLAINED = "explained.jsonl"  # what `explain` adds to a folder
+LOCK = "launches/lock"
+_BEGUN = (PLAN, REPRODUCTION, EXPLANATION, "records.jsonl")
+
+
+class Run:
+    """A folder: plan, machine and versions as JSON, records, samples, `results.csv` and `launches/`."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.records_path = folder / "records.jsonl"
+        self.csv_path = folder / "results.csv"
+        self._reports_path = folder / "launches" / "reports.jsonl"
+        self._is_ours: Callable[[], bool] = _unheld  # whether what lies at `folder` is what is held
+        self._launches: int | None = None  # the highest number of a launch so far
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+    @classmethod
+    def create(cls, out: str | None) -> Run:
+        """A new run in `out`, or in a folder named after the time. Raises UsageError; overwrites nothing."""
+        check_free(out)
+        folder = Path(out) if out else RUNS
+        try:
+            folder = folder if out else new_folder(folder)
+            (folder / "launches").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"OUT={folder} cannot be written: {error.strerror}.") from None
+        return cls(folder.resolve())
+
+    @classmethod
+    @contextlib.contextmanager
+    def begin(cls, out: str | None) -> Iterator[Run]:
+        """A new run, held until it is done. What was made of it goes again where it ends before it has a plan."""
+        place = Path(out).absolute() if out else RUNS
+        missing = [path for path in (place, *place.parents) if not path.exists()]
+        run = cls.create(out)
+        with run.held():
+            try:
+                check_free(out)  # another process may have had it and be done
+                yield run
+            finally:
+                if not any((run.folder / name).exists() for name in _BEGUN):
+                    run._remove(missing if out else [run.folder, *missing])
+
+    def _remove(self, made: list[Path]) -> None:
+        """Remove what nothing was written into; the folders that were `made` for it, the innermost first."""
+        with contextlib.suppress(OSError, UsageError):
+            self.check_place()
+            (self.folder / LOCK).unlink()
+            (self.folder / "launches").rmdir()
+            for folder in made:
+                folder.rmdir()
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the only process that adds to this run, until it ends. Raises UsageError where another one does."""
+        with contextlib.ExitStack() as stack:
+            try:
+                foreign.refuse_links(self.folder)
+                (self.folder / "launches").mkdir(exist_ok=True)
+                self._is_ours = stack.enter_context(locks.alone(self.folder / LOCK))
+                stack.callback(setattr, self, "_is_ours", _unheld)
+            except locks.Busy as holder:
+                raise UsageError(f"{self.folder} is being measured by {holder}; wait for it, or stop it.") from None
+            except OSError as error:
+                raise UsageError(f"{self.folder} cannot be written: {error.strerror}.") from None
+            yield
+
+    def check_place(self) -> None:
+        """Raise UsageError where the folder was moved while it is held: another run may lie in its place by now."""
+        if not self._is_ours():
+            raise UsageError(
+                f"{self.folder} was moved, or its {LOCK} removed, while it was measured: no more is written there; "
+                "go on with it where it lies now, by RESUME."
+            )
+
+    @classmethod
+    def open(cls, folder: str | None) -> Run:
+        """An existing run, the newest one if `folder` is None or `newest`. Raises UsageError."""
+        if folder in (None, "", "newest"):
+            folders = begun.in_order(path.parent for path in RUNS.glob(f"*/{PLAN}"))
+            if not folders:
+                raise UsageError(f"There is no run under {RUNS.relative_to(ROOT)} yet; `make bench` makes one.")
+            return cls(folders[-1])
+        path = Path(folder)
+        for candidate in (path, RUNS / folder):
+            if (candidate / PLAN).exists():
+                return cls(candidate.resolve())
+        raise UsageError(f"{path} holds no run (no plan.json in it).")
+
+    def write(self, name: str, content: dict) -> None:
+        """Write a JSON file of the run at once."""
+        self.check_place()
+        durable.replace(self.folder / name, (json.dumps(content, indent=2, default=str) + "\n").encode())
+
+    def read(self, name: str) -> dict:
+        """Read a JSON file of the run; an empty dictionary where it is missing. Raises UsageError for a torn one."""
+        return jsonfiles.whole(self.folder / name)
+
+    def begin_with(self, content: dict) -> None:
+        """Write the plan, once and before anything else is measured or made."""
+        begun.write(self.folder / PLAN, {**content, "number": next_number(self.folder)})
+
+    @cached_property
+    def plan(self) -> dict:
+        """What the run was begun with. Raises UsageError where that is torn, or not as it was written."""
+        return begun.read(self.folder / PLAN)
+
+    def new_launch(self) -> Path:
+        """A folder for the next worker's files; numbers go on where an interrupted run stopped."""
+        self.check_place()
+        launches = self.folder / "launches"
+        if self._launches is None:
+            names = [path.name for path in launches.glob("[0-9]*")]  # a backup of one is none
+            self._launches = max((int(name) for name in names if name.isascii() and name.isdigit()), default=0)
+        self._launches += 1
+        folder = launches / f"{self._launches:04d}"
+        (folder / "outputs").mkdir(parents=True)
+        return folder
+
+    def append_record(self, record: dict, waiting: Callable[[], AbstractContextManager] = nullcontext) -> None:
+        """Add one record, on disk before this returns. Raises ValueError where it breaks the schema.
+
+        `waiting` goes around the time that the disk takes.
+        """
+        problem = values.problem(record)
+        if problem:
+            raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
+        self.check_place()
+        lines.append(self.records_path, {name: record.get(name) for name in schema.NAMES}, True, waiting)
+
+    def append_samples(self, entry: dict) -> None:
+        """Add raw samples of one cell and launch."""
+        self.check_place()
+        lines.append(self.folder / SAMPLES, entry)
+
+    def append_profile(self, entry: dict) -> None:
+        """Add what `explain` found of one cell, on disk before this returns."""
+        self.check_place()
+        lines.append(self.folder / EXPLAINED, entry, synced=True)
+
+    def samples(self) -> list[dict]:
+        """Raw samples, an entry for each cell and launch; those of a finished run are compressed. Raises UsageError."""
+        return list(self._each_sample())
+
+    def _each_sample(self) -> Iterator[dict]:
+        files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
+        # What a run that was stopped amid compressing left in both is one entry.
+        yield from lines.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
+
+    def compress_samples(self) -> None:
+        """Put the samples of a finished run into one compressed file; a resumed run adds to it."""
+        self.check_place()
+        if (self.folder / SAMPLES).exists():
+            self.keep_samples(self._each_sample())
+
+    def keep_samples(self, entries: Iterable[dict]) -> None:
+        """Have these samples and no others, compressed."""
+        lines.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
+        (self.folder / SAMPLES).unlink(missing_ok=True)
+
+    def keep_report(self, entry: dict) -> None:
+        """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
+        self.check_place()
+        lines.append(self._reports_path, lines.sealed(entry))
+
+    def kept_reports(self) -> list[dict]:
+        """What workers of an interrupted run said of cells, in order; lines that are not as written are left out."""
+        return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := lines.intact(entry))]
+
+    def drop_reports(self) -> None:
+        """Every cell has its record."""
+        self._reports_path.unlink(missing_ok=True)
+
+    def records(self) -> list[dict]:
+        """The run's records, in the order in which they were written: the first of each cell, none of another plan."""
+        return list(self._each(self._places()))
+
+    def _places(self) -> frozenset[int]:
+        cells = [row.get("cell") for row in jsonfiles.lines(self.records_path)]
+        return frozenset(belonging.places_of(self.folder, cells)[0])
+
+    def _each(self, places: frozenset[int]) -> Iterator[dict]:
+        return (row for index, row in enumerate(jsonfiles.lines(self.records_path)) if index in places)
+
+    def finished(self) -> frozenset[str]:
+        """The names of the cells that have a record."""
+        return frozenset(record["cell"] for record in self.records())
+
+    def judged(self) -> list[str]:
+        """Judge the records as a report does; what is odd, in sentences. Raises UsageError, also for torn samples."""
+        next(jsonfiles.lines(self.folder / COMPRESSED_SAMPLES), None)
+        if not self.records_path.exists():
+            return []
+        return belonging.of_run(recordfile.load(self.records_path), self.folder).remarks
+
+    def write_csv(self) -> None:
+        """Complete the records with what they say together, in their own file too, and make the CSV anew from them.
+
+        No record is kept: the file is read anew for each step."""
+        self.check_place()
+        places = self._places()
+        if changes := rooflines.changes(lambda: self._each(places)):
+            lines.amend(self.records_path, changes)
+        recordfile.write_csv(self._each(places), self.csv_path)
+
+
+def _unheld() -> bool:
+    """Nobody holds the run, and nobody can take its place meanwhile."""
+    return True
+
+
+def check_free(out: str | None) -> None:
+    """Raise UsageError for an OUT that holds a run or cannot take one; asked before time goes into anything."""
+    if out is None:
+        return
+    if (Path(out) / EXPLANATION).exists():  # which cannot be gone on with
+        raise UsageError(f"OUT={out} already holds profiles of `make explain`; name another folder.")
+    if not Path(out).resolve().name:
+        raise UsageError(f"OUT={out} has no name, which a run takes from its folder; name a folder in it.")
+    if any((Path(out) / name).exists() for name in _BEGUN):
+        raise UsageError(
+            f"OUT={out} already holds a run; name another folder, or go on with it: {make_word('RESUME', out)}."
+        )
+    existing = next(p for p in (Path(out).absolute(), *Path(out).absolute().parents) if p.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise UsageError(f"OUT={out} cannot be written: {existing} is not a folder that you may write to.")
+
+
+def next_number(folder: Path) -> int:
+    """One more than any run in results/runs has, for one that is begun there; 1 elsewhere, where none is the newest."""
+    beside = RUNS.glob("*/") if folder.parent == RUNS.resolve() else ()
+    return 1 + max(map(begun.number_of, beside), default=0)
+
+
+def new_folder(parent: Path) -> Path:
+    """Make a folder named after the time; a run that began in the same second has another."""
+    parent.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    for suffix in itertools.chain([""], (f"-{number}" for number in itertools.count(2))):
+        with contextlib.suppress(FileExistsError):
+            (parent / (stamp + suffix)).mkdir()
+            return parent / (stamp + suffix)
+
+
+def git_revision() -> str | None:
+    """The suite's revision, with a `+` where tracked files were changed; None outside a checkout or without git."""
+    command = ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"]
+    return (programs.answer(command, cwd=ROOT) or "").strip() or None
+
+
+def utc_now() -> str:
+    """ISO 8601, to the second."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

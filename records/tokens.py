@@ -1,0 +1,26 @@
+"""What is told of calls that generate tokens: how long each token takes, and after how many compiling has paid."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from measurement.statistics import percentile
+from records.outcomes import Outcome
+
+
+def waited_for(outcome: Outcome) -> dict[str, float | None]:
+    """Seconds until the first token of a call is there, and between tokens; empty where none were waited for."""
+    calls = [parts for report in outcome.reports for parts in report.parts_s]
+    if not calls:
+        return {}
+    between = [seconds for parts in calls for seconds in parts[1:]]
+    return {
+        "first_token_ms_median": median(parts[0] for parts in calls),
+        **{f"inter_token_ms_p{percent}": percentile(between, percent / 100) for percent in (50, 95, 99)},
+    }
+
+
+def break_even(workload, outcome: Outcome, row: dict) -> dict[str, float]:
+    """The tokens that are generated until compiling has paid for itself; empty where it never does."""
+    made, calls = workload.tokens_made(dict(outcome.cell.parameters)), row.get("break_even_calls")
+    return {"break_even_tokens": made * calls} if made and calls is not None else {}
