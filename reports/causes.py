@@ -42,8 +42,8 @@ def speedup(eager: dict, graph: dict) -> Interval | None:
         interval = batch_interval(log_ratios(*samples))
         return interval.map(math.exp) if interval else None
     # On logarithms: an interval of seconds that scatter widely may reach below zero.
-    intervals = [batch_interval(list(map(math.log, times))) for times in samples]
-    return independent_ratio(*(interval.map(math.exp) for interval in intervals)) if all(intervals) else None
+    one, other = (batch_interval(list(map(math.log, times))) for times in samples)
+    return independent_ratio(one.map(math.exp), other.map(math.exp)) if one and other else None
 
 
 def loses(interval: Interval | None) -> bool:
@@ -89,11 +89,12 @@ def why(group: Sequence[dict], entries: Sequence[dict]) -> list[str]:
 
     `entries` are all cells that were profiled, with those that could not be.
     """
-    return [sentence for graph in losing(group) for sentence in _why(group[0], graph, entries)]
+    losses = ((graph, speedup(group[0], graph)) for graph in losing(group))
+    return [sentence for graph, loss in losses if loss for sentence in _why(group[0], graph, loss, entries)]
 
 
-def _why(eager: dict, graph: dict, entries: Sequence[dict]) -> list[str]:
-    mode, loss = graph["mode"], speedup(eager, graph)
+def _why(eager: dict, graph: dict, loss: Interval, entries: Sequence[dict]) -> list[str]:
+    mode = graph["mode"]
     shows = [f"{mode} loses to eager: {shown(loss)}."]
     known = differs(graph.get("program"))  # which is said of every such graph, whether it loses or not
     for name, changes in controls(graph).items():
@@ -130,7 +131,7 @@ def _shows(
 ) -> tuple[str, bool]:
     """What a control shows, in a sentence, and whether it tells where the loss comes from."""
     failed = [entry for entry in (graph, eager) if entry is None or entry["status"] != "explained"]
-    if failed:
+    if eager is None or failed:
         reason = failed[0]["reason"] if failed[0] else "eager mode was not measured."
         return f"Not known: how {mode} does {circumstances}: {reason.rstrip('.')}.", False
     interval = speedup(eager, graph)

@@ -38,7 +38,7 @@ class Compared:
     @property
     def slowdown(self) -> float:
         """By which share B is slower; 0 unless the verdict says so."""
-        return self.ratio.value - 1 if self.verdict == SLOWER else 0.0
+        return self.ratio.value - 1 if self.ratio and self.verdict == SLOWER else 0.0
 
 
 @dataclass(frozen=True)

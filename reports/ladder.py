@@ -121,11 +121,11 @@ class Ladder:
         largest = self.largest
         if any(step.ratio is None for step in self.steps):
             return "Which step is the largest is not known: one has no interval."
-        if largest is None:
+        if largest is None or largest.ratio is None:
             return "No step is shown to make it faster."
         named = f"{largest.after.mode} ({largest.after.adds}), {as_ratio(largest.ratio)}"
         if self.rivals:
-            others = ", ".join(f"{step.after.mode} {as_ratio(step.ratio)}" for step in self.rivals)
+            others = ", ".join(f"{step.after.mode} {as_ratio(step.ratio)}" for step in self.rivals if step.ratio)
             return f"Which step is the largest the intervals cannot tell: {named}, or {others}."
         saved = text_of(largest.before.median_ms - largest.after.median_ms)
         of_it = ""

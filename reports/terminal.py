@@ -19,8 +19,10 @@ from reports import facts, marks, recompiled
 from reports.content import times
 from reports.points import USUAL, natural
 
-_SHAPE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes")
-_SHAPE += ("batch_size", "seq_len", "parameters")
+_SHAPE = (
+    *("workload", "implementation", "pass", "device", "dtype", "threads", "shapes"),
+    *("batch_size", "seq_len", "parameters"),
+)
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
 _FILE_WIDTH = 120
 MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
@@ -134,9 +136,9 @@ def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict
     # The mode is folded where there is no room; figures never are.
     widths[1] = max(8, min(widths[1], console.width - sum(widths) + widths[1] - 2 * len(widths)))
     console.print(_grid([[Text(head, style="bold") for head in _HEADS]], widths))
-    for shape, cells in rows.items():
+    for shape, table in rows.items():
         console.print(Text("\n" + plain(shape_text(shape, ", ")), style="bold"))
-        console.print(_grid(cells, widths))
+        console.print(_grid(table, widths))
 
 
 def _grid(rows: list[list[Text]], widths: Sequence[int]) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table as Grid
 
 from measurement.statistics import Interval
@@ -119,7 +119,8 @@ def show(history: History, console: Console) -> None:
     for number, (label, moment) in enumerate(zip(history.labels, history.moments, strict=True), 1):
         console.print(f"{number}: {label}: {moment.name}", highlight=False, markup=False, soft_wrap=True)
     grid = Grid(title=history.names.shared or None, title_justify="left")
-    for title, justify in (("cell", "left"), ("ms", "right"), ("over the runs", "left"), ("steps", "left")):
+    for title in ("cell", "ms", "over the runs", "steps"):
+        justify: JustifyMethod = "right" if title == "ms" else "left"
         grid.add_column(title, justify=justify, overflow="fold", no_wrap=title in ("ms", "over the runs"))
     for line in history.lines:
         over = bars([interval and interval.value for interval in line.latency])

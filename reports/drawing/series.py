@@ -14,8 +14,8 @@ SHOWN = 1.1  # the least span of the axis: less would make scatter look like cha
 EDGE = 2.0  # percent of the width that marks need
 
 
-def series(values: Sequence[Interval | None], words: Sequence[str], steps: Sequence[int], colour: str) -> str:
-    """Values one a run (None where it has none) on a logarithmic axis of their own; `words` are told of each.
+def series(values: Sequence[Interval | None], words: Sequence[str | None], steps: Sequence[int], colour: str) -> str:
+    """Values one a run (None where it has none) on a logarithmic axis of their own; `words` are told of each value.
 
     A step at run n is a dashed line between it and the run before.
     """
@@ -32,5 +32,7 @@ def series(values: Sequence[Interval | None], words: Sequence[str], steps: Seque
     for place, one in known:
         x = f"{at(place):.4g}%"
         marks.append(f'<line x1="{x}" x2="{x}" y1="{height(one.high)}" y2="{height(one.low)}"/>')
-        marks.append(f'<circle cx="{x}" cy="{height(one.value)}" r="3"><title>{escape(words[place])}</title></circle>')
+        marks.append(
+            f'<circle cx="{x}" cy="{height(one.value)}" r="3"><title>{escape(words[place] or "")}</title></circle>'
+        )
     return f'<svg width="100%" height="{HEIGHT}" color="{colour}">{line}{"".join(marks)}</svg>'

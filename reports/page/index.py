@@ -48,9 +48,9 @@ def _latest(runs: Sequence[Run]) -> str:
                 told = f"<b>{escape(wording.short(advice))}</b> <small>{escape(place)}</small>"
                 by_row.setdefault(row, {}).setdefault(advice.framework, []).append(told)
         for row, frameworks in by_row.items():
-            for framework, told in frameworks.items():
+            for framework, parts in frameworks.items():
                 link = f'<a href="{escape(run.address)}">{escape(run.begun[:10])}</a>'
-                cells.setdefault(row, {}).setdefault(framework, "<br>".join([*told, link]))
+                cells.setdefault(row, {}).setdefault(framework, "<br>".join([*parts, link]))
     names = sorted({framework for row in cells.values() for framework in row})
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("what", *names))
     body = ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from reports.content import Section
 from reports.material import Material
 
@@ -10,7 +12,7 @@ def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
     from reports.sections import answer, breaks, compiling, kernels, ladders, matrix, memory, notes, scaling, truth, why
 
-    makers = (
+    makers: tuple[Callable[[Material], Section | None], ...] = (
         answer.section,
         matrix.section,
         compiling.section,

@@ -94,7 +94,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         f"then {rank.point.series}, {text_of(rank.point['latency_ms_median'])} ms"
         + (
             f" ({ratio(rank.ratio.value)}× the time, {wording.certain(rank.ratio)})"
-            if rank.told_apart
+            if rank.ratio and rank.told_apart
             else ", cannot be told apart"
         )
         for rank in others

@@ -103,7 +103,7 @@ def _range(pair: facts.Pair) -> str:
 
 def _paid(pair: facts.Pair, calls: int) -> str:
     saved, answer = pair.saved_s(calls), pair.pays(calls)
-    if answer == facts.UNCERTAIN:
+    if saved is None or answer == facts.UNCERTAIN:
         return answer
     return f"{answer}, {'saves' if saved.value > 0 else 'costs'} {text_of(abs(saved.value))} s"
 
@@ -114,5 +114,7 @@ def _never(pair: facts.Pair) -> str:
         return facts.UNCERTAIN
     if pair.verdict != facts.SLOWER:
         return "not shown to be faster"
+    if pair.extra_s is None:
+        return facts.UNCERTAIN
     told = "never: slower" if pair.extra_s >= 0 else "slower, but for its first call"
     return told + facts.within(pair.few_launches)

@@ -27,7 +27,7 @@ def section(material: Material) -> Section | None:
 
 
 def _panel(material: Material, ladder: Ladder) -> Panel:
-    charts = ()
+    charts: tuple[Chart, ...] = ()
     if ladder.rungs:
         words = "Latency from rung to rung; the table holds the same figures"
         charts = (Chart(_drawn(material, ladder), words),)

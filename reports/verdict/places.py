@@ -120,7 +120,7 @@ def settings(points: Points, known: Known) -> list[Setting]:
     Implementations, precisions, masks and all else that has to be alike are settings of their own, and machines too
     unless `points` compare across them.
     """
-    groups: dict[tuple, dict[tuple, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[tuple, dict[tuple | None, list[Point]]] = defaultdict(lambda: defaultdict(list))
     at: dict[int, list[Point]] = {}  # the same lists, by what decides to which a point belongs
     for point in points.measured:
         words = known.get((point["framework"], point["mode"]))

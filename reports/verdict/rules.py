@@ -61,7 +61,7 @@ class Advice:
     def chosen(self) -> list[Point]:
         """The recommended mode's point at each shape; eager's where the advice is to stay."""
         if self.kind == STAY:
-            return [judged.eager for judged in self.judged]
+            return [judged.eager for judged in self.judged if judged.eager]
         return [point for judged in self.judged if (point := judged.mode(self.mode))]
 
     @property
@@ -90,12 +90,14 @@ def judge(shape: Shape, points: Sequence[Point], baseline: bool) -> Judged | Non
     graphs = [point for point in counting if not point.eager]
     if not graphs and not excluded:
         return None
+    choices: list[Point] = []
+    contradicting: list[Point] = []
     if not baseline:
-        kind, choices, contradicting = (USE, _best(graphs), []) if graphs else (UNTOLD, [], [])
+        kind, choices = (USE, _best(graphs)) if graphs else (UNTOLD, [])
     elif eager is None:
         if not any(point.eager for point in excluded):
             return None
-        kind, choices, contradicting = UNTOLD, [], []  # a speedup over an excluded eager mode says nothing
+        kind = UNTOLD  # a speedup over an excluded eager mode says nothing
     else:
         kind, choices, contradicting = _against(eager, graphs)
     others = tuple(point for point in graphs if point not in choices)
@@ -106,7 +108,11 @@ def _against(eager: Point, graphs: list[Point]) -> tuple[str, list[Point], list[
     """Rules 2 to 4: the kind of advice, the modes to choose from, those whose records contradict each other."""
     contradicting = [point for point in graphs if _contradicts(point, eager)]
     sound = [point for point in graphs if point not in contradicting]
-    faster = [point for point in sound if facts.verdict(point.speedup) == facts.FASTER and point.speedup.high >= GAIN]
+    faster = [
+        point
+        for point in sound
+        if (gain := point.speedup) and facts.verdict(gain) == facts.FASTER and gain.high >= GAIN
+    ]
     if faster:
         return USE, _best(faster), contradicting
     untold = [point for point in sound if point.speedup is None or point.speedup.high >= GAIN]
@@ -158,7 +164,7 @@ def _parts(rest: list[Judged], split: bool) -> Iterator[tuple[str, list[Judged]]
         alike_shapes = [one for one in rest if mode in ("", *(point["mode"] for point in one.choices))]
         rest = [one for one in rest if one not in alike_shapes]
         while split and alike_shapes:
-            gains = [one.mode(mode)["speedup_vs_eager"] for one in alike_shapes]
+            gains = [point["speedup_vs_eager"] for one in alike_shapes if (point := one.mode(mode))]
             alike = [one for one, gain in zip(alike_shapes, gains, strict=True) if gain * ALIKE >= max(gains)]
             yield mode, alike
             alike_shapes = [one for one in alike_shapes if one not in alike]

@@ -30,8 +30,8 @@ class Absent:
     @property
     def ratio(self) -> Interval | None:
         """Its time over the fastest one's of this machine."""
-        known = self.point.latency, self.first.latency
-        return independent_ratio(*known) if all(known) else None
+        mine, fastest = self.point.latency, self.first.latency
+        return independent_ratio(mine, fastest) if mine and fastest else None
 
     @property
     def time(self) -> str:
@@ -85,7 +85,7 @@ class Fastest:
         begun, fastest, second = f"At {self.shape.text}", _timed(first), self.second
         if second is None:
             return f"{begun}: {fastest} (no other framework was measured here)."
-        if not second.told_apart:
+        if second.ratio is None or not second.told_apart:
             return f"{begun}: {_known(first)}, and {_known(second.point)}, cannot be told apart."
         other = _timed(second.point)
         alike = f" ({', '.join(map(_timed, self.alike))}, may be as fast)" if self.alike else ""

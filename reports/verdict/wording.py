@@ -33,9 +33,9 @@ def where(shapes: Sequence[Shape]) -> str:
     shapes = sorted(shapes)
     if any(shape.batch is None for shape in shapes):
         return "; ".join(shape.text for shape in shapes)
-    lengths: dict[tuple, list] = {}
+    lengths: dict[tuple[int, ...], list[int]] = {}
     for length in sorted({shape.length or 0 for shape in shapes}):
-        batches = tuple(shape.batch for shape in shapes if (shape.length or 0) == length)
+        batches = tuple(one.batch for one in shapes if one.batch is not None and (one.length or 0) == length)
         lengths.setdefault(batches, []).append(length)
     parts = []
     for batches, seq_lens in lengths.items():
@@ -166,21 +166,21 @@ def _rounded(value: float) -> str:
 
 def _stay(advice: Advice) -> str:
     """Why not to compile: modes are slower where whole intervals lie below 1, else only not shown to be faster."""
-    others = [point for judged in advice.judged for point in judged.others if point.speedup]
-    slower = [point for point in others if facts.verdict(point.speedup) == facts.SLOWER]
+    others = [(point, point.speedup) for judged in advice.judged for point in judged.others if point.speedup]
+    slower = [(point, gain) for point, gain in others if facts.verdict(gain) == facts.SLOWER]
     begun = f"stay with eager, {milliseconds(advice.chosen)}"
     if len(slower) == len(others):
-        modes = dict.fromkeys(point["mode"] for point in others)
+        modes = dict.fromkeys(point["mode"] for point, _ in others)
         named = f"{', '.join(modes)} {'is' if len(modes) == 1 else 'are'} slower"
-        return f"{begun}: {named}, {spread([point.speedup for point in others])}"
-    worst = min(others, key=lambda point: point.speedup.value)
-    little = any(facts.verdict(point.speedup) == facts.FASTER for point in others)
+        return f"{begun}: {named}, {spread([gain for _, gain in others])}"
+    worst, least = min(others, key=lambda one: one[1].value)
+    little = any(facts.verdict(gain) == facts.FASTER for _, gain in others)
     none = f"no mode is shown to be faster{f' by {100 * (GAIN - 1):.0f} %' if little else ''}"
     if not slower:
-        return f"{begun}: {none} ({worst['mode']} comes to {ratio(worst.speedup.value)}×; {certain(worst.speedup)})"
+        return f"{begun}: {none} ({worst['mode']} comes to {ratio(least.value)}×; {certain(least)})"
     some = "" if len(advice.judged) == 1 else " at some shapes"
-    lost = min(slower, key=lambda point: point.speedup.value)
-    return f"{begun}: {none}, and {lost['mode']} is slower{some}, {spread([lost.speedup])}"
+    lost, loss = min(slower, key=lambda one: one[1].value)
+    return f"{begun}: {none}, and {lost['mode']} is slower{some}, {spread([loss])}"
 
 
 def _untold(advice: Advice) -> str:
@@ -190,13 +190,11 @@ def _untold(advice: Advice) -> str:
     points = [point for judged in advice.judged for point in judged.choices]
     if not points:
         return "cannot tell: no mode that is not excluded has figures beside eager mode"
-    known = [point for point in points if point.speedup]
+    known = [(point, point.speedup) for point in points if point.speedup]
     if not known:
         return "cannot tell: no speedup has an interval"
-    best = max(known, key=lambda point: point.speedup.value)
-    return (
-        f"cannot tell: {best['mode']} comes to {ratio(best.speedup.value)}× of eager's speed ({certain(best.speedup)})"
-    )
+    best, gain = max(known, key=lambda one: one[1].value)
+    return f"cannot tell: {best['mode']} comes to {ratio(gain.value)}× of eager's speed ({certain(gain)})"
 
 
 def cautions(advice: Advice) -> str:
@@ -210,7 +208,8 @@ def _excluded(advice: Advice) -> str:
     """Which modes are excluded, and why: `Excluded: inductor (another program than eager mode's).`"""
     by_reason: dict[str, dict[str, None]] = {}
     for point in (point for judged in advice.judged for point in judged.excluded):
-        by_reason.setdefault(point.excluded, {})[point["mode"]] = None
+        if point.excluded:
+            by_reason.setdefault(point.excluded, {})[point["mode"]] = None
     parts = [f"{', '.join(modes)} ({WORDS.get(reason, reason)})" for reason, modes in by_reason.items()]
     return f"Excluded: {'; '.join(parts)}." if parts else ""
 
