@@ -56,7 +56,7 @@ def made_anew(page: str) -> str:
         text = section(experiments.get(name))
         begin, end = re.escape(_BEGIN.format(name=name)), re.escape(_END.format(name=name))
         if re.search(begin, page):
-            page = re.sub(f"{begin}.*?{end}", lambda _, text=text: text, page, flags=re.DOTALL)
+            page = re.sub(f"{begin}.*?{end}", text.replace("\\", r"\\"), page, flags=re.DOTALL)
         else:
             page = f"{page.rstrip()}\n\n## {name}\n\n{text}\n\n### Findings\n\nNot measured yet.\n"
     return page

@@ -20,8 +20,7 @@ def additions(records: Records) -> Record | None:
 
 def additions_per_s(record: Record | None) -> Interval | None:
     """Additions a second, where there is an interval."""
-    latency = record.latency_ms if record else None
-    if latency is None:
+    if record is None or (latency := record.latency_ms) is None:
         return None
     count = record["additions"] * 1e3
     return Interval(count / latency.value, count / latency.high, count / latency.low)
@@ -29,14 +28,14 @@ def additions_per_s(record: Record | None) -> Interval | None:
 
 def python_is_faster(evidence: Evidence) -> Answer:
     """That Python adds a hundred times as often in a second as the framework's eager mode."""
-    sides = evidence.references.where(framework=PYTHON), evidence.records.eager
-    ratio = ratio_of(*map(additions, sides), additions_per_s)
+    python = additions(evidence.references.where(framework=PYTHON))
+    ratio = ratio_of(python, additions(evidence.records.eager), additions_per_s)
     return above("Python adds", ratio, 100, " times as often as eager")
 
 
 def growth(records: Records, batch: int) -> Estimate:
-    """What twice the batch adds to the time, as a share."""
-    ratio = ratio_of(*(records.one(batch_size=size) for size in (2 * batch, batch)))
+    """Return the share of the time that twice the batch adds."""
+    ratio = ratio_of(records.one(batch_size=2 * batch), records.one(batch_size=batch))
     return ratio.map(lambda value: value - 1) if isinstance(ratio, Interval) else ratio
 
 
