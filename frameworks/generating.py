@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ class Generation:
         read: Step,
         proceed: Step,
         places: Sequence[Any],
-        stacked: Callable[[list], Any],
+        stacked: Callable[[list[Any]], Any],
         kept: Callable[[Any], Any] = lambda tensor: tensor,
     ):
         self._read, self._proceed, self._places, self._stacked, self._kept = read, proceed, places, stacked, kept
@@ -58,19 +58,22 @@ class Generation:
 
         return {**outputs[-1], "cache": told}
 
-    def _token(self, output: dict) -> dict:
+    def _token(self, output: Mapping[str, Any]) -> dict[str, Any]:
         return {name: self._kept(output[name]) for name in (NEXT, LARGEST)}
 
     def _captured(self) -> Capture:
         return both(self._read.capture(), self._proceed.capture())
 
     def _program(self) -> Program | str | None:
-        parts = [self._read.program(), self._proceed.program()]
-        unknown = [part for part in parts if part is None or isinstance(part, str)]
-        return unknown[0] if unknown else [*parts[0], *parts[1]]
+        read, proceed = self._read.program(), self._proceed.program()
+        if read is None or isinstance(read, str):
+            return read
+        return proceed if proceed is None or isinstance(proceed, str) else [*read, *proceed]
 
 
-def telling_cache(call: Callable[..., dict], told: Callable[[Any], dict]) -> Callable[..., dict]:
+def telling_cache(
+    call: Callable[..., dict[str, Any]], told: Callable[[Any], dict[str, Any]]
+) -> Callable[..., dict[str, Any]]:
     """`call`, whose output has `told(its last input)` as well, what is in the cache: once it is asked for."""
 
     def called(*inputs: Any) -> dict[str, Any]:

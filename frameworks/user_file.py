@@ -90,7 +90,7 @@ def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
     return {name: array.item() for name, array in arrays.items() if name != "seed"}
 
 
-def as_call(given: Any) -> tuple[tuple, dict[str, Any]]:
+def as_call(given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return what a model is called with: a dict by keyword, a tuple or list by position, anything else alone.
 
     A class of the user's or of a library that is one of these, such as a named tuple, is an argument of its own.

@@ -43,7 +43,7 @@ class _GivenWay:
         """Hide the packages, and leave `path` alone to import from."""
         self._hidden = self._take()
         sys.path[:] = path
-        builtins.__import__ = self._find  # type: ignore[assignment]
+        builtins.__import__ = self._find
         importlib.import_module = self._find_by_name
 
     def _find(
@@ -88,4 +88,4 @@ class _GivenWay:
 def _is_suite(globals: Mapping[str, Any] | None) -> bool:
     """Whether an import statement with these globals stands in a module of the suite."""
     file = (globals or {}).get("__file__")
-    return bool(file) and any(Path(file).is_relative_to(ROOT / name) for name in SUITE)
+    return isinstance(file, str) and any(Path(file).is_relative_to(ROOT / name) for name in SUITE)

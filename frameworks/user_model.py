@@ -18,8 +18,8 @@ from frameworks.user_file import Fault, UserFile, arguments_of, as_call
 from frameworks.values import Rules, Values, read
 from workloads.spec import Arrays
 
-Inputs = tuple[tuple, dict[str, Any]]
-Call = Callable[[tuple, dict[str, Any]], Any]
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+Call = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Subject(ABC):
         """Return the dtypes of the products that eager mode computes in a call, most first; empty if unknown."""
         return ()
 
-    def for_a_call(self) -> Callable[[tuple], tuple] | None:
+    def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         """Return what makes a step's inputs new before each call; None where calls leave them as they are."""
         return None
 
@@ -107,7 +107,7 @@ class UserModel(Subject):
         """Return a copy of an input set that shares no memory with it."""
 
     @abstractmethod
-    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the model in eager mode, as its user does."""
 
     @abstractmethod
@@ -149,8 +149,8 @@ class UserModel(Subject):
         ]
         self.writes = tuple(dict.fromkeys(changed))
 
-    def for_a_call(self) -> Callable[[tuple], tuple] | None:
-        return self.fresh if self.writes else None  # type: ignore[return-value]
+    def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
+        return self.fresh if self.writes else None
 
     def repeated(self, seed: int) -> Values:
         if seed == 0 and self._first is not None:
@@ -199,7 +199,7 @@ class Training(Subject):
         """
         return self.precise("float32", calls) if self._in_float32 else None
 
-    def for_a_call(self) -> Callable[[tuple], tuple] | None:
+    def for_a_call(self) -> Callable[[Inputs], Inputs] | None:
         return self.model.for_a_call()
 
     def precise(self, dtype: str, calls: int) -> list[Values]:
