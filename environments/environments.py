@@ -30,7 +30,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +113,8 @@ def runner_recipe() -> Recipe:
 
 def _recipe(home: Path, lock_file: Path) -> Recipe:
     directives = _directives(lock_file)
-    requirements, from_index = lock_file.read_text(), ()
+    requirements = lock_file.read_text()
+    from_index: tuple[str, ...] = ()
     if "own-index" in directives:
         variable, package, version, _for, locked, _in, other = directives["own-index"].split()
         if index := os.environ.get(variable):
@@ -123,7 +124,7 @@ def _recipe(home: Path, lock_file: Path) -> Recipe:
     return Recipe(home, lock_file, requirements, from_index, directives)
 
 
-def ensure(framework: str, device: str, *, python: str | None = None, report=print) -> Path:
+def ensure(framework: str, device: str, *, python: str | None = None, report: Callable[[str], None] = print) -> Path:
     """The interpreter to run a worker with; its environment is made first where it is missing or its lock has changed.
 
     `python` names an interpreter to use instead, which is only checked. Raises SetupError. Safe to call from several
@@ -159,22 +160,24 @@ def found(recipe: Recipe) -> Path | None:
     return recipe.interpreter if recipe.is_made() else None
 
 
-def made(recipe: Recipe, report=print) -> Path:
+def made(recipe: Recipe, report: Callable[[str], None] = print) -> Path:
     """The interpreter of what a recipe describes, which is made unless it is there. Raises SetupError."""
     return _environment(recipe, report)
 
 
-def runner(report=print) -> Path:
+def runner(report: Callable[[str], None] = print) -> Path:
     """The interpreter of the runner's own environment. Raises SetupError."""
     return _environment(runner_recipe(), report)
 
 
-def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report=print) -> None:
+def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report: Callable[[str], None] = print) -> None:
     """Compile `requirements.txt` and the frameworks' locks (all, or those named), for Python 3.11 and newer everywhere.
 
     Pins that still fit stay, unless `upgrade`. Raises SetupError.
     """
-    jobs = [] if frameworks else [("pyproject.toml", "requirements.txt", {"uv": "--group dev"})]
+    jobs: list[tuple[str, str, dict[str, str]]] = []
+    if not frameworks:
+        jobs.append(("pyproject.toml", "requirements.txt", {"uv": "--group dev"}))
     sources = sorted(ROOT.glob("frameworks/*/requirements-*.in"))
     for name in frameworks or []:
         if name not in {source.parent.name for source in sources}:
@@ -185,11 +188,11 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report=p
             jobs.append((str(relative), str(relative.with_suffix(".txt")), _directives(source)))
     # Local files must not get into a lock: nobody else has them.
     env = {**environment(), "UV_CUSTOM_COMPILE_COMMAND": "make lock", "UV_FIND_LINKS": "", "UV_INDEX": ""}
-    for source, target, directives in jobs:
+    for requirements, target, directives in jobs:
         report(f"locking {target}")
         options = shlex.split(directives.get("uv", "")) + (["--upgrade"] if upgrade else [])
         universal = ["--universal", "--python-version", "3.11", "--generate-hashes"]
-        command = ["pip", "compile", "--quiet", *universal, *options, source, "--output-file", target]
+        command = ["pip", "compile", "--quiet", *universal, *options, requirements, "--output-file", target]
         uv(command, env, f"{target} could not be locked", report=report)
         text = (ROOT / target).read_text()
         for package in directives.get("unhashed", "").split():
@@ -197,7 +200,7 @@ def lock(frameworks: list[str] | None = None, *, upgrade: bool = False, report=p
         (ROOT / target).write_text(text)
 
 
-def _environment(recipe: Recipe, report) -> Path:
+def _environment(recipe: Recipe, report: Callable[[str], None]) -> Path:
     """Make an environment unless its stamp says that this was done; returns its interpreter.
 
     No other process changes the environment before this one ends: all launches of a run have the same packages.
@@ -216,7 +219,7 @@ def _environment(recipe: Recipe, report) -> Path:
                 report(f"{home.name}: ready after {time.monotonic() - started:.0f} s")
 
 
-def _install(recipe: Recipe, interpreter: Path, report) -> None:
+def _install(recipe: Recipe, interpreter: Path, report: Callable[[str], None]) -> None:
     """A new virtual environment with what the recipe asks for, from the wheelhouse where there is one."""
     home, directives, wheelhouse = recipe.home, recipe.directives, offline.folder()
     failed = f"environment {home.name} could not be installed"
@@ -236,7 +239,8 @@ def _install(recipe: Recipe, interpreter: Path, report) -> None:
         failed,
         report=report,
     )
-    requirements, apart = offline.with_built(wheelhouse, home.name, recipe.requirements), []
+    requirements = offline.with_built(wheelhouse, home.name, recipe.requirements)
+    apart: list[str] = []
     if "UV_INDEX" in env:  # several indexes: any of them may serve what a hash names, the first alone what none does
         requirements, apart = offline.split(requirements)
     anywhere = {"UV_INDEX_STRATEGY": "unsafe-best-match"} if "UV_INDEX" in env else {}

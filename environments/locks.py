@@ -82,7 +82,7 @@ def _holder(word: bytes) -> str:
 
 
 @contextlib.contextmanager
-def exclusive(path: Path, waiting=lambda: None) -> Iterator[None]:
+def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold `path` against all others; calls `waiting` where that takes a while. This process's own use of it ends."""
     release(path)
     with open(path, "ab") as file:
@@ -94,7 +94,7 @@ def exclusive(path: Path, waiting=lambda: None) -> Iterator[None]:
         yield
 
 
-def share(path: Path, waiting=lambda: None) -> None:
+def share(path: Path, waiting: Callable[[], None] = lambda: None) -> None:
     """Hold `path` until this process ends, beside others that do, against `exclusive`.
 
     Where it cannot be opened, nobody can change what it guards from here either.

@@ -15,6 +15,7 @@ import re
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 MANIFEST = "wheelhouse.json"
 # Settings that name another source of packages than the wheelhouse.
@@ -49,8 +50,8 @@ def machine() -> dict[str, str]:
     return {"python": version, "platform": sysconfig.get_platform(), "libc": libc}
 
 
-def read(wheelhouse: Path) -> dict:
-    """What the wheelhouse says of itself: `machine()` and `environments`; empty where it says nothing."""
+def read(wheelhouse: Path) -> dict[str, Any]:
+    """Return what the wheelhouse says of itself: `machine()` and `environments`; empty where it says nothing."""
     try:
         return json.loads((wheelhouse / MANIFEST).read_text())
     except FileNotFoundError:

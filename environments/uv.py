@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from environments import locks, offline
@@ -47,7 +47,14 @@ class SetupError(Exception):
     """An environment could not be had: one sentence, and the way out."""
 
 
-def uv(arguments: list[str], env: dict[str, str], failed: str, *, stdin: str | None = None, report=print) -> None:
+def uv(
+    arguments: list[str],
+    env: dict[str, str],
+    failed: str,
+    *,
+    stdin: str | None = None,
+    report: Callable[[str], None] = print,
+) -> None:
     """Run uv: the project's own, else the one on PATH, else the project's own made first. Raises SetupError."""
     home, pins = VENVS / "uv", (ROOT / "requirements-uv.txt").read_text()
     digest, stamp = hashlib.sha256(pins.encode()).hexdigest(), home / ".stamp"
@@ -125,7 +132,7 @@ def run(
 
 
 @contextlib.contextmanager
-def exclusive(home: Path, report=print) -> Iterator[None]:
+def exclusive(home: Path, report: Callable[[str], None] = print) -> Iterator[None]:
     """Hold `home` against processes that make it or measure in it; the kernel lets go when this process dies."""
     VENVS.mkdir(exist_ok=True)
     waiting = f"{home.name}: another process is making it or measures in it, waiting until it is done …"
@@ -133,7 +140,7 @@ def exclusive(home: Path, report=print) -> Iterator[None]:
         yield
 
 
-def use(home: Path, report=print) -> None:
+def use(home: Path, report: Callable[[str], None] = print) -> None:
     """Keep others from changing `home` until this process ends."""
     locks.share(VENVS / f".{home.name}.lock", lambda: report(f"{home.name}: another process is making it, waiting …"))
 
