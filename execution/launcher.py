@@ -93,7 +93,7 @@ class Launcher:
     def _group_job(self, group: Group) -> GroupJob:
         data, length = self.materials(group), self.sweep.unseen_seq
         other = at_unseen_length(group, length)
-        unseen = OtherShape(str(self.materials(other).inputs), length) if other and length else None
+        unseen = OtherShape(str(self.materials(other).inputs), length) if other and isinstance(length, int) else None
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
 
     def messages(self, start: local.Launch, job: Job) -> Iterator[dict]:

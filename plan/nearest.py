@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import frameworks
+from frameworks.description import Framework, Mode
 from measurement.refusals import UsageError
 
 WORDS = ("eager", "graph", "all", "ladder")  # that stand for modes
@@ -31,13 +32,13 @@ def words(asked: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*WORDS, *(mode.name for _, mode in described(asked))]))
 
 
-def described(asked: Iterable[str]) -> list[tuple]:
+def described(asked: Iterable[str]) -> list[tuple[Framework, Mode]]:
     """The modes of these frameworks, each with its framework."""
     return [(framework, mode) for framework in map(frameworks.describe, asked) for mode in framework.modes]
 
 
-def leads(word: str, asked: Sequence[str]) -> tuple[list[str], list[tuple]]:
-    """What a word may mean, and the modes to be told apart by what a user types for them.
+def leads(word: str, asked: Sequence[str]) -> tuple[list[str], list[tuple[Framework, Mode]]]:
+    """Return what a word may mean, and the modes to be told apart by what a user types for them.
 
     First what has the same name but for case, separators and plurals; of modes what is deployed, and both are told.
     Else one graph of each framework whose name, or else whose description, has all of the word's parts: what users
@@ -49,10 +50,11 @@ def leads(word: str, asked: Sequence[str]) -> tuple[list[str], list[tuple]]:
         of_words = [name for name in WORDS if joined(name) == joined(word)]
         kept = [mode.name for _, mode in same if mode.deployed] or [mode.name for _, mode in same]
         return [*of_words, *dict.fromkeys(kept)], same
-    found = []
+    found: list[tuple[Framework, Mode]] = []
     for framework in map(frameworks.describe, asked):
+        first = framework.default_graph
         graphs = [mode for mode in framework.modes if mode.graph]
-        graphs.sort(key=lambda mode, first=framework.default_graph: (not mode.deployed, mode.name not in first))
+        graphs.sort(key=lambda mode: (not mode.deployed, mode.name not in first))
         texts = ("{0.name}", "{0.name} {0.summary} {0.call}")
         having = [mode for text in texts for mode in graphs if parts and parts <= set(split(text.format(mode)))]
         found += [(framework, mode) for mode in having[:1]]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import workloads
 from measurement.refusals import UsageError
 from workloads.own import Own, is_own, named
 from workloads.signature import Unreadable
+from workloads.spec import Workload
 
 
 def take_in(words: Iterable[str]) -> dict[str, str]:
@@ -35,8 +37,8 @@ def names_of(words: Sequence[str], sources: dict[str, str]) -> list[str]:
     return [by_source[next(iter(named([word]).values()))] if is_own(word) else word for word in words]
 
 
-def with_names(given: dict, words: Sequence[str]) -> tuple[dict, dict[str, str]]:
-    """What was given with names in place of users' models, which are made known, and their sources by name.
+def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what was given with names in place of users' models, which are made known, and their sources by name.
 
     `words` are the words for workloads. Where only users' models are asked for, and no framework, it is theirs. Raises
     UsageError.
@@ -67,7 +69,7 @@ def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
 
     Raises UsageError for a model whose file does not show which framework it is for.
     """
-    models = [workloads.get(name) for name in names]
+    models = [_model(name) for name in names]
     for model in models:
         if len(model.frameworks) != 1:
             imported = f"imports {' and '.join(model.frameworks)}" if model.frameworks else "imports no framework"
@@ -78,19 +80,19 @@ def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
 
 def check_frameworks(names: Iterable[str], asked: Sequence[str]) -> None:
     """Raise UsageError for users' models that none of the frameworks asked for runs."""
-    others = [model for name in names if not any(is_for(model := workloads.get(name), other) for other in asked)]
+    others = [model for name in names if not any(is_for(model := _model(name), other) for other in asked)]
     if others:
         told = "; ".join(f"{model.name} is for {' or '.join(model.frameworks)}" for model in others)
         raise UsageError(f"{told}, and FRAMEWORK={','.join(asked)} names another: leave FRAMEWORK out.")
 
 
-def is_users_file(workload) -> bool:
+def is_users_file(workload: Workload) -> bool:
     """Return whether the workload is a user's file, and no model of a library or of the suite."""
     return isinstance(workload, Own) and workload.is_file
 
 
-def is_for(workload, framework: str) -> bool:
-    """Whether the workload is measured in this framework: a user's model in those that it imports, if it shows any."""
+def is_for(workload: Workload, framework: str) -> bool:
+    """Return whether the workload is measured in this framework: a user's model only in those it imports, if any."""
     return not isinstance(workload, Own) or not workload.frameworks or framework in workload.frameworks
 
 
@@ -102,15 +104,21 @@ def untrained(names: Iterable[str]) -> str:
 
 def digests(sources: dict[str, str]) -> dict[str, dict[str, str]]:
     """Return what a run's plan keeps of users' files: where they lie, and a digest of what they held."""
-    return {name: {"source": source, "digest": workloads.get(name).digest} for name, source in sources.items()}
+    return {name: {"source": source, "digest": _model(name).digest} for name, source in sources.items()}
 
 
-def check_unchanged(sources: dict[str, str], kept: dict) -> None:
+def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:
     """Raise UsageError where one of these files is another than when the run was begun; `kept` is in the run's plan."""
     for name, source in sources.items():
         entry = kept.get(name)
         before = entry.get("digest") if isinstance(entry, dict) else None
-        if before and workloads.get(name).digest != before:
+        if before and _model(name).digest != before:
             raise UsageError(
                 f"{Path(source).name} was changed since the run was begun: put it back, or begin another run."
             )
+
+
+def _model(name: str) -> Own:
+    model = workloads.get(name)
+    assert isinstance(model, Own), f"{name} is no user's model"
+    return model

@@ -16,7 +16,7 @@ from measurement.protocol import Control
 from plan import own
 from plan.sweep import Sweep, UsageError
 from reports import select
-from workloads.spec import Parameter
+from workloads.spec import Parameter, Workload
 
 # Rough figures for the estimate alone, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
@@ -32,7 +32,7 @@ class Group:
     controls: tuple[Control, ...] = ()
 
     @property
-    def parameters(self) -> dict:
+    def parameters(self) -> dict[str, int | str]:
         return dict(self.cells[0].parameters)
 
     def without(self, ids: set[str]) -> Group | None:
@@ -84,8 +84,8 @@ def cells_of(sweep: Sweep) -> list[Cell]:
             raise UsageError(f"Nothing to measure: MODE={','.join(sweep.axes['mode'])} is no mode of these: {there}.")
         names, passes = (", ".join(sweep.axes[name]) for name in ("workload", "pass"))
         model = f"{' or '.join(sweep.axes['implementation'])} model".lstrip()
-        there = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
-        others = [name for name in workloads.PASSES if name in there - set(sweep.axes["pass"])]
+        having = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
+        others = [name for name in workloads.PASSES if name in having - set(sweep.axes["pass"])]
         hint = f" There is PASS={','.join(others)}." if others else ""
         hint += own.untrained(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
         raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
@@ -103,7 +103,9 @@ def default_of(framework: str, device: str, dtype: str, parameter: Parameter) ->
     return description.defaults.get(parameter.name, parameter.default)
 
 
-def shapes_of(workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]) -> list[tuple]:
+def shapes_of(
+    workload: Workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]
+) -> list[tuple[tuple[str, int | str], ...]]:
     """Every combination of the workload's parameters that the sweep asks for."""
     measured = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
     declared = {parameter.flag for name, kind in measured for parameter in workloads.get(name, kind).parameters}
@@ -218,7 +220,7 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
     for cell in cells:
         if cell.id not in impossible:
             groups.setdefault(cell.group_id, []).append(cell)
-    bundles: dict[tuple, list[Group]] = {}
+    bundles: dict[tuple[str | int, ...], list[Group]] = {}
     for members in groups.values():
         lacking = frozenset(cell.id for cell in members if cell.id not in finished)
         if not lacking:
@@ -236,7 +238,7 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
     return Plan(tuple(cells), tuple(parts), impossible)
 
 
-def process_key(cell: Cell, isolate: bool) -> tuple:
+def process_key(cell: Cell, isolate: bool) -> tuple[str | int, ...]:
     """Return what the groups of one worker process have in common; with `isolate` each has a process of its own.
 
     A user's file shares its process with no other workload: the modules that it imports and the settings that it
@@ -271,7 +273,7 @@ def larger_batches_first(groups: list[Group]) -> tuple[Group, ...]:
     return tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0))))
 
 
-def at_unseen_length(group: Group, length: int | None) -> Group | None:
+def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
     """The group at the sequence length of `--unseen-seq`; None where there is none to meet. Raises UsageError."""
     if length is None or "seq_len" not in group.parameters:
         return None

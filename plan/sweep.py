@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import frameworks
 import workloads
@@ -34,7 +35,7 @@ class Axis:
     flag: str
     help: str
     default: str
-    parse: Callable[[str], object]
+    parse: Callable[[Any], object]  # of a word, or of a number of threads
 
 
 def _threads(value: int | str) -> int:
@@ -100,8 +101,8 @@ def parameter_flags() -> dict[str, str]:
 class Sweep:
     """The checked values of every axis. `parameters` maps a parameter's flag to the values asked for."""
 
-    axes: dict[str, list]
-    parameters: dict[str, list]
+    axes: dict[str, list[Any]]
+    parameters: dict[str, list[int | str]]
     profile: str
     budget: float | None  # seconds per cell, instead of the profile's
     weights: str | None
@@ -110,14 +111,15 @@ class Sweep:
     filter: str | None
     isolate: bool
     force: bool
-    unseen_seq: int | None = None  # a sequence length that every mode meets for the first time once it is warm
+    unseen_seq: int | str | None = None  # a sequence length that every mode meets for the first time once it is warm
     places: hosts.Hosts = hosts.HERE  # where it is measured
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
 
-OPTIONS = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None, "isolate": False}
-OPTIONS |= {"force": False, "budget": None, "unseen-seq": None, "policy": None, "launcher": hosts.LOCAL}
+OPTIONS: dict[str, Any] = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None}
+OPTIONS |= {"isolate": False, "force": False, "budget": None, "unseen-seq": None, "policy": None}
+OPTIONS |= {"launcher": hosts.LOCAL}
 
 
 def option_names() -> list[str]:
@@ -128,7 +130,7 @@ def option_names() -> list[str]:
 MOST_OF_A_SWEEP = 1 << 20  # bytes of a sweep file
 
 
-def from_file(path: str) -> dict:
+def from_file(path: str) -> dict[str, Any]:
     """The flags a TOML sweep file sets; a list or a single value per flag. Raises UsageError."""
     text = read_text(path, "The sweep file", MOST_OF_A_SWEEP)
     try:
@@ -153,7 +155,7 @@ def question_of(preset: Path) -> str:
     return tomllib.loads(preset.read_text())["about"]["question"]
 
 
-def given_in_files(sweep_file: str | None, preset: str | None) -> dict:
+def given_in_files(sweep_file: str | None, preset: str | None) -> dict[str, Any]:
     """The flags that a sweep file or a preset sets. Raises UsageError."""
     if sweep_file and preset:
         raise UsageError("PRESET names a sweep file of the suite's own: give it or SWEEP, not both.")
@@ -162,7 +164,7 @@ def given_in_files(sweep_file: str | None, preset: str | None) -> dict:
     return from_file(sweep_file) if sweep_file else {}
 
 
-def over_file(of_file: dict, flags: dict) -> dict:
+def over_file(of_file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     """Flags over what a sweep file sets. Of the file's parameters those go that only workloads or passes have which the
     flags replace: without the ResNets of a file, its LAYOUT is not asked of an LSTM.
     """
@@ -173,8 +175,8 @@ def over_file(of_file: dict, flags: dict) -> dict:
     return merged
 
 
-def _is_taken(flag: str, given: dict) -> bool:
-    """Whether a workload that is given takes a parameter; one that is not known yet may."""
+def _is_taken(flag: str, given: dict[str, Any]) -> bool:
+    """Return whether a workload that is given takes a parameter; one that is not known yet may."""
     names, passes = (words(given.get(AXES[axis].flag) or AXES[axis].default) for axis in ("workload", "pass"))
     pairs = list(itertools.product(names, passes))
     if any(name not in workloads.names() or kind not in PASSES for name, kind in pairs):
@@ -182,15 +184,15 @@ def _is_taken(flag: str, given: dict) -> bool:
     return any(flag in workloads.flags_of(name, kind) for name, kind in pairs)
 
 
-def words(value) -> list[str]:
+def words(value: Any) -> list[str]:
     """The words of a list, or of a text with commas."""
     if isinstance(value, list):
         return [str(item) for item in value]
     return [word.strip() for word in str(value).split(",") if word.strip()]
 
 
-def _axis_values(axis: Axis, given) -> list:
-    values = [canonical(axis.flag, word) for word in words(given if given is not None else axis.default)]
+def _axis_values(axis: Axis, given: Any) -> list[Any]:
+    values: list[Any] = [canonical(axis.flag, word) for word in words(given if given is not None else axis.default)]
     if axis.flag == "framework" and values == ["all"]:
         values = words(axis.default)
     if axis.flag == "threads":
@@ -220,21 +222,21 @@ def check_timeout(value: float) -> None:
         raise UsageError(f"TIMEOUT is a number of seconds above 0 and up to {MOST_SECONDS:,.0f}, not {value:g}.")
 
 
-def _policies(given) -> dict[str, str]:
+def _policies(given: Any) -> dict[str, str]:
     try:
         return policies.parse(",".join(words(given)) if given else None)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
 
-def check_size(axes: dict[str, list], parameters: dict[str, list]) -> None:
+def check_size(axes: Mapping[str, list[Any]], parameters: Mapping[str, list[int | str]]) -> None:
     """Raise UsageError where the lists that are given have too many combinations to plan."""
     count = math.prod(len(values) for values in (*axes.values(), *parameters.values()) if values)
     if count > MOST_CELLS:
         raise UsageError(f"The lists have {count:,} combinations; at most {MOST_CELLS:,} are planned: shorten a list.")
 
 
-def resolve(given: dict, nodes: int | None = None) -> Sweep:
+def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
     """Check what was given (flag -> word, words or None) and fill in the defaults. Raises UsageError.
 
     `nodes` are those of a job that is still to be submitted.

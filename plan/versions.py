@@ -6,6 +6,7 @@ import hashlib
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,7 +45,9 @@ def framework_of(word: str) -> str | None:
     return None
 
 
-def ensure(framework: str, device: str, word: str, report=print, make: bool = True) -> Path | None:
+def ensure(
+    framework: str, device: str, word: str, report: Callable[[str], None] = print, make: bool = True
+) -> Path | None:
     """The interpreter of an environment with those versions, made where it is missing. Raises SetupError.
 
     Without `make` nothing is installed: None where it is missing.
@@ -57,7 +60,9 @@ def ensure(framework: str, device: str, word: str, report=print, make: bool = Tr
     return _made(base, f"{framework}-{device}-{_slug(word)}", requirements, word, report, make)
 
 
-def ensure_beside(framework: str, device: str, more: str, report=print, make: bool = True) -> Path | None:
+def ensure_beside(
+    framework: str, device: str, more: str, report: Callable[[str], None] = print, make: bool = True
+) -> Path | None:
     """The interpreter of an environment that has what `more` asks for, lines of requirements, beside the framework.
 
     Of the framework's own packages it has the versions that its `.in` file names. `make` as in `ensure`. Raises
@@ -76,7 +81,9 @@ def _base(framework: str, device: str) -> environments.Recipe:
     return base
 
 
-def _made(base: environments.Recipe, name: str, requirements: str, word: str, report, make: bool) -> Path | None:
+def _made(
+    base: environments.Recipe, name: str, requirements: str, word: str, report: Callable[[str], None], make: bool
+) -> Path | None:
     """The interpreter of the environment `name`; what is resolved once is kept beside it."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
@@ -103,8 +110,8 @@ def _line(package: str, lines: list[str]) -> str | None:
     return next((line for line in lines if re.match(rf"{re.escape(package)}(?![\w.-])", line)), None)
 
 
-def _resolved(base: environments.Recipe, requirements: str, name: str, word: str, report) -> str:
-    """What the package indexes have for these requirements, every dependency with its version. Raises SetupError."""
+def _resolved(base: environments.Recipe, requirements: str, name: str, word: str, report: Callable[[str], None]) -> str:
+    """Return every dependency of these requirements with the version in the package indexes. Raises SetupError."""
     report(f"{name}: resolving {word or 'its requirements'} …")
     target, settings = VENVS / f".{name}.resolving", VENVS / f".{name}.toml"
     VENVS.mkdir(exist_ok=True)

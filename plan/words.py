@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import frameworks
 from measurement.refusals import UsageError
@@ -50,7 +50,7 @@ def whole_number(word: str) -> int | str:
         return word
 
 
-def numbers(flag: str, word: str) -> list[int | str]:
+def numbers(flag: str, word: str) -> Sequence[int | str]:
     """The values that a word stands for: `32..512` doubles from 32, `32..512..32` goes in steps of 32.
 
     The last one is always among them. Any other word is a value of its own. Raises UsageError.
