@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, Record
 
 PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_outputs"
 # What a reason says of modes: `inductor ran another program than eager mode`.
@@ -16,7 +15,7 @@ WORDS = {
 }
 
 
-def excluded(record: Mapping) -> str | None:
+def excluded(record: Record) -> str | None:
     """Return why a record is excluded: its status, or one of `WORDS`; None where its figures count.
 
     An unknown program excludes nothing: `unknown_program` says it.
@@ -39,6 +38,6 @@ def differs(program: str | None) -> bool:
     return program == "differs"
 
 
-def unknown_program(record: Mapping) -> bool:
+def unknown_program(record: Record) -> bool:
     """Return whether it is not known that a graph runs eager mode's program."""
     return record.get("program") == "unknown"

@@ -14,8 +14,11 @@ compared and the dtypes of their products.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+Record = Mapping[str, Any]  # by the names of its columns; of a profiled cell, its profile
 
 SCHEMA_VERSION = 8
 
@@ -211,24 +214,24 @@ _REQUIRED = ("schema_version", "cell", "framework", "mode", "workload", "impleme
 _TABLE_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
-def is_baseline(record: dict) -> bool:
-    """Whether a record's or a profile's mode is the one that graphs are compared with; up to version 4 by its name."""
+def is_baseline(record: Record) -> bool:
+    """Return whether the mode of a record is the one that graphs are compared with; up to version 4 by its name."""
     known = record.get("baseline")
     return record["mode"] == "eager" if known is None else known
 
 
-def figure_status(record: dict, figure: str) -> str | None:
-    """What is said of `latency` or `ratio` alone; up to version 3 the status said it of one of them."""
+def figure_status(record: Record, figure: str) -> str | None:
+    """Return the status of `latency` or `ratio` alone; up to version 3 the status said it of one of them."""
     spoken_for = "latency" if is_baseline(record) else "ratio"
     return record.get(f"{figure}_status") or (record["status"] if figure == spoken_for else None)
 
 
-def is_noisy(record: dict, figure: str) -> bool:
-    """Whether `latency` or `ratio` is less certain than promised."""
+def is_noisy(record: Record, figure: str) -> bool:
+    """Return whether `latency` or `ratio` is less certain than promised."""
     return figure_status(record, figure) == "noisy"
 
 
-def table_schema() -> dict:
+def table_schema() -> dict[str, Any]:
     """The columns as a Table Schema (Frictionless Data, specs.frictionlessdata.io/table-schema)."""
     fields = []
     for column in COLUMNS:

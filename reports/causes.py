@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from measurement.exclusion import differs
-from measurement.schema import is_baseline
+from measurement.schema import Record, is_baseline
 from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
 
 MASK, PLAIN, LAYOUT, TF32 = "mask", "plain", "layout", "tf32"
@@ -32,7 +33,7 @@ IDENTITY = (
 )
 
 
-def speedup(eager: dict, graph: dict) -> Interval | None:
+def speedup(eager: Record, graph: Record) -> Interval | None:
     """Eager's time over the graph's with its 95 % interval; None from fewer than six samples.
 
     Samples of one launch were taken in turn and are compared round by round.
@@ -51,15 +52,15 @@ def loses(interval: Interval | None) -> bool:
     return interval is not None and interval.high < 1
 
 
-def losing(group: Sequence[dict]) -> list[dict]:
+def losing(group: Sequence[Record]) -> list[Record]:
     """The graph modes of a shape that lose to its eager mode, which comes first."""
     if not group or not is_baseline(group[0]):
         return []
     return [entry for entry in group[1:] if loses(speedup(group[0], entry))]
 
 
-def controls(cell: dict) -> dict[str, dict]:
-    """What of a cell's identity each control changes, by its name; whether a workload knows of it, the planner says.
+def controls(cell: Record) -> dict[str, dict[str, Any]]:
+    """Return what of a cell's identity each control changes, by its name; the planner leaves out what no workload has.
 
     `cell` has the keys of a profiled cell. The mask is given where it was not, and left out where it was. The suite's
     own model with the framework's fused attention operator takes the place of the library's, and of attention that is
@@ -79,12 +80,12 @@ def controls(cell: dict) -> dict[str, dict]:
     return changes
 
 
-def identity(cell: dict) -> tuple:
-    """What cells that differ in their mode alone have in common."""
+def identity(cell: Record) -> tuple:
+    """Return what cells that differ in their mode alone have in common."""
     return tuple(tuple(sorted(v.items())) if isinstance(v := cell.get(name), dict) else v for name in IDENTITY)
 
 
-def why(group: Sequence[dict], entries: Sequence[dict]) -> list[str]:
+def why(group: Sequence[Record], entries: Sequence[Record]) -> list[str]:
     """Sentences on every graph mode of a shape that loses: what each control shows, and whether a cause is left open.
 
     `entries` are all cells that were profiled, with those that could not be.
@@ -93,12 +94,12 @@ def why(group: Sequence[dict], entries: Sequence[dict]) -> list[str]:
     return [sentence for graph, loss in losses if loss for sentence in _why(group[0], graph, loss, entries)]
 
 
-def _why(eager: dict, graph: dict, loss: Interval, entries: Sequence[dict]) -> list[str]:
+def _why(eager: Record, graph: Record, loss: Interval, entries: Sequence[Record]) -> list[str]:
     mode = graph["mode"]
     shows = [f"{mode} loses to eager: {shown(loss)}."]
     known = differs(graph.get("program"))  # which is said of every such graph, whether it loses or not
     for name, changes in controls(graph).items():
-        pair = {entry["mode"]: entry for entry in entries if identity(entry) == identity(graph | changes)}
+        pair = {entry["mode"]: entry for entry in entries if identity(entry) == identity({**graph, **changes})}
         if mode in pair:
             circumstances, part = _words(name, graph, changes)
             sentence, separates = _shows(mode, loss, pair.get(eager["mode"]), pair[mode], circumstances, part)
@@ -111,8 +112,8 @@ def _why(eager: dict, graph: dict, loss: Interval, entries: Sequence[dict]) -> l
     return shows
 
 
-def _words(name: str, graph: dict, changes: dict) -> tuple[str, str]:
-    """How a control differs, and what of the losing cell it leaves out."""
+def _words(name: str, graph: Record, changes: Record) -> tuple[str, str]:
+    """Say how a control differs, and what of the losing cell it leaves out."""
     if name == MASK and changes["parameters"]["mask"] == "full":
         return "with the mask given in both modes", "what is done where no mask is given"
     if name == MASK:
@@ -127,9 +128,9 @@ def _words(name: str, graph: dict, changes: dict) -> tuple[str, str]:
 
 
 def _shows(
-    mode: str, loss: Interval, eager: dict | None, graph: dict, circumstances: str, part: str
+    mode: str, loss: Interval, eager: Record | None, graph: Record, circumstances: str, part: str
 ) -> tuple[str, bool]:
-    """What a control shows, in a sentence, and whether it tells where the loss comes from."""
+    """Say in a sentence what a control shows, and whether that explains the loss."""
     failed = [entry for entry in (graph, eager) if entry is None or entry["status"] != "explained"]
     if eager is None or failed:
         reason = failed[0]["reason"] if failed[0] else "eager mode was not measured."

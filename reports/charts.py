@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 WIDTH, HEIGHT = 300, 240
 ROW_STEP = 22
 # So few different values on a log axis are marked each, such as the batches of a sweep.
 FEW = 6
+
+Row = Mapping[str, Any]
+Spec = dict[str, Any]  # a chart, or a part of one, as Vega-Lite takes it
 
 
 @dataclass(frozen=True)
@@ -34,33 +38,33 @@ def ticks(values: Iterable[float | None]) -> list[float]:
     return [step * 10.0**power for power in range(low, high + 1) for step in steps]
 
 
-def _number(field: str, **more) -> dict:
+def _number(field: str, **more) -> Spec:
     """The encoding of a number."""
     return {"field": field, "type": "quantitative", **more}
 
 
-def _name(field: str, **more) -> dict:
+def _name(field: str, **more) -> Spec:
     """The encoding of a name, without a title."""
     return {"field": field, "type": "nominal", "title": None, **more}
 
 
-def _once(rows: Iterable[dict], field: str) -> list:
+def _once(rows: Iterable[Row], field: str) -> list[object]:
     """The values of a field, each once, in their order."""
     return list(dict.fromkeys(row[field] for row in rows))
 
 
-def _chart(rows: list[dict], **parts) -> dict:
+def _chart(rows: Sequence[Row], **parts) -> Spec:
     """The chart with its rows."""
     return {"data": {"values": rows}, **parts}
 
 
 def lines(
-    rows: list[dict],
+    rows: Sequence[Row],
     x: Axis,
     y: Axis,
     panel: str | None = None,
     dash: str | None = None,
-) -> dict | None:
+) -> Spec | None:
     """Lines with points, one colour a `series`; intervals where rows hold `low` and `high`. One picture per `panel`.
 
     None where there is nothing to draw.
@@ -69,7 +73,7 @@ def lines(
     if not rows:
         return None
 
-    def scaled(axis: Axis) -> dict:
+    def scaled(axis: Axis) -> Spec:
         if not axis.log:
             return _number(axis.field, title=axis.title, scale={"zero": True})
         # A log axis ends at the data; zero has no logarithm.
@@ -89,17 +93,17 @@ def lines(
     return _chart(rows, **(_faceted(panel, picture) if panel else picture))
 
 
-def _faceted(panel: str, picture: dict) -> dict:
+def _faceted(panel: str, picture: Spec) -> Spec:
     """One picture for each value of a field."""
     return {"facet": _name(panel), "spec": picture, "columns": 2}
 
 
-def shares(rows: list[dict], title: str) -> dict | None:
+def shares(rows: Sequence[Row], title: str) -> Spec | None:
     """Stacked bars that sum to 100 %: rows hold `series`, `part` and `share`. None where there is nothing to draw."""
     if not rows:
         return None
     parts = _once(rows, "part")
-    rows = [row | {"rank": parts.index(row["part"])} for row in rows]
+    rows = [{**row, "rank": parts.index(row["part"])} for row in rows]
     encoding = {
         "x": _number("share", title=title, stack="normalize", axis={"format": "%"}),
         "y": _name("series", sort=_once(rows, "series")),
@@ -109,7 +113,7 @@ def shares(rows: list[dict], title: str) -> dict | None:
     return _chart(rows, mark={"type": "bar"}, encoding=encoding, width=2 * WIDTH, height={"step": ROW_STEP})
 
 
-def bars(rows: list[dict], title: str, panel: str) -> dict | None:
+def bars(rows: Sequence[Row], title: str, panel: str) -> Spec | None:
     """Bars side by side: rows hold `series`, `value` and the field `panel`. None where there is nothing to draw."""
     if not rows:
         return None
@@ -123,7 +127,7 @@ def bars(rows: list[dict], title: str, panel: str) -> dict | None:
     return _chart(rows, **_faceted(panel, {"layer": [bar], "width": WIDTH}))
 
 
-def svg(chart: dict) -> str:
+def svg(chart: Spec) -> str:
     """The chart as SVG."""
     import vl_convert
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -10,7 +11,7 @@ from rich.table import Table
 from measurement import kernels
 from measurement.exclusion import differs
 from measurement.kernels import CLASSES, classify, is_fused_attention
-from measurement.schema import is_baseline
+from measurement.schema import Record, is_baseline
 from measurement.text import as_code, in_markdown, markdown_row
 from reports import causes
 from reports.names import in_words
@@ -21,12 +22,12 @@ DIFFERS = 0.03
 NAME_LENGTH = 90
 
 
-def explained(entries: list[dict]) -> list[dict]:
-    """Those with a profile, their pass by the name that it has in a record."""
-    return [entry | {"pass": entry["pass_name"]} for entry in entries if entry["status"] == "explained"]
+def explained(entries: Sequence[Record]) -> list[Record]:
+    """Return those with a profile, their pass by the name that it has in a record."""
+    return [{**entry, "pass": entry["pass_name"]} for entry in entries if entry["status"] == "explained"]
 
 
-def line(entry: dict) -> str:
+def line(entry: Record) -> str:
     """One line on a profiled cell."""
     if entry["status"] != "explained":
         return f"{entry['cell']}: {entry['status']}: {entry['reason']}"
@@ -35,12 +36,12 @@ def line(entry: dict) -> str:
     return f"{entry['cell']}: {entry['latency_s'] * 1e3:.4g} ms: {shares}"
 
 
-def total_s(entry: dict) -> float:
+def total_s(entry: Record) -> float:
     """The time that the classes share, idle time included."""
     return sum(entry["classes"].values())
 
 
-def by_shape(entries: list[dict]) -> dict[str, list[dict]]:
+def by_shape(entries: Sequence[Record]) -> dict[str, list[Record]]:
     """Profiled entries by what they share apart from their mode, eager first."""
     groups = defaultdict(list)
     for entry in explained(entries):
@@ -48,7 +49,7 @@ def by_shape(entries: list[dict]) -> dict[str, list[dict]]:
     return {name: sorted(group, key=lambda entry: not is_baseline(entry)) for name, group in groups.items()}
 
 
-def rows(group: list[dict]) -> list[tuple[str, ...]]:
+def rows(group: Sequence[Record]) -> list[tuple[str, ...]]:
     """A row a class: its share of FLOPs, then milliseconds and share of the time in each mode. Sums come last."""
     table = []
     for name in CLASSES:
@@ -66,7 +67,7 @@ def rows(group: list[dict]) -> list[tuple[str, ...]]:
     return table
 
 
-def of_class(entry: dict, kind: str) -> list[tuple[str, float, float, str]]:
+def of_class(entry: Record, kind: str) -> list[tuple[str, float, float, str]]:
     """The kernels of a class: name, seconds and occurrences per call, and the operator that each is a part of."""
     return [row for row in kernels.rows(entry["kernels"]) if classify(row[0], row[3]) == kind]
 
@@ -81,7 +82,7 @@ def _milliseconds(seconds: float, whole: float) -> str:
     return f"{seconds * 1e3:.3g} ({seconds / whole:.0%})" if seconds else ""
 
 
-def top_kernels(entry: dict) -> list[tuple[str, ...]]:
+def top_kernels(entry: Record) -> list[tuple[str, ...]]:
     """The longest kernels: milliseconds a call, occurrences, class, name, and the operator that each is a part of."""
     return [
         (f"{seconds * 1e3:.3g}", f"{count:.3g}", classify(name, operator), shortened(name), operator)
@@ -95,7 +96,7 @@ def shortened(name: str) -> str:
     return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"
 
 
-def differences(group: list[dict]) -> list[str]:
+def differences(group: Sequence[Record]) -> list[str]:
     """Sentences on the classes in which a graph mode differs from eager, with the kernels that only one has."""
     if not group or not is_baseline(group[0]):
         return []
@@ -108,7 +109,7 @@ def differences(group: list[dict]) -> list[str]:
     return parts
 
 
-def _difference(kind: str, gain_s: float, eager: dict, graph: dict) -> str:
+def _difference(kind: str, gain_s: float, eager: Record, graph: Record) -> str:
     before, after = eager["classes"][kind] * 1e3, graph["classes"][kind] * 1e3
     sentence = f"{graph['mode']}: {kind} {before:.3g} → {after:.3g} ms ({gain_s * 1e3:+.3g})"
     parts = []
@@ -124,7 +125,7 @@ def _difference(kind: str, gain_s: float, eager: dict, graph: dict) -> str:
     return "; ".join([sentence, *parts]) + "."
 
 
-def attention(group: list[dict]) -> list[str]:
+def attention(group: Sequence[Record]) -> list[str]:
     """A sentence where attention is one fused kernel in one mode and several in another."""
     forms = {entry["mode"]: attention_form(entry) for entry in group}
     if len({form for form in forms.values() if form}) < 2:
@@ -132,7 +133,7 @@ def attention(group: list[dict]) -> list[str]:
     return ["Attention is " + ", ".join(f"{form} in {mode}" for mode, form in forms.items() if form) + "."]
 
 
-def attention_form(entry: dict) -> str:
+def attention_form(entry: Record) -> str:
     """`fused`, or `matrix products and a softmax`; empty where the profile shows no attention or does not tell."""
     parts = of_class(entry, "attention")
     if any(is_fused_attention(name) for name, *_ in parts):
@@ -141,7 +142,7 @@ def attention_form(entry: dict) -> str:
     return "matrix products and a softmax" if products else ""
 
 
-def refusals(group: list[dict]) -> list[str]:
+def refusals(group: Sequence[Record]) -> list[str]:
     """Where a framework's attention operator did not use a fused kernel: its own choice and its own reasons."""
     calls = [(entry, call) for entry in group for call in entry.get("attention", [])]
     lines = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
@@ -153,7 +154,7 @@ def refusals(group: list[dict]) -> list[str]:
     return lines
 
 
-def _refusal(entry: dict, call: dict) -> str:
+def _refusal(entry: Record, call: Record) -> str:
     times = f"{call['count']} times a call" if call["count"] > 1 else "once a call"
     reasons = [f"{kernel}: {reason.rstrip('.')}" for kernel, reason in call["refused"].items()]
     why = ". Refused: " + "; ".join(reasons) if reasons else ", and does not say why"
@@ -163,8 +164,8 @@ def _refusal(entry: dict, call: dict) -> str:
     )
 
 
-def not_known(group: list[dict]) -> list[str]:
-    """What a profile leaves open: the share of each mode's time in kernels that no rule knows, with the longest."""
+def not_known(group: Sequence[Record]) -> list[str]:
+    """List the share of each mode's time in kernels that no rule knows, with the longest of these kernels."""
     lines = []
     for entry in group:
         unknown = of_class(entry, "other")
@@ -176,24 +177,24 @@ def not_known(group: list[dict]) -> list[str]:
     return lines
 
 
-def sentences(group: list[dict], entries: list[dict]) -> list[str]:
+def sentences(group: Sequence[Record], entries: Sequence[Record]) -> list[str]:
     """All that is said of a shape, in words; `entries` are all cells, among which its controls are."""
     reasons = [] if group[0].get("control") else causes.why(group, entries)
     return [*reasons, *programs(group), *differences(group), *attention(group), *refusals(group), *not_known(group)]
 
 
-def programs(group: list[dict]) -> list[str]:
+def programs(group: Sequence[Record]) -> list[str]:
     """The graphs of a shape that run other operators than its eager mode, with the difference that decides."""
     others = [entry for entry in group if differs(entry.get("program"))]
     return [f"{one['mode']} runs another program than eager: {one['program_difference']}." for one in others]
 
 
-def title(name: str, group: list[dict]) -> str:
+def title(name: str, group: Sequence[Record]) -> str:
     """A shape's name in words; controls are told from what was asked for."""
     return in_words(name) + (" (control)" if group[0].get("control") else "")
 
 
-def show(entries: list[dict], console: Console) -> None:
+def show(entries: Sequence[Record], console: Console) -> None:
     """Print every shape's table, its longest kernels and what differs."""
     for name, group in by_shape(entries).items():
         modes = [entry["mode"] for entry in group]
@@ -214,7 +215,7 @@ def show(entries: list[dict], console: Console) -> None:
             console.print(line(entry), highlight=False, markup=False)
 
 
-def markdown(entries: list[dict]) -> str:
+def markdown(entries: Sequence[Record]) -> str:
     """The same as Markdown."""
     parts = ["# Where the time goes"]
     for name, group in by_shape(entries).items():

@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import median
 
 from measurement.flags import OTHER_LOAD_CORES
-from measurement.schema import MEASURED
+from measurement.schema import MEASURED, Record
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from reports.content import text_of, times
 from reports.points import Point, machine_names, machine_of
@@ -167,7 +167,7 @@ def entrant(point: Point) -> tuple:
     return point["framework"], point["machine_id"]
 
 
-def unequal_machine(records: Iterable[dict]) -> list[str]:
+def unequal_machine(records: Iterable[Record]) -> list[str]:
     """A sentence for every machine that gave some frameworks more of its processor than others.
 
     What other processes and the hypervisor took is known for each cell. A framework's modes are measured in turn and
@@ -190,5 +190,5 @@ def unequal_machine(records: Iterable[dict]) -> list[str]:
     return sentences
 
 
-def _cores_taken(record: dict) -> float:
+def _cores_taken(record: Record) -> float:
     return (record.get("other_load_cores") or 0.0) + (record.get("steal_share") or 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from measurement.exclusion import CONSTANT, PROGRAM_DIFFERS, ZERO, excluded
-from measurement.schema import MEASURED, figure_status, is_baseline
+from measurement.schema import MEASURED, Record, figure_status, is_baseline
 from reports.content import ratio, text_of
 
 UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
@@ -18,12 +18,12 @@ OF_THE_CELL = (
 )
 
 
-def is_uncertain(record: dict, figure: str) -> bool:
-    """Whether `latency` or `ratio` is less certain than the profile promises, or was disturbed."""
+def is_uncertain(record: Record, figure: str) -> bool:
+    """Return whether `latency` or `ratio` is less certain than the profile promises, or was disturbed."""
     return figure_status(record, figure) in ("noisy", "disturbed")
 
 
-def direction(record: dict) -> str:
+def direction(record: Record) -> str:
     """Faster or slower than eager as far as the interval tells; empty where it tells neither."""
     low, high = record.get("speedup_ci_low"), record.get("speedup_ci_high")
     if low is None or high is None or excluded(record):
@@ -31,7 +31,7 @@ def direction(record: dict) -> str:
     return FASTER if low > 1 else SLOWER if high < 1 else ""
 
 
-def figures(record: dict, fastest: bool = False) -> list[Text]:
+def figures(record: Record, fastest: bool = False) -> list[Text]:
     """Latency, speedup and interval of a cell as far as it has them, or how it ended."""
     if record["status"] not in MEASURED:
         return [Text(record["status"], style="yellow")]
@@ -48,7 +48,7 @@ def figures(record: dict, fastest: bool = False) -> list[Text]:
     return [latency, speedup, Text(f"{ratio(record['speedup_ci_low'])}-{ratio(record['speedup_ci_high'])}")]
 
 
-def in_a_line(record: dict) -> Text:
+def in_a_line(record: Record) -> Text:
     """The same in a line, figures under each other, and the first flag that is the cell's own."""
     shown = figures(record)
     if record["status"] not in MEASURED:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
+from measurement.schema import Record
 from reports import drawing, facts, verdict
 from reports.ladder import Ladder
 from reports.points import Point, Points
@@ -19,8 +21,8 @@ class Material:
     """
 
     points: Points
-    profiles: tuple[dict, ...] = ()
-    machines: dict[str, dict] = field(default_factory=dict)  # by machine_id
+    profiles: tuple[Record, ...] = ()
+    machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by machine_id
     remarks: tuple[str, ...] = ()
     known: Mapping[tuple[str, str], verdict.Words] = field(default_factory=dict)
     commands: tuple[str, ...] = ()  # that measured the records

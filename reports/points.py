@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TypeVar
 
 from measurement.exclusion import excluded
-from measurement.schema import MEASURED, is_baseline
+from measurement.schema import MEASURED, Record, is_baseline
 from measurement.statistics import Interval
 from reports.content import times
 
@@ -31,12 +32,14 @@ COLUMNS_READ = (
 # What goes without saying.
 USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
 
+Key = TypeVar("Key")
+
 
 @dataclass(eq=False)
 class Point:
     """A record with its place: `setting` and `shape` say what is computed and where, `series` by what."""
 
-    record: dict
+    record: Record
     setting: str
     shape: str
     series: str
@@ -76,12 +79,12 @@ class Point:
 class Points:
     """All points of a report. Machines are kept apart unless `across`; then they are part of a series' name."""
 
-    def __init__(self, records: list[dict], across: bool = False):
+    def __init__(self, records: Sequence[Record], across: bool = False):
         self.machines = machine_names(map(machine_of, records))
         self.across = across
         keys = [_key(record) for record in records]
         # Many records share a setting and a shape: these are named and put in order once.
-        firsts: dict[tuple, dict] = {}
+        firsts: dict[tuple, Record] = {}
         for key, record in zip(keys, records, strict=True):
             firsts.setdefault(key, record)
         columns = dict(zip(_KEY, zip(*firsts, strict=True), strict=False))  # without the machine
@@ -96,7 +99,7 @@ class Points:
         self.all.sort(key=self._order)
         self.measured = [point for point in self.all if point.measured]
 
-    def _point(self, record: dict, setting: str, shape: str, place: int) -> Point:
+    def _point(self, record: Record, setting: str, shape: str, place: int) -> Point:
         mode = record["mode"]
         who = record["framework"], mode, machine_of(record)
         if who not in self._series:
@@ -108,7 +111,7 @@ class Points:
     def _order(self, point: Point) -> tuple:
         return point.place, self._frameworks[point.record["framework"]], not point.eager
 
-    def title(self, record: dict, without: str) -> str:
+    def title(self, record: Record, without: str) -> str:
         """Setting and shape in words, with one axis left out."""
         rest = {**record, without: None}
         shape = self._shape(rest, record)
@@ -123,7 +126,7 @@ class Points:
         number = [numbers.setdefault(key, len(numbers)) for key in shared]
         return list(grouped(points, lambda point: number[point.place]).values())
 
-    def _setting(self, record: dict) -> str:
+    def _setting(self, record: Record) -> str:
         threads = record.get("threads")
         parts = [
             f"{record['workload']} {record.get('implementation')}",
@@ -138,7 +141,7 @@ class Points:
             parts.append(f"on {self.machines[machine_of(record)]}")
         return ", ".join(parts)
 
-    def _shape(self, record: dict, whole: dict | None = None) -> str:
+    def _shape(self, record: Record, whole: Record | None = None) -> str:
         constant = self._constant.get(_model(record), ())
         parts = [f"batch {record['batch_size']}"] if record.get("batch_size") is not None else []
         parts += [f"{record['seq_len']} tokens"] if record.get("seq_len") is not None else []
@@ -152,7 +155,7 @@ class Points:
         return sorted(firsts, key=lambda name: self._order(firsts[name])[1:])
 
 
-def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> dict:
+def grouped(points: Iterable[Point], key: Callable[[Point], Key]) -> dict[Key, list[Point]]:
     """Points by key, in the order in which they come."""
     groups = defaultdict(list)
     for point in points:
@@ -160,8 +163,8 @@ def grouped(points: Iterable[Point], key: Callable[[Point], object]) -> dict:
     return dict(groups)
 
 
-def machine_of(record: dict) -> tuple:
-    """What tells machines apart."""
+def machine_of(record: Record) -> tuple:
+    """Return what distinguishes machines."""
     return record.get("machine_id"), record.get("device_name")
 
 
@@ -176,12 +179,12 @@ def machine_names(each: Iterable[tuple]) -> dict[tuple, str]:
     return known
 
 
-def shape_of(record: dict) -> tuple:
+def shape_of(record: Record) -> tuple:
     """Setting and shape, on whatever machine."""
     return tuple(map(record.get, _KEY))
 
 
-def _key(record: dict) -> tuple:
+def _key(record: Record) -> tuple:
     """Setting, shape and machine."""
     return *shape_of(record), machine_of(record)
 
@@ -195,15 +198,15 @@ def natural(value) -> tuple:
     return (1, tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts))
 
 
-def _parameters(record: dict) -> tuple[str, ...]:
+def _parameters(record: Record) -> tuple[str, ...]:
     return tuple(part for part in (record.get("parameters") or "").split(";") if part)
 
 
-def _model(record: dict) -> tuple:
+def _model(record: Record) -> tuple:
     return record["workload"], record.get("implementation")
 
 
-def _constant_parameters(records: Iterable[dict]) -> dict[tuple, tuple[str, ...]]:
+def _constant_parameters(records: Iterable[Record]) -> dict[tuple, tuple[str, ...]]:
     """Parameters that are alike in all records of a workload: they stand with the setting, not with each shape.
 
     Where they would be all that tells the shape, they stay there.

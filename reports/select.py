@@ -6,6 +6,8 @@ import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 
+from measurement.schema import Record
+
 # Flag -> column, in the order in which they are asked for.
 FLAGS = {
     "framework": "framework",
@@ -26,21 +28,22 @@ def fits(value, words: Sequence[str]) -> bool:
     return value in words or str(value).partition(":")[0] in words
 
 
-def values(records: Iterable[dict], column: str) -> list[str]:
-    """What a column holds, each value once; kinds of devices beside the devices."""
+def values(records: Iterable[Record], column: str) -> list[str]:
+    """Return what a column holds, each value once; kinds of devices beside the devices."""
     values_there = dict.fromkeys(str(record.get(column)) for record in records)
     if column == "device":
         values_there |= dict.fromkeys(name.partition(":")[0] for name in list(values_there))
     return list(values_there)
 
 
-def chosen(records: list[dict], words_by_column: Mapping[str, Sequence[str]], text: str | None = None) -> list[dict]:
+def chosen(
+    records: Iterable[Record], words_by_column: Mapping[str, Sequence[str]], text: str | None = None
+) -> list[Record]:
     """Records with one of the words in every column of `words_by_column`, and whose cell contains or matches `text`."""
+    kept = list(records)
     for column, words in words_by_column.items():
-        records = [record for record in records if fits(record.get(column), words)]
-    if text:
-        records = [record for record in records if matches(record["cell"], text)]
-    return records
+        kept = [record for record in kept if fits(record.get(column), words)]
+    return [record for record in kept if matches(record["cell"], text)] if text else kept
 
 
 def filtered(columns: Mapping[str, list], text: str | None = None) -> Mapping[str, list]:
@@ -56,9 +59,9 @@ def matches(cell: str, pattern: str) -> bool:
     return fnmatch.fnmatch(cell, pattern) if any(c in pattern for c in "*?[") else pattern in cell
 
 
-def newest(records: list[dict]) -> list[dict]:
+def newest(records: Iterable[Record]) -> list[Record]:
     """One record of each cell, machine, weights and state of the compile cache: the one that was begun last."""
-    latest: dict[tuple, dict] = {}
+    latest: dict[tuple, Record] = {}
     for record in records:
         key = tuple(map(record.get, _SAME))
         if key not in latest or (record.get("started_at") or "") >= (latest[key].get("started_at") or ""):

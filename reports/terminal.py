@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from measurement.exclusion import excluded
-from measurement.schema import is_baseline
+from measurement.schema import Record, is_baseline
 from measurement.text import plain
 from reports import facts, marks, recompiled
 from reports.content import times
@@ -54,7 +54,7 @@ def console() -> Console:
     return PlainConsole(width=int(given) if given.isdigit() and int(given) else _FILE_WIDTH)
 
 
-def summary(records: list[dict], console: Console, told: Collection[str] = ()) -> None:
+def summary(records: Sequence[Record], console: Console, told: Collection[str] = ()) -> None:
     """Print the comparison of eager and graph modes, then how many cells ended how; these alone without any figure.
 
     `told` are sentences that were printed before.
@@ -62,7 +62,7 @@ def summary(records: list[dict], console: Console, told: Collection[str] = ()) -
     if all(record.get("latency_ms_median") is None for record in records):
         console.print(counts(records, told), highlight=False, markup=False)
         return
-    shapes: dict[tuple, list[dict]] = {}
+    shapes: dict[tuple, list[Record]] = {}
     for record in records:
         shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
     columns = _columns(records)
@@ -84,7 +84,7 @@ def summary(records: list[dict], console: Console, told: Collection[str] = ()) -
     console.print(counts(records, told, shown), highlight=False, markup=False)
 
 
-def _columns(records: list[dict]) -> list[tuple[str, str]]:
+def _columns(records: Sequence[Record]) -> list[tuple[str, str]]:
     """(framework, mode) in the order of first appearance, a framework's eager mode before its others."""
     frameworks = list(dict.fromkeys(record["framework"] for record in records))
     columns = dict.fromkeys((record["framework"], record["mode"]) for record in records)
@@ -92,8 +92,8 @@ def _columns(records: list[dict]) -> list[tuple[str, str]]:
     return sorted(columns, key=lambda column: (frameworks.index(column[0]), column not in baselines))
 
 
-def fastest(records: Sequence[dict]) -> list[dict]:
-    """Those of a shape with the lowest latency: the fastest, and whatever its interval does not tell from it.
+def fastest(records: Sequence[Record]) -> list[Record]:
+    """Return the fastest of a shape, and those that its interval does not distinguish from it.
 
     None where there is nothing to choose from, or where machines differ.
     """
@@ -105,7 +105,7 @@ def fastest(records: Sequence[dict]) -> list[dict]:
     return [r for r in measured if r is first or (r.get("latency_ms_ci_low") or r["latency_ms_median"]) <= reach]
 
 
-def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], spaces: int = 1) -> Table:
+def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], spaces: int = 1) -> Table:
     table = Table(show_lines=True, padding=(0, spaces))
     table.add_column("shape", no_wrap=True)
     for framework, mode in columns:
@@ -120,7 +120,7 @@ def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]
     return table
 
 
-def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[dict]], console: Console) -> None:
+def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], console: Console) -> None:
     """Print a line a shape and below it a row a mode, with the same columns under each."""
     rows = {}
     for shape, records in shapes.items():
@@ -162,8 +162,8 @@ def shape_text(shape: tuple, separator: str) -> str:
     return separator.join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
 
 
-def counts(records: list[dict], told: Collection[str] = (), shown: list[dict] | None = None) -> str:
-    """How many cells ended how, what the marks of those in the table (`shown`, or all) mean, and why some failed."""
+def counts(records: Sequence[Record], told: Collection[str] = (), shown: Sequence[Record] | None = None) -> str:
+    """Count cells by how they ended; say what the marks of `shown` mean (all by default), and why some failed."""
     statuses = Counter(record["status"] for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
     lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), certainty(records)]
@@ -179,9 +179,9 @@ def counts(records: list[dict], told: Collection[str] = (), shown: list[dict] | 
     return "\n".join(line for line in lines if line and line not in told)
 
 
-def failures(records: list[dict]) -> list[str]:
-    """Why cells failed, the commonest reason first: in which modes, and of which workloads where there are several."""
-    alike: dict[tuple, list[dict]] = {}
+def failures(records: Sequence[Record]) -> list[str]:
+    """List why cells failed, the commonest reason first, with their modes, and their workloads if there are several."""
+    alike: dict[tuple, list[Record]] = {}
     for record in records:
         if record.get("reason"):
             alike.setdefault((record["framework"], record["status"], record["reason"]), []).append(record)
@@ -193,9 +193,9 @@ def failures(records: list[dict]) -> list[str]:
     return lines
 
 
-def _legend(records: list[dict]) -> str:
+def _legend(records: Sequence[Record]) -> str:
     """The marks that the table shows."""
-    shapes: dict[tuple, list[dict]] = {}
+    shapes: dict[tuple, list[Record]] = {}
     for record in records:
         shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
     directions = {marks.direction(record) for record in records if not is_baseline(record)}
@@ -205,7 +205,7 @@ def _legend(records: list[dict]) -> str:
     return ", ".join(parts)
 
 
-def certainty(records: list[dict]) -> str:
+def certainty(records: Sequence[Record]) -> str:
     """Sentences on cells whose figures are uncertain: on a busy machine, and without its flags. Empty without any."""
     uncertain = [r for r in records if marks.is_uncertain(r, "latency") or marks.is_uncertain(r, "ratio")]
     flagged = [{*(record.get("flags") or "").split(";")} & {*_BUSY} for record in uncertain]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
 
 from measurement import durable
+from measurement.schema import Record
 from reports import brief, ladder, markdown, page, verdict
 from reports.content import Section, listed, times
 from reports.material import Material
@@ -18,7 +20,7 @@ BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
 MOST_SENTENCES = 12  # more than this scrolls by unread
 
 
-def terminal(material: Material, records: list[dict], console: Console) -> None:
+def terminal(material: Material, records: Sequence[Record], console: Console) -> None:
     """Print what to do and remarks, then the table of every machine."""
     for remark in material.remarks:
         console.print(remark, highlight=False, markup=False)

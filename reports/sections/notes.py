@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 
 from measurement.flags import FLAGS
+from measurement.schema import Record
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number, times
 from reports.material import Material
 from reports.points import Point, machine_of
@@ -42,8 +43,8 @@ def _machines(material: Material) -> Table:
     return Table.of(("machine", "id", "what it is", "cells"), rows)
 
 
-def _gpus(facts: dict) -> list[str]:
-    """What GPUs there are, those that are alike counted."""
+def _gpus(facts: Record) -> list[str]:
+    """List the GPUs, those that are alike counted."""
     described = Counter(
         ", ".join(f"{title}{gpu[key]}" for key, title in _GPU.items() if gpu.get(key))
         for gpu in facts.get("gpus") or ()

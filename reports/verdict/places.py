@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from measurement.schema import Record
 from reports.content import times
 from reports.points import ALIKE, USUAL, Point, Points, machine_of, natural
 
@@ -42,7 +43,7 @@ class Shape:
     rest: str = field(compare=False)
 
     @classmethod
-    def of(cls, record: dict) -> Shape:
+    def of(cls, record: Record) -> Shape:
         """The shape of a record."""
         batch, length = record.get("batch_size"), record.get("seq_len")
         rest = "" if batch is not None else (record.get("parameters") or "").replace(";", ", ")
@@ -143,7 +144,7 @@ def settings(points: Points, known: Known) -> list[Setting]:
 _NAMES = (*ALIKE, "parameters")
 
 
-def _key(record: dict) -> tuple:
+def _key(record: Record) -> tuple:
     parameters = record.get("parameters") if record.get("batch_size") is not None else None
     return *map(record.get, ALIKE), parameters
 
@@ -155,7 +156,7 @@ def _said(groups: Iterable[tuple]) -> set[str]:
 
 
 def _setting(
-    key: dict, here: list[Point], others: list[Point], said: set[str], points: Points, several: bool
+    key: Record, here: list[Point], others: list[Point], said: set[str], points: Points, several: bool
 ) -> Setting:
     names = list(dict.fromkeys(points.machines[machine_of(point.record)] for point in here))
     machine = names[0] if len(names) == 1 else "several machines"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -185,8 +185,10 @@ def _advice(points: list[Point], known: Known) -> list[Advice]:
     return advise(framework, judged, known)
 
 
-def _told(advice: Iterable[Advice], framework: str, shape: Shape, machines: dict) -> Iterator[tuple[str, str]]:
-    """What other machines say of a framework at a shape, with their names."""
+def _told(
+    advice: Iterable[Advice], framework: str, shape: Shape, machines: Mapping[tuple, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the kinds of advice for a framework at a shape, each with the name of its machine."""
     for one in advice:
         for judged in one.judged:
             if one.framework == framework and judged.shape == shape and judged.eager:
