@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from measurement.exclusion import excluded
 from measurement.schema import is_baseline, is_noisy
@@ -13,7 +14,7 @@ from measurement.statistics import Interval
 class Record:
     """A record of a run. Columns and the workload's other parameters are read by name: `record["repeat"]`."""
 
-    def __init__(self, columns: dict):
+    def __init__(self, columns: Mapping[str, Any]):
         self._columns = columns
         texts = dict(part.partition("=")[::2] for part in (columns.get("parameters") or "").split(";") if part)
         self._parameters = {name: int(text) if text.isdigit() else text for name, text in texts.items()}
@@ -83,7 +84,7 @@ def apart(*records: Record) -> bool:
 class Records:
     """Records that can be searched: `records.where(threads=1, mode="eager")`."""
 
-    def __init__(self, records: Iterable[dict | Record]):
+    def __init__(self, records: Iterable[Mapping[str, Any] | Record]):
         self._records = [record if isinstance(record, Record) else Record(record) for record in records]
 
     def __iter__(self) -> Iterator[Record]:
@@ -147,7 +148,7 @@ class Evidence:
     """
 
     records: Records
-    profiles: tuple[dict, ...] = ()
+    profiles: tuple[Mapping[str, Any], ...] = ()
     references: Records = field(default_factory=lambda: Records(()))
     paired: Callable[[Record, Record], Interval | None] = lambda this, other: None
 
@@ -187,7 +188,7 @@ class Evidence:
             for name in names
         }
 
-    def profile(self, **criteria) -> dict | None:
+    def profile(self, **criteria) -> Mapping[str, Any] | None:
         """The only profile with these values of cell or workload parameters; None where there is none or more."""
         matching = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in criteria.items())]
         return matching[0] if len(matching) == 1 else None

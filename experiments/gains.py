@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, untold
-from experiments.spec import PUBLISHED, Answer, Table, all_of
+from experiments.spec import PUBLISHED, Answer, Published, Table, all_of
 
 # Of a published ratio: what another GPU of the same kind may make of it.
 ABOUT = 0.05
@@ -18,7 +19,7 @@ def about(published: float) -> tuple[float, float]:
     return published * (1 - ABOUT), published * (1 + ABOUT)
 
 
-def published_records(rows: list[dict]) -> list[dict]:
+def published_records(rows: Published) -> list[dict[str, Any]]:
     """An eager and a compiled record of each row; the sources give no intervals, so those of ratios have no width.
 
     Columns are `hardware`, `workload`, `batch_size`, `pass`, `parameters`, `eager_ms` and `compiled_ms`.
@@ -51,7 +52,7 @@ def named(record: Record) -> str:
     return f"{record['workload']} {record.shape}" + (f" {record['layout']}" if record["layout"] else "")
 
 
-def make_tables(evidence: Evidence, published: list[dict], axes: Sequence[str]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -> list[Table]:
     """Latencies, and how many times as fast as eager the graphs are, by `axes`."""
     made = []
     theirs = Records(published_records(published))

@@ -17,6 +17,8 @@ PUBLISHED = "as published"
 # The side of a claim that is not about one framework's mode.
 ALL = "all"
 
+Published = list[dict[str, str]]  # the rows of `published.csv`
+
 
 class Verdict(StrEnum):
     """What the numbers say of a claim."""
@@ -67,8 +69,8 @@ class Sweep:
     """
 
     path: Path
-    flags: dict
-    about: dict
+    flags: dict[str, Any]
+    about: dict[str, Any]
 
     @classmethod
     def read(cls, path: Path) -> Sweep:
@@ -103,15 +105,15 @@ class Experiment:
     title: str
     source: str
     claims: tuple[Claim, ...]
-    tables: Callable[[Evidence, list[dict]], list[Table]]
-    charts: Callable[[Evidence, list[dict]], dict[str, Any]] = field(default=lambda evidence, published: {})
-    published_records: Callable[[list[dict]], list[dict]] | None = None
+    tables: Callable[[Evidence, Published], list[Table]]
+    charts: Callable[[Evidence, Published], dict[str, Any]] = field(default=lambda evidence, published: {})
+    published_records: Callable[[Published], list[dict[str, Any]]] | None = None
 
     @property
     def name(self) -> str:
         return self.folder.name.replace("_", "-")
 
-    def published(self) -> list[dict]:
+    def published(self) -> Published:
         """The published figures, a dictionary of texts for every row."""
         with open(self.folder / "published.csv", newline="") as file:
             return list(csv.DictReader(file))

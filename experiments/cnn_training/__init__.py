@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments import gains, tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import above, between, ratio_of, untold
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 
 A100_IMAGES_PER_S = 2470
 MIXED = ("bf16", "amp")
 
 
-def published_records(rows: list[dict]) -> list[dict]:
+def published_records(rows: Published) -> list[dict[str, Any]]:
     """The published rows as records; ratios are of throughputs, for which the sources give no intervals."""
     eager = {(row["source"], row["workload"]): float(row["items_per_s"]) for row in rows if row["mode"] == "eager"}
     records = []
     for row in rows:
-        record = {name: row[name] for name in ("workload", "pass", "parameters", "dtype", "mode")}
+        record: dict[str, Any] = {name: row[name] for name in ("workload", "pass", "parameters", "dtype", "mode")}
         record |= {"framework": "torch", "device": "gpu:0", "status": "ok", "items_per_s": float(row["items_per_s"])}
         record["batch_size"] = int(row["batch_size"]) if row["batch_size"] else None
         times = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), per_item_ms(record))
@@ -31,7 +32,7 @@ def published_records(rows: list[dict]) -> list[dict]:
     return records
 
 
-def per_item_ms(record: dict) -> float:
+def per_item_ms(record: Mapping[str, Any]) -> float:
     """Milliseconds of a batch, or of one item where the batch is not said."""
     return 1e3 * (record["batch_size"] or 1) / record["items_per_s"]
 
@@ -90,7 +91,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Items a second, and how many times as fast as eager mode; the sources' on several GPUs are of all of them."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items()}

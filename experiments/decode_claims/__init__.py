@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, Record
 from experiments.judge import Estimate, above, below, between, ratio_of, untold
-from experiments.spec import ALL, Answer, Claim, Experiment, Table, all_of
+from experiments.spec import ALL, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 
 CUDA_GRAPHS = {"framework": "torch", "mode": "cuda-graph"}
@@ -20,7 +21,9 @@ NO_BENEFIT = 1.02
 AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 
 
-def ratios(evidence: Evidence, this: dict, other: dict, **criteria) -> Iterator[tuple[str, Estimate]]:
+def ratios(
+    evidence: Evidence, this: Mapping[str, Any], other: Mapping[str, Any], **criteria
+) -> Iterator[tuple[str, Estimate]]:
     """The time of `this` over that of `other` wherever one machine measured both, by the shape's name: round by round
     where they were timed in turn, else of the two latencies. A shape of which each was measured on other machines has
     why there is none.
@@ -43,7 +46,7 @@ def named(record: Record) -> str:
 
 
 def check_of(
-    judged: Callable[[str, Estimate], Answer], this: dict, other: dict, **criteria
+    judged: Callable[[str, Estimate], Answer], this: Mapping[str, Any], other: Mapping[str, Any], **criteria
 ) -> Callable[[Evidence], Answer]:
     """A check that puts `judged` to every ratio of times of tokens."""
 
@@ -96,7 +99,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Latencies of ours; the published figures are ratios, and stand apart."""
     groups = tables.by_framework(evidence)
     latencies = [tables.by_shape("Latency in ms (median)", AXES, groups, tables.latency)] if groups else []

@@ -7,7 +7,8 @@ from pathlib import Path
 from experiments import tables
 from experiments.evidence import Evidence
 from experiments.first_principles import chain, operators, overhead
-from experiments.spec import Experiment, Table
+from experiments.spec import Experiment, Published, Table
+from reports import charts
 
 # The published quantities that are measured here as well, each as text for one framework's graph mode.
 MEASURED_AS = {
@@ -26,7 +27,7 @@ LATENCIES = {
 }
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """The published quantities beside ours, then the latencies of every experiment."""
     sides = evidence.sides()
     rows = [
@@ -48,7 +49,7 @@ def _ours(quantity: str, sides: dict[str, Evidence]) -> list[str]:
     return [measure(side) if measure else "" for side in sides.values()]
 
 
-def make_charts(evidence: Evidence, published: list[dict]) -> dict:
+def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
     """The chain's three pictures, time against the batch, and BERT's shares by class."""
     return chain.make_charts(evidence) | overhead.make_charts(evidence) | operators.make_charts(evidence)
 

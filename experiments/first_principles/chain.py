@@ -112,7 +112,7 @@ def rates(record: Record) -> dict[str, float]:
     }
 
 
-def make_charts(evidence: Evidence) -> dict:
+def make_charts(evidence: Evidence) -> dict[str, charts.Spec | None]:
     """Time, arithmetic and bandwidth of the chain, log-log."""
     rows = []
     for record in evidence.records.where(workload="pointwise-chain").included:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from experiments.evidence import Evidence
 from experiments.judge import above, below, between, untold
 from experiments.spec import Answer, Claim, Table
@@ -14,7 +17,7 @@ PRODUCTS = ("matmul", "attention")
 PROFILE_SPREAD = 0.2
 
 
-def profile_of(evidence: Evidence, eager: bool) -> dict | None:
+def profile_of(evidence: Evidence, eager: bool) -> Mapping[str, Any] | None:
     """The profile of BERT in eager mode, or in the side's graph mode."""
     profiles = [p for p in evidence.profiles if p["workload"].startswith("bert") and is_baseline(p) == eager]
     return profiles[0] if len(profiles) == 1 else None
@@ -25,13 +28,13 @@ def uncertain(value: float) -> Interval:
     return Interval(value, value * (1 - PROFILE_SPREAD), value * (1 + PROFILE_SPREAD))
 
 
-def flops_outside_products(profile: dict) -> float:
+def flops_outside_products(profile: Mapping[str, Any]) -> float:
     """The share of operations outside matrix products, analytic, in percent."""
     flops = profile["flops"]
     return 100 * (1 - sum(flops.get(kind, 0) for kind in PRODUCTS) / sum(flops.values()))
 
 
-def time_outside_products(profile: dict) -> float:
+def time_outside_products(profile: Mapping[str, Any]) -> float:
     """The share of kernels' time outside matrix products, in percent; idle time is left out."""
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
     return 100 * (1 - sum(times[kind] for kind in PRODUCTS) / sum(times.values()))
@@ -109,7 +112,7 @@ def _kinds(evidence: Evidence) -> list[str]:
     return list(evidence.profiles[0]["classes"])
 
 
-def make_charts(evidence: Evidence) -> dict:
+def make_charts(evidence: Evidence) -> dict[str, charts.Spec | None]:
     """The same as stacked bars."""
     rows = [
         {"series": name, "part": kind, "share": parts.get(kind, 0.0)}

@@ -91,7 +91,7 @@ def python_rate(evidence: Evidence) -> str:
     return f"{rate.value:.3g}" if rate else ""
 
 
-def make_charts(evidence: Evidence) -> dict:
+def make_charts(evidence: Evidence) -> dict[str, charts.Spec | None]:
     """Time against the batch, log-log: flat where overhead takes it."""
     rows = []
     for record in evidence.records.where(workload="mlp").included:

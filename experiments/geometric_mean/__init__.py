@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.evidence import Evidence, Record
 from experiments.judge import between, number, text, untold
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Sweep, Table
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table
 from measurement.statistics import Interval
 
 HERE = Path(__file__).parent
@@ -78,7 +78,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Every workload's speedup and below them their mean, a table for each device and pass."""
     made = []
     sides = {name: side.records.graph for name, side in evidence.sides().items()}

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import above, between, ratio_of, untold
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 
 AXES = ("workload", "dtype", "quant", "product", "batch_size")
 USUAL = (None, "matmul")  # how products are written: records from before that could be chosen say nothing
 
 
-def published_records(rows: list[dict]) -> list[dict]:
+def published_records(rows: Published) -> list[dict[str, Any]]:
     """A compiled record of each row, whose figures have no interval in the sources."""
     records = []
     for row in rows:
@@ -76,7 +77,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Tokens a second, and shares of bandwidth, beside the published ones."""
     theirs = Records(published_records(published))
     groups = {run: theirs.where(run_id=run) for run in dict.fromkeys(record["run_id"] for record in theirs)}

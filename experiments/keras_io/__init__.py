@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from experiments import gains, tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, greater_of, ratio_of, untold
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
 
 # The compiled arms that the source compares: what it gave to torch.compile (its default stands in on a CPU), and what
@@ -17,12 +18,12 @@ COMPILED = {"torch": ("inductor-reduce-overhead", "inductor"), "tensorflow": ("f
 AXES = ("pass", "dtype", "batch_size", "seq_len")
 
 
-def published_records(rows: list[dict]) -> list[dict]:
+def published_records(rows: Published) -> list[dict[str, Any]]:
     """The published rows as records. Means of 100 steps; the source gives no intervals, so ours have no width."""
     records = []
     for row in rows:
         names = ("framework", "workload", "pass", "mode", "dtype")
-        record = {name: row[name] for name in names} | {"device": "gpu:0", "status": "ok"}
+        record: dict[str, Any] = {name: row[name] for name in names} | {"device": "gpu:0", "status": "ok"}
         record |= {name: int(row[name]) for name in ("batch_size", "seq_len")}
         latency = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), float(row["step_ms"]))
         records.append(record | latency)
@@ -114,7 +115,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Milliseconds a step, and how many times as fast as eager mode in the same dtype."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items() if name != PUBLISHED}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
@@ -19,13 +20,13 @@ from experiments.judge import (
     used_more_cores,
     used_one_core,
 )
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, all_of
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from reports import charts
 
 SHAPE = ("threads", "batch_size", "seq_len")
 
 
-def published_records(rows: list[dict]) -> list[dict]:
+def published_records(rows: Published) -> list[dict[str, Any]]:
     """The published rows as records: a dynamic and a static one of each. The source gives no intervals."""
     records = []
     for row in rows:
@@ -126,7 +127,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Latencies, gains, and cores kept busy, the published ones first."""
     theirs, made = Records(published_records(published)), []
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
@@ -147,7 +148,7 @@ def _cores(record: Record) -> str:
     return record.excluded or tables.figure(record["cpu_per_wall"])
 
 
-def make_charts(evidence: Evidence, published: list[dict]) -> dict:
+def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
     """The gain against the tokens of a call."""
     rows = []
     devices = {record.device_kind for record in evidence.records}

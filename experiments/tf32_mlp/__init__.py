@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence
 from experiments.judge import above, below, greater, greater_of, speedup, untold
-from experiments.spec import Answer, Claim, Experiment, Table
+from experiments.spec import Answer, Claim, Experiment, Published, Table
 from measurement.statistics import Interval
 from reports import charts
 
@@ -16,7 +18,7 @@ PROFILE_POINTS = 3.0
 DTYPES = {"off": "fp32", "on": "tf32"}
 
 
-def matmul_share(profile: dict | None) -> Interval | None:
+def matmul_share(profile: Mapping[str, Any] | None) -> Interval | None:
     """The percentage of kernels' time that matrix products take; idle time is left out."""
     if profile is None:
         return None
@@ -61,7 +63,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """The share of matrix products beside the published one, and the speedups."""
     profiled = dict.fromkeys((p["framework"], p["mode"]) for p in evidence.profiles)
     rows = []
@@ -80,7 +82,7 @@ def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
     return made
 
 
-def make_charts(evidence: Evidence, published: list[dict]) -> dict:
+def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
     """Time by class, with TF32 off and on."""
     rows = [
         {"series": f"{p['framework']} {p['mode']} {p['dtype']}", "part": kind, "share": seconds}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from experiments import tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, gain_pct, greater_of, untold
-from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Table, Verdict, all_of
+from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
 from reports import charts
 
@@ -21,7 +22,7 @@ POINTS = 5.0
 STEADY, NOISY = 1.0, 5.0
 
 
-def published_records(rows: list[dict]) -> list[dict]:
+def published_records(rows: Published) -> list[dict[str, Any]]:
     """The published rows as records; speedups are ratios of means, for which the source gives no interval."""
     eager = {row["model"]: float(row["iteration_ms_mean"]) for row in rows if row["mode"] == "eager"}
     records = []
@@ -111,7 +112,7 @@ CLAIMS = (
 )
 
 
-def make_tables(evidence: Evidence, published: list[dict]) -> list[Table]:
+def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Iteration times and their spread, what the graph saves in both conventions, and MFU."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items()}
@@ -141,7 +142,7 @@ def _mfu(record: Record) -> str:
     return record.excluded or tables.figure(mfu_pct(record))
 
 
-def make_charts(evidence: Evidence, published: list[dict]) -> dict:
+def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
     """MFU of every mode on both models."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     rows = [
