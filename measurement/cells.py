@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 ParameterValue = int | str
 PEAK_PREFIX = "peak:"  # before a peak benchmark's id: the sweep may hold the same cell
@@ -54,11 +56,11 @@ class Cell:
         """The value of a workload parameter, or `default` where this cell has none of that name."""
         return dict(self.parameters).get(name, default)
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         """The cell as JSON-ready data; `from_json` reads it back."""
         return {**vars(self), "parameters": dict(self.parameters)}
 
     @classmethod
-    def from_json(cls, data: dict) -> Cell:
+    def from_json(cls, data: Mapping[str, Any]) -> Cell:
         """Read what `to_json` wrote."""
         return cls(**{**data, "parameters": tuple(data["parameters"].items())})

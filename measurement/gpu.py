@@ -11,6 +11,7 @@ import hashlib
 import os
 from dataclasses import asdict, dataclass, replace
 from statistics import median
+from typing import Any
 
 POWER_CAP = 0x04  # how a GPU usually runs under long calls that compute; the other reasons are disturbances
 # Why a clock is below what was asked for; idleness and settings by the user are no disturbance.
@@ -37,7 +38,7 @@ class GpuState:
     throttles: str | None  # for what reasons, separated by ';'
     uuid: str | None = None  # a short hash of it, the same for the same card
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import os
 import platform
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,8 +82,8 @@ def cpu_name() -> str:
     return _cpu_field("model name") or platform.processor() or platform.machine()
 
 
-def facts() -> dict:
-    """What goes into a run's folder as the machine's description."""
+def facts() -> dict[str, Any]:
+    """Return what a run's folder holds as the machine's description."""
     flags = (_cpu_field("flags") or "").split()
     vector = [f for f in flags if f in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_tile")]
     described: dict[str, Any] = {
@@ -105,14 +105,14 @@ def facts() -> dict:
     return {"machine_id": name, **described}
 
 
-def machine_id(described: dict) -> str:
+def machine_id(described: Mapping[str, Any]) -> str:
     """A short name that is the same for the same hardware and says nothing of its owner."""
     hardware = [described["cpu"], described["cpus"], described["memory_bytes"]]
     hardware += [gpu["uuid"] for gpu in described["gpus"]]
     return hashlib.sha256(repr(hardware).encode()).hexdigest()[:12]
 
 
-def kind(described: dict) -> str:
+def kind(described: Mapping[str, Any]) -> str:
     """A short name that is the same for machines that may stand in for each other, by `facts`.
 
     Those have the same processors, the same GPUs with the same driver, and as much memory, but for what the firmware

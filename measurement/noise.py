@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from measurement.gpu import GpuState
 from measurement.machine import cpu_megahertz, cpu_ticks
@@ -24,7 +25,7 @@ class Noise:
     load_average: float
     gpu: GpuState | None = None  # where a GPU was measured
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 

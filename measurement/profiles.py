@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 # Calls before a sample of several, as a share of it: the first milliseconds after another mode are up to a third
 # slower, for what it left in caches and predictors.
@@ -48,7 +49,7 @@ class Profile:
         affordable = turn / (1 + LEAD_IN_SHARE + SINGLE_CALLS_SHARE)
         return max(self.queued_sample_seconds, min(self.longest_queued_sample_seconds, affordable))
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 

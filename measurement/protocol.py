@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -87,12 +88,12 @@ class Job:
         """Every cell, peak benchmarks apart, in the order of measuring."""
         return [cell for group in self.groups for cell in group.cells]
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         """The job as JSON-ready data; `from_json` reads it back."""
         return data_of(self)
 
     @classmethod
-    def from_json(cls, data: dict) -> Job:
+    def from_json(cls, data: Mapping[str, Any]) -> Job:
         """Read what `to_json` wrote. Raises Misfit."""
         return read(cls, data)
 
@@ -103,7 +104,7 @@ class Message:
 
     TYPE: ClassVar[str]
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         """The message as JSON-ready data; `message` reads it back."""
         return {"type": self.TYPE, **data_of(self)}
 
@@ -156,7 +157,7 @@ class Refused(Message):
     number: int  # of the error
 
     @classmethod
-    def error_of(cls, data: dict) -> OSError:
+    def error_of(cls, data: Mapping[str, Any]) -> OSError:
         """Return the error that such a message tells of, as the parent's own."""
         try:
             refused = read(cls, data)
@@ -187,7 +188,7 @@ class Hello(Message):
     canary: str | None = None
 
     @classmethod
-    def from_json(cls, data: dict) -> Hello:
+    def from_json(cls, data: Mapping[str, Any]) -> Hello:
         """Read what `to_json` wrote. Raises Misfit."""
         return read(cls, data)
 
@@ -282,7 +283,7 @@ class Report(Ended):
     step: str = ""
 
     @classmethod
-    def from_json(cls, data: dict) -> Report:
+    def from_json(cls, data: Mapping[str, Any]) -> Report:
         """Read what `to_json` wrote. Raises Misfit."""
         return read(cls, data)
 
@@ -309,7 +310,7 @@ _ENDED: dict[str, type[Ended]] = {"measured": Report, "primed": Primed, "explain
 _KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Where, Phase, Progress, Hello, Done, Ended)}
 
 
-def message(data: dict) -> Message:
+def message(data: Mapping[str, Any]) -> Message:
     """The message that a line of a worker holds. Raises ProtocolError."""
     cell = data.get("cell") if isinstance(data.get("cell"), str) else None
     kind = _KINDS.get(str(data.get("type")))

@@ -9,6 +9,7 @@ import shutil
 import traceback
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import frameworks
 from frameworks.adapter import Unsupported
@@ -117,7 +118,7 @@ class Explanation(GroupWork):
             self.profiler.profile(member.step, self.adapter.synchronize, calls, folder),
         )
 
-    def attention(self, member: Member) -> list[dict]:
+    def attention(self, member: Member) -> list[dict[str, Any]]:
         """How the mode calls the attention operator; what cannot be told is in the worker's log."""
         self.channel.phase(member.cell, "attention")
         try:

@@ -227,7 +227,7 @@ class InterleavedComparison(GroupWork):
             else None,  # a peak benchmark is not compared
         )
 
-    def beside(self, member: Member) -> dict:
+    def beside(self, member: Member) -> dict[str, Any]:
         """Figures of a GPU that are taken apart from the samples, so that they disturb none."""
         if member.cell.device_kind == "cpu":
             return {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import frameworks
 from frameworks import canary
 
 
-def probe(name: str, device: str) -> dict:
+def probe(name: str, device: str) -> dict[str, Any]:
     """`obstacle` is why the device cannot be used, or None; `modes` names the modes with an obstacle of their own."""
     adapter = frameworks.load_adapter(name)
     obstacle = adapter.obstacle(device) or canary.obstacle(adapter, device)
