@@ -6,6 +6,7 @@ Standard library only: also needed before any environment exists.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def content(path: Path | str, limit: int) -> bytes:
     return read
 
 
-def lines(file: BinaryIO, limit: int) -> Iterator[bytes]:
+def lines(file: BinaryIO | io.BufferedIOBase, limit: int) -> Iterator[bytes]:
     """Yield the lines of an open file. Raises Unfit for a line above `limit` bytes."""
     while line := file.readline(limit + 1):
         if len(line) > limit:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 from statistics import median
+from typing import Any
 
 import frameworks
 import workloads
 from frameworks import policies
 from measurement.peaks import Peaks, datasheet, may_be_cached
-from measurement.protocol import Readback, Report
+from measurement.protocol import Hello, Readback, Report
 from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
 from records import breaks, judgement, tokens
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_launches
 from records.outcomes import Context, Outcome, counted
+from workloads.own import Own
+from workloads.spec import Workload
 
 
 def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
@@ -33,18 +36,18 @@ def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
     return interval.map(math.exp) if interval else None
 
 
-def _process(report: Report) -> tuple:
+def _process(report: Report) -> tuple[int, str]:
     return report.launch, report.worker
 
 
 def record(
     outcome: Outcome,
     baseline: Outcome | None,
-    workload,
+    workload: Workload,
     weights: str,
     peaks: Peaks | None,
     context: Context,
-) -> dict:
+) -> dict[str, Any]:
     """The record of a finished cell, without what `rooflines.completed` adds later.
 
     `baseline` is the group's eager outcome where it was measured, `peaks` those that the cell's framework reaches.
@@ -74,7 +77,7 @@ def record(
     return row | judgement.status(outcome, baseline, half_widths, raised, context.profile)
 
 
-def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
+def _identity(outcome: Outcome, weights: str, context: Context) -> dict[str, Any]:
     cell, effective = outcome.cell, outcome.hello.effective if outcome.hello else Readback()
     shape = dict(cell.parameters)
     on_cpu = cell.device_kind == "cpu"
@@ -111,14 +114,14 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict:
         **tokens_of(cell),
         **_cost(outcome),
         **_user_model(outcome),
-        "settings": json.dumps(_settings(outcome, context), default=str) if outcome.hello else None,
+        "settings": json.dumps(_settings(outcome, outcome.hello, context), default=str) if outcome.hello else None,
         "versions": _versions(outcome),
         "git_revision": context.git_revision,
     }
 
 
-def _cost(outcome: Outcome) -> dict:
-    """What a call costs; empty where a user's model was not counted."""
+def _cost(outcome: Outcome) -> dict[str, Any]:
+    """Return what a call costs; empty where a user's model was not counted."""
     cell, own_model = outcome.cell, outcome.reports[0].own if outcome.reports else None
     cost = known_cost(cell, own_model)
     if cost is None:
@@ -136,8 +139,8 @@ def _cost(outcome: Outcome) -> dict:
     }
 
 
-def _user_model(outcome: Outcome) -> dict:
-    """What was found out of a user model besides its cost."""
+def _user_model(outcome: Outcome) -> dict[str, Any]:
+    """Return what was found out of a user model besides its cost."""
     model = outcome.reports[0].own if outcome.reports else None
     if model is None:
         return {}
@@ -148,20 +151,20 @@ def _user_model(outcome: Outcome) -> dict:
     }
 
 
-def _settings(outcome: Outcome, context: Context) -> dict:
-    """What was set and read back, the compiler's switches and what it says of its graph, and where the launches ran."""
+def _settings(outcome: Outcome, hello: Hello, context: Context) -> dict[str, Any]:
+    """Return what was set and read back, what the compiler says of itself and its graph, and where launches ran."""
     report = outcome.reports[0] if outcome.reports else None
     compiler = dict(report.compiler) if report else {}
     if report and report.capture.detail:
         compiler["captured"] = report.capture.detail
     if report and report.own and report.own.settings:
         compiler["user_model"] = report.own.settings
-    served = {"served_by": context.served_by} if context.served_by else {}
+    served: dict[str, Any] = {"served_by": context.served_by} if context.served_by else {}
     cell = outcome.cell
     model = workloads.get(cell.workload, cell.pass_name)
-    served |= {"file": model.digest} if getattr(model, "digest", "") else {}
+    served |= {"file": model.digest} if isinstance(model, Own) and model.digest else {}
     followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
-    return {**outcome.hello.effective.settings, **compiler, **served, **followed}
+    return {**hello.effective.settings, **compiler, **served, **followed}
 
 
 def _versions(outcome: Outcome) -> str | None:
@@ -176,7 +179,7 @@ def _framework_version(outcome: Outcome, context: Context) -> str | None:
     return next((versions[n] for n in context.distributions[outcome.cell.framework] if n in versions), None)
 
 
-def _latency(outcome: Outcome) -> dict:
+def _latency(outcome: Outcome) -> dict[str, Any]:
     summary, interval = summarise(outcome.samples), outcome.latency
     calls = [seconds for report in outcome.reports for seconds in report.single_calls_s]
     milliseconds = {
@@ -203,27 +206,26 @@ def _latency(outcome: Outcome) -> dict:
     }
 
 
-def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict:
+def _first_calls(outcome: Outcome, baseline: Outcome | None) -> dict[str, Any]:
     steady = outcome.latency_s
-    compiling, loading = outcome.first_call(loaded=False), outcome.first_call(loaded=True)
-    first = loading if compiling is None else compiling  # every launch loads from a cache that was filled beforehand
+    first = outcome.first_call_s
     row = {
         "first_call_s": first,
         "compile_s": max(0.0, first - steady),
-        "first_call_loaded_s": loading,
+        "first_call_loaded_s": outcome.first_call_loaded_s,
         "prepare_s": outcome.median_of("prepare_s"),
         "load_s": outcome.median_of("load_s"),
         "launch_position": outcome.reports[0].position,
     }
     if baseline and baseline is not outcome:
         gain = baseline.latency_s - steady
-        extra = first - (baseline.first_call(loaded=False) or baseline.first_call(loaded=True))
+        extra = first - baseline.first_call_s
         extra += (outcome.median_of("load_s") or 0) - (baseline.median_of("load_s") or 0)
         row["break_even_calls"] = max(0.0, extra / gain) if gain > 0 else None
     return row
 
 
-def _captured(outcome: Outcome) -> dict:
+def _captured(outcome: Outcome) -> dict[str, Any]:
     captured = outcome.reports[0].capture
     return {
         "effective_backend": captured.backend,
@@ -235,8 +237,8 @@ def _captured(outcome: Outcome) -> dict:
     }
 
 
-def _program(outcome: Outcome) -> dict:
-    """Whether eager and graph ran the same program: in every launch that could tell, else not known."""
+def _program(outcome: Outcome) -> dict[str, Any]:
+    """Return whether eager and graph ran the same program: in every launch that could tell, else not known."""
     told = [report for report in outcome.reports if report.program]
     for verdict in ("differs", "unknown", "same"):
         for report in told:
@@ -250,7 +252,7 @@ def _sum_of(outcome: Outcome, name: str) -> int | None:
     return sum(values) if values else None
 
 
-def _rates(outcome: Outcome, workload, row: dict) -> dict:
+def _rates(outcome: Outcome, workload: Workload, row: dict[str, Any]) -> dict[str, Any]:
     shape = dict(outcome.cell.parameters)
     seconds = row["latency_ms_median"] / 1e3
     computed = row["tokens_per_call"]
@@ -264,8 +266,8 @@ def _rates(outcome: Outcome, workload, row: dict) -> dict:
     }
 
 
-def bandwidth(row: dict) -> dict:
-    """How fast the compulsory bytes moved, in GB/s and % of the vendor's peak; empty if uncounted or cached."""
+def bandwidth(row: dict[str, Any]) -> dict[str, Any]:
+    """Return how fast the compulsory bytes moved, in GB/s and % of the vendor's peak; empty if uncounted or cached."""
     if "bytes" not in row or may_be_cached(row["bytes"], row["device"]):
         return {}
     achieved, sheet = row["bytes"] / (row["latency_ms_median"] / 1e3) / 1e9, datasheet(row["device_name"])
@@ -273,7 +275,7 @@ def bandwidth(row: dict) -> dict:
     return {"achieved_gb_per_s": achieved, "datasheet_bandwidth_pct": share}
 
 
-def _peaks(row: dict, peaks: Peaks | None) -> dict:
+def _peaks(row: dict[str, Any], peaks: Peaks | None) -> dict[str, Any]:
     """The vendor's peak, and those that the cell's framework reaches; the machine's hang on all records."""
     sheet = datasheet(row["device_name"])
     columns = {
@@ -293,8 +295,8 @@ def _peaks(row: dict, peaks: Peaks | None) -> dict:
     }
 
 
-def _unseen(outcome: Outcome) -> dict:
-    """What the first call at another sequence length cost, and how the mode runs from then on."""
+def _unseen(outcome: Outcome) -> dict[str, Any]:
+    """Return what the first call at another sequence length cost, and how the mode runs from then on."""
     seen = [report.unseen for report in outcome.reports if report.unseen]
     if not seen:
         return {}
@@ -303,12 +305,12 @@ def _unseen(outcome: Outcome) -> dict:
         return {"unseen_seq_len": seen[0].seq_len, "unseen_problem": problem}
     return {
         "unseen_seq_len": seen[0].seq_len,
-        "unseen_first_call_s": median(entry.first_call_s for entry in seen),
-        "unseen_latency_ms": 1e3 * median(entry.latency_s for entry in seen),
+        "unseen_first_call_s": median(s for entry in seen if (s := entry.first_call_s) is not None),
+        "unseen_latency_ms": 1e3 * median(s for entry in seen if (s := entry.latency_s) is not None),
         "unseen_compilations": seen[0].compilations,
     }
 
 
-def parameters_text(shape: dict) -> str:
+def parameters_text(shape: dict[str, Any]) -> str:
     """A workload's other parameters as they stand in a record."""
     return ";".join(f"{name}={value}" for name, value in shape.items())

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from measurement import durable
 from measurement.refusals import UsageError
@@ -22,14 +23,14 @@ NODES = "nodes.jsonl"  # in a run's folder: how fast each node of a cluster is a
 _DECIDING = ("given", "table", "device", "flags", "cells", "python", "sides", "own")
 
 
-def write(path: Path, content: dict) -> None:
+def write(path: Path, content: dict[str, Any]) -> None:
     """Write the file with its digest."""
     content = {**content, "digest": _digest(content)}
     durable.replace(path, (json.dumps(content, indent=2, default=str) + "\n").encode())
 
 
-def read(path: Path) -> dict:
-    """What is in the file. Raises UsageError where it is torn, or not as it was written.
+def read(path: Path) -> dict[str, Any]:
+    """Return what is in the file. Raises UsageError where it is torn, or not as it was written.
 
     Older files have no digest and are taken as they are.
     """
@@ -55,6 +56,6 @@ def in_order(folders: Iterable[Path]) -> list[Path]:
     return sorted(folders, key=lambda folder: (number_of(folder), folder.name))
 
 
-def _digest(content: dict) -> str:
+def _digest(content: dict[str, Any]) -> str:
     deciding = {name: content[name] for name in _DECIDING if name in content}
     return hashlib.sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()

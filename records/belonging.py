@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from measurement.refusals import UsageError
@@ -19,8 +20,8 @@ def of_run(loaded: Loaded, folder: Path) -> Loaded:
     return loaded
 
 
-def places_of(folder: Path, cells: list) -> tuple[list[int], list[str]]:
-    """Which of the records of a run, given by their cells, belong to it, and sentences on the others.
+def places_of(folder: Path, cells: Sequence[object]) -> tuple[list[int], list[str]]:
+    """Return which of the records of a run, given by their cells, belong to it, and sentences on the others.
 
     The first of a cell counts: later records of the run were compared with it. Without a plan all belong; with one from
     before plans had a digest, those of other cells too, for several runs may have been put together by hand.

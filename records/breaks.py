@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from statistics import median
+from typing import Any
 
 from records.outcomes import Outcome
 
@@ -25,7 +26,7 @@ def outside_share(outcome: Outcome) -> float | None:
     return median(shares) if shares else None
 
 
-def columns(outcome: Outcome) -> dict:
+def columns(outcome: Outcome) -> dict[str, Any]:
     """The columns on graph breaks and recompilations by place."""
     share = outside_share(outcome)
     broken, again = places(outcome, "breaks"), places(outcome, "recompiled")

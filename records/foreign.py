@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from measurement.refusals import UsageError
 from measurement.text import make_command
@@ -24,7 +25,7 @@ def is_in_results(folder: Path) -> bool:
     return folder.resolve().is_relative_to(RESULTS.resolve())
 
 
-def programs(folder: Path, given: Mapping, **others: object) -> dict[str, str]:
+def programs(folder: Path, given: Mapping[str, Any], **others: object) -> dict[str, str]:
     """Return what a command line has to name to resume the folder: values by variable; none within `results/`.
 
     `given` are the flags in the folder; `others` what it names besides, None where it names nothing.

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, linear_regression, median
 
-from scipy.special import stdtrit  # scipy.stats takes most of a second to import, at the start of every command
+# scipy.stats takes most of a second to import, at the start of every command.
+from scipy.special import stdtrit  # type: ignore[import-untyped]
 
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, batch_medians, stdev, widening
 

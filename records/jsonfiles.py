@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from measurement import checked, files
 from measurement.checked import Misfit
@@ -29,7 +29,7 @@ class Unreadable(UsageError):
     """A file does not hold what its reader takes; the message is one sentence with the way out."""
 
 
-def whole(path: Path) -> dict:
+def whole(path: Path) -> dict[str, Any]:
     """Return a JSON file's object, an empty one where there is no such file. Raises Unreadable."""
     way_out = "begin another run" if shapes.KINDS.get(path.name) is shapes.Plan else "remove it, then go on"
     try:
@@ -48,7 +48,7 @@ def whole(path: Path) -> dict:
         raise Unreadable(f"{path} is torn or was changed: it is no JSON object; {way_out}.") from None
 
 
-def lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
+def lines(path: Path, torn: list[int] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a JSONL file, compressed or not; none where there is no such file.
 
     Other lines are skipped, their numbers added to `torn`. Raises Unreadable.
@@ -60,13 +60,13 @@ def lines(path: Path, torn: list[int] | None = None) -> Iterator[dict]:
             raise Unreadable(f"{path}, line {number}: {problem}; remove that line.") from None
 
 
-def numbered(path: Path, torn: list[int] | None = None) -> Iterator[tuple[int, dict]]:
+def numbered(path: Path, torn: list[int] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the JSON objects of a JSONL file with the numbers of their lines, of whatever shape. Raises Unreadable."""
     with contextlib.suppress(FileNotFoundError), opened(path) as file:
         if path.suffix == ".gz":
             _check_packed(path, file)
-            file = gzip.GzipFile(fileobj=file)
-        for number, line in enumerate(files.lines(file, MOST_OF_A_LINE), 1):
+        unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+        for number, line in enumerate(files.lines(unpacked, MOST_OF_A_LINE), 1):
             if (entry := json_object(line)) is not None:
                 yield number, entry
             elif torn is not None and line.strip():
@@ -87,7 +87,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise Unreadable(f"{path} cannot be read: {problem}; move it away, then go on.") from None
 
 
-def json_object(line: bytes) -> dict | None:
+def json_object(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object of a line; None where it holds none, or a torn one."""
     try:
         entry = json.loads(line)
@@ -96,13 +96,13 @@ def json_object(line: bytes) -> dict | None:
     return entry if isinstance(entry, dict) else None
 
 
-def _fitting(path: Path, entry: dict) -> dict:
+def _fitting(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
     if kind := shapes.KINDS.get(path.name):
         checked.read(kind, entry)
     return entry
 
 
-def _check_packed(path: Path, file) -> None:
+def _check_packed(path: Path, file: BinaryIO) -> None:
     """Raise Unreadable unless a compressed file is whole and unpacks to a size to be expected; go back to its start."""
     packed, unpacked = file.seek(0, 2), 0
     most = max(MOST_UNPACKED, MOST_TIMES * packed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Any
 
 from measurement import exclusion, flags, host
 from measurement.gpu import GpuState
@@ -26,13 +27,15 @@ COMPUTED_IN = {
 }
 
 
-def noise(outcome: Outcome) -> dict:
+def noise(outcome: Outcome) -> dict[str, Any]:
     """The columns on threads and disturbances: the worst of any launch."""
     seen = [report.noise for report in outcome.reports]
 
     gpu = [entry.gpu for entry in seen if entry.gpu]
 
-    def over_launches(states: Sequence[Noise | GpuState], name: str, combine: Callable = max) -> float | None:
+    def over_launches(
+        states: Sequence[Noise | GpuState], name: str, combine: Callable[[list[float]], float] = max
+    ) -> float | None:
         values = [value for state in states if (value := getattr(state, name)) is not None]
         return combine(values) if values else None
 
@@ -72,7 +75,9 @@ def _slowed_rounds(reports: list[Report], counted_only: bool = False) -> list[bo
     """
     launches = [(report.host_loop_s, len(report.samples)) for report in reports]
     usual = host.usual_seconds([series for series, _ in launches])
-    slow = []
+    slow: list[bool] = []
+    if usual is None:
+        return slow
     for series, rounds in launches:
         indices = host.kept(series, rounds) if counted_only else range(rounds)
         slow += [series[index] > host.SLOW * usual for index in indices if index < len(series)]
@@ -125,7 +130,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
 def _computes_otherwise(outcome: Outcome, report: Report) -> bool:
     """Say whether products of a user model in inference run in another dtype than the cell's."""
     model, cell = report.own, outcome.cell
-    return bool(model) and cell.pass_name == "inference" and not set(model.computes_in) <= COMPUTED_IN[cell.dtype]
+    return model is not None and cell.pass_name == "inference" and not set(model.computes_in) <= COMPUTED_IN[cell.dtype]
 
 
 def _finite(value: float) -> float | None:
@@ -156,13 +161,13 @@ def _host_bound(outcome: Outcome) -> bool:
 
 def status(
     outcome: Outcome, baseline: Outcome | None, half_widths: dict[str, float], raised: list[str], profile: Profile
-) -> dict:
-    """How the cell ended, whether its figures are known as well as the profile promises, and what parity says.
+) -> dict[str, Any]:
+    """Return how the cell ended, whether its figures are known as well as the profile promises, and what parity says.
 
     `baseline` is the group's eager outcome where it was measured.
     """
     parity = outcome.parity
-    row = {
+    row: dict[str, Any] = {
         "parity_max_abs_err": _finite(parity.difference.largest) if parity else None,
         "parity_rel_rms_err": _finite(parity.difference.relative) if parity else None,
         "parity_repeated_err": _finite(parity.difference.repeated) if parity else None,
@@ -172,8 +177,8 @@ def status(
     }
     if parity and not parity.holds:
         step = f"; tokens from step {parity.first_differing} on" if parity.first_differing else ""
-        reason = f"Outputs differ from {parity.reference}'s {_how_far(parity)}{step}."
-        return row | {"status": "mismatch", "reason": reason}
+        differing = f"Outputs differ from {parity.reference}'s {_how_far(parity)}{step}."
+        return row | {"status": "mismatch", "reason": differing}
     decides = {flags.LATENCY: _host_bound(outcome)}
     decides[flags.RATIO] = decides[flags.LATENCY] or baseline is None or _host_bound(baseline)
     disturbed = {name: flags.disturbed(raised, name, decides[name]) for name in half_widths}

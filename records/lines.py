@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from measurement import durable, files
 from measurement.refusals import naming
@@ -18,7 +19,10 @@ _DIGEST = "digest"
 
 
 def append(
-    path: Path, entry: dict, synced: bool = False, waiting: Callable[[], AbstractContextManager] = nullcontext
+    path: Path,
+    entry: dict[str, Any],
+    synced: bool = False,
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> None:
     """Append one JSON line. A line torn by an earlier crash is closed first, so that it spoils itself alone.
 
@@ -34,13 +38,13 @@ def append(
                 os.fsync(file.fileno())
 
 
-def write_compressed(path: Path, entries: Iterable[dict]) -> None:
+def write_compressed(path: Path, entries: Iterable[dict[str, Any]]) -> None:
     """Write JSON lines with gzip, at once and whole; the same entries give the same bytes."""
     with durable.replacing(path) as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
         packed.writelines(json.dumps(entry).encode() + b"\n" for entry in entries)
 
 
-def distinct(entries: Iterable[dict]) -> Iterator[dict]:
+def distinct(entries: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The entries, each once; kept of those that came is a digest."""
     seen = set()
     for entry in entries:
@@ -49,7 +53,7 @@ def distinct(entries: Iterable[dict]) -> Iterator[dict]:
             yield entry
 
 
-def amend(path: Path, changes: Mapping[str, dict]) -> None:
+def amend(path: Path, changes: Mapping[str, dict[str, Any]]) -> None:
     """Change values in a file of records, at once: by cell, in its first line; other lines and torn ones stay."""
     left = dict(changes)
     with files.opened(path) as before, durable.replacing(path) as after:
@@ -70,21 +74,21 @@ def line_count(path: Path) -> int:
     return count + (not last.endswith(b"\n"))
 
 
-def sealed(entry: dict) -> dict:
+def sealed(entry: dict[str, Any]) -> dict[str, Any]:
     """The entry with a digest of what it says; `intact` takes it back."""
     return {**entry, _DIGEST: _digest(entry)}
 
 
-def intact(entry: dict) -> dict | None:
-    """What was sealed; None where it is not what was written."""
+def intact(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what was sealed; None where it is not what was written."""
     content = {name: value for name, value in entry.items() if name != _DIGEST}
     return content if entry.get(_DIGEST) == _digest(content) else None
 
 
-def _digest(entry: dict) -> str:
+def _digest(entry: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _last_byte(file) -> bytes:
+def _last_byte(file: BinaryIO) -> bytes:
     file.seek(-1, os.SEEK_END)
     return file.read(1)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from measurement import durable, flags, schema, values
 from measurement.text import plain
@@ -46,7 +47,7 @@ class Loaded:
     Columns are read, checked and passed to another process much sooner than rows are.
     """
 
-    columns: dict[str, list]
+    columns: dict[str, list[Any]]
     remarks: list[str] = field(default_factory=list)
     absent: set[str] = field(default_factory=set)  # columns that a table lacks
 
@@ -54,7 +55,7 @@ class Loaded:
         return len(self.columns["status"])
 
     @property
-    def records(self) -> list[dict]:
+    def records(self) -> list[dict[str, Any]]:
         """The records, made anew."""
         empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
         filled = {name: column for name, column in self.columns.items() if column.count(None) < len(column)}
@@ -112,11 +113,11 @@ def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
             raise Unreadable(f"{where}: the cell is measured and has no latency_ms_median; remove that line.")
 
 
-def _is_whole(version) -> bool:
+def _is_whole(version: object) -> bool:
     return type(version) is int
 
 
-def _writable(texts: list) -> list:
+def _writable(texts: list[Any]) -> list[Any]:
     """Return the texts, those with lone surrogates, which no encoding takes, with escapes in their place."""
     odd = {text: plain(text) for text in set(filter(None, texts)) if not text.isascii() and _SURROGATE.search(text)}
     return [odd.get(text, text) for text in texts] if odd else texts
@@ -194,7 +195,7 @@ def _header(path: Path) -> tuple[str, list[str]]:
 
 def _texts(path: Path, separator: str, width: int, places: Collection[int]):
     """Return the wanted columns below the header as texts, empty where a row ends early; without empty rows."""
-    import pandas  # here alone, and half a second
+    import pandas  # type: ignore[import-untyped]  # here alone, and half a second
 
     how = dict(index_col=False, dtype=str, na_filter=False, encoding="utf-8-sig", encoding_errors="backslashreplace")
     try:
@@ -262,7 +263,7 @@ def _value(text: str, kind: str, separator: str):
         return int(number)
 
 
-def write_csv(records: Iterable[dict], path: Path) -> None:
+def write_csv(records: Iterable[dict[str, Any]], path: Path) -> None:
     """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
     write_rows((map(record.get, schema.NAMES) for record in records), path)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from measurement import flags, regime
 from measurement.exclusion import excluded
@@ -31,18 +32,18 @@ _BATCH = re.compile(r"\bbatch_size=(\d+)")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
 
 
-def read(path: Path) -> Iterator[dict]:
+def read(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the records of a JSONL file, flagged where they exceed the peak whatever their schema."""
     for record in jsonfiles.lines(path):
         yield record | {"flags": flags.with_exceeded(record.get("flags"), record.get("mfu_pct"))}
 
 
-def completed(records: Sequence[dict]) -> list[dict]:
+def completed(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records with all that hangs on the others: peaks of the machine, MFU, explained share, regime."""
     return [{**record, **of_others} for record, of_others in _judged(lambda: records)]
 
 
-def changes(read: Callable[[], Iterable[dict]]) -> dict[str, dict]:
+def changes(read: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, dict[str, Any]]:
     """By cell the columns in which `completed` records differ from those that `read` gives.
 
     It is called twice, and what it gives may come one at a time: no record is kept, and of one that is another's cell
@@ -55,10 +56,10 @@ def changes(read: Callable[[], Iterable[dict]]) -> dict[str, dict]:
     return changed
 
 
-def _judged(read: Callable[[], Iterable[dict]]) -> Iterator[tuple[dict, dict]]:
+def _judged(read: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Each record with the columns that hang on the others."""
-    peaks: dict[tuple, dict[str, tuple[float, str]]] = {}
-    doubles: dict[tuple, dict] = {}
+    peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
+    doubles: dict[tuple[Any, ...], dict[str, Any]] = {}
     for record in filter(_is_judged, read()):
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
         if (found := _BATCH.search(record["cell"])) and int(found[1]) % 2 == 0:
@@ -71,15 +72,17 @@ def _judged(read: Callable[[], Iterable[dict]]) -> Iterator[tuple[dict, dict]]:
             yield record, {}
 
 
-def _is_judged(record: dict) -> bool:
-    """Whether it has what a roofline takes. Earlier records, without the traffic of their mode, hold their framework's
-    peaks as `peak_*`: they stay so, and so does what is left of a damaged one.
+def _is_judged(record: dict[str, Any]) -> bool:
+    """Return whether it has what a roofline takes.
+
+    Earlier records, without the traffic of their mode, hold their framework's peaks as `peak_*`: they stay so, and so
+    does what is left of a damaged one.
     """
     return all(record.get(name) is not None for name in _NEEDED)
 
 
-def _kind(record: dict) -> tuple:
-    """What a peak depends on, the framework apart; times of two kinds make no growth either."""
+def _kind(record: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what a peak depends on, the framework apart; times of two kinds make no growth either."""
     return tuple(record.get(name) for name in ("machine_id", "device", "device_name", "dtype", "threads"))
 
 
@@ -89,7 +92,7 @@ def doubled(cell: str) -> str | None:
     return name if edits else None
 
 
-def _note_peaks(best: dict[str, tuple[float, str]], record: dict) -> None:
+def _note_peaks(best: dict[str, tuple[float, str]], record: dict[str, Any]) -> None:
     """Put the rates of a record that are the highest so far into `best`, each with what reached it: a framework's peak
     benchmark, or a cell that is one.
     """
@@ -98,7 +101,7 @@ def _note_peaks(best: dict[str, tuple[float, str]], record: dict) -> None:
             best[column] = (value, source)
 
 
-def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
+def _rates(record: dict[str, Any]) -> Iterable[tuple[str, float | None, str]]:
     for column, (of_framework, _) in RATES.items():
         yield column, record.get(of_framework), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
     yield "peak_gb_per_s", record.get(_MATVEC), f"{record['framework']} eager, matvec"
@@ -110,12 +113,12 @@ def _rates(record: dict) -> Iterable[tuple[str, float | None, str]]:
             yield column, amount(record) / seconds / RATES[column][1], _cell_name(record)
 
 
-def _cell_name(record: dict) -> str:
+def _cell_name(record: dict[str, Any]) -> str:
     return f"{record['framework']} {record['mode']}, {record['workload']}"
 
 
 # Workloads that do one thing alone; any mode of them may be faster than the peak benchmark, which is eager.
-_PROBES: dict[str, dict[str, Callable[[dict], float]]] = {
+_PROBES: dict[str, dict[str, Callable[[dict[str, Any]], float]]] = {
     "matmul": {"peak_tflops": lambda record: record["flops"]},
     "matvec": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
     "stream": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
@@ -131,13 +134,13 @@ _PEAK_BENCHMARKS = {
 }
 
 
-def _is_cached(record: dict) -> bool:
+def _is_cached(record: dict[str, Any]) -> bool:
     return may_be_cached(record["bytes"], record["device"])
 
 
-def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None) -> dict:
+def judged(record: dict[str, Any], peaks: dict[str, tuple[float, str]], twice: dict[str, Any] | None) -> dict[str, Any]:
     """The columns of one record; `twice` is the record of the same cell at twice the batch, where there is one."""
-    row = {column: peaks.get(column, (None, ""))[0] for column in RATES}
+    row: dict[str, Any] = {column: peaks.get(column, (None, ""))[0] for column in RATES}
     row["peak_source"] = "; ".join(f"{column}: {source}" for column, (_, source) in sorted(peaks.items())) or None
     row["batch_doubling_growth"] = twice["latency_ms_median"] / record["latency_ms_median"] - 1 if twice else None
     machine = _as_peaks(row)
@@ -155,7 +158,8 @@ def judged(record: dict, peaks: dict[str, tuple[float, str]], twice: dict | None
         row["bandwidth_pct"] = _percent(record.get("achieved_gb_per_s"), row["peak_gb_per_s"])
         row["explained_share"] = share
         one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
-        row["regime"] = regime.classify(seconds, roof, reached and _terms(record, reached), host_s, flat, one_operator)
+        of_framework = _terms(record, reached) if reached else None
+        row["regime"] = regime.classify(seconds, roof, of_framework, host_s, flat, one_operator)
     raised = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
     row["flags"] = flags.with_flag(raised, "peak_above_datasheet", above_datasheet(record | row))
     return row
@@ -165,7 +169,7 @@ def _percent(achieved: float | None, peak: float) -> float | None:
     return None if achieved is None else 100 * achieved / peak
 
 
-def _as_peaks(row: dict, matvec: float | None = None) -> Peaks | None:
+def _as_peaks(row: dict[str, Any], matvec: float | None = None) -> Peaks | None:
     """Columns of `RATES` as rates a second; None unless arithmetic and bandwidth are both known."""
     rates = {column: row[column] * RATES[column][1] if row[column] else None for column in RATES}
     if not rates["peak_tflops"] or not rates["peak_gb_per_s"]:
@@ -180,20 +184,20 @@ def _as_peaks(row: dict, matvec: float | None = None) -> Peaks | None:
     )
 
 
-def _terms(record: dict, peaks: Peaks) -> regime.Terms:
+def _terms(record: dict[str, Any], peaks: Peaks) -> regime.Terms:
     work = regime.Work(
         record["flops"], record.get("transcendentals") or 0, record["moved_bytes"], _product_bytes(record)
     )
     return regime.terms(work, peaks, cached=_is_cached(record))
 
 
-def _product_bytes(record: dict) -> int:
+def _product_bytes(record: dict[str, Any]) -> int:
     """Bytes of matrix products; of a user's own model, whose operators are not told apart, all that has to move."""
     found = _PRODUCTS.search(record.get("bytes_by_class") or "")
     return int(found[1]) if found else record["bytes"] if record.get("counted_by") else 0
 
 
-def _growth_at_most(record: dict, twice: dict) -> float | None:
+def _growth_at_most(record: dict[str, Any], twice: dict[str, Any]) -> float | None:
     """The upper end of what twice the batch adds, as a share; None without intervals."""
     low, high = record.get("latency_ms_ci_low"), twice.get("latency_ms_ci_high")
     return high / low - 1 if low and high else None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from environments import locks
 from measurement import durable, programs, schema, values
@@ -116,22 +117,22 @@ class Run:
                 return cls(candidate.resolve())
         raise UsageError(f"{path} holds no run (no plan.json in it).")
 
-    def write(self, name: str, content: dict) -> None:
+    def write(self, name: str, content: dict[str, Any]) -> None:
         """Write a JSON file of the run at once."""
         self.check_place()
         durable.replace(self.folder / name, (json.dumps(content, indent=2, default=str) + "\n").encode())
 
-    def read(self, name: str) -> dict:
+    def read(self, name: str) -> dict[str, Any]:
         """Read a JSON file of the run; an empty dictionary where it is missing. Raises UsageError for a torn one."""
         return jsonfiles.whole(self.folder / name)
 
-    def begin_with(self, content: dict) -> None:
+    def begin_with(self, content: dict[str, Any]) -> None:
         """Write the plan, once and before anything else is measured or made."""
         begun.write(self.folder / PLAN, {**content, "number": next_number(self.folder)})
 
     @cached_property
-    def plan(self) -> dict:
-        """What the run was begun with. Raises UsageError where that is torn, or not as it was written."""
+    def plan(self) -> dict[str, Any]:
+        """Return what the run was begun with. Raises UsageError where that is torn, or not as it was written."""
         return begun.read(self.folder / PLAN)
 
     def new_launch(self) -> Path:
@@ -146,7 +147,9 @@ class Run:
         (folder / "outputs").mkdir(parents=True)
         return folder
 
-    def append_record(self, record: dict, waiting: Callable[[], AbstractContextManager] = nullcontext) -> None:
+    def append_record(
+        self, record: dict[str, Any], waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    ) -> None:
         """Add one record, on disk before this returns. Raises ValueError where it breaks the schema.
 
         `waiting` goes around the time that the disk takes.
@@ -157,21 +160,21 @@ class Run:
         self.check_place()
         lines.append(self.records_path, {name: record.get(name) for name in schema.NAMES}, True, waiting)
 
-    def append_samples(self, entry: dict) -> None:
+    def append_samples(self, entry: dict[str, Any]) -> None:
         """Add raw samples of one cell and launch."""
         self.check_place()
         lines.append(self.folder / SAMPLES, entry)
 
-    def append_profile(self, entry: dict) -> None:
+    def append_profile(self, entry: dict[str, Any]) -> None:
         """Add what `explain` found of one cell, on disk before this returns."""
         self.check_place()
         lines.append(self.folder / EXPLAINED, entry, synced=True)
 
-    def samples(self) -> list[dict]:
+    def samples(self) -> list[dict[str, Any]]:
         """Raw samples, an entry for each cell and launch; those of a finished run are compressed. Raises UsageError."""
         return list(self._each_sample())
 
-    def _each_sample(self) -> Iterator[dict]:
+    def _each_sample(self) -> Iterator[dict[str, Any]]:
         files = (self.folder / COMPRESSED_SAMPLES, self.folder / SAMPLES)
         # What a run that was stopped amid compressing left in both is one entry.
         yield from lines.distinct(itertools.chain.from_iterable(map(jsonfiles.lines, files)))
@@ -182,25 +185,25 @@ class Run:
         if (self.folder / SAMPLES).exists():
             self.keep_samples(self._each_sample())
 
-    def keep_samples(self, entries: Iterable[dict]) -> None:
+    def keep_samples(self, entries: Iterable[dict[str, Any]]) -> None:
         """Have these samples and no others, compressed."""
         lines.write_compressed(self.folder / COMPRESSED_SAMPLES, entries)
         (self.folder / SAMPLES).unlink(missing_ok=True)
 
-    def keep_report(self, entry: dict) -> None:
+    def keep_report(self, entry: dict[str, Any]) -> None:
         """Keep what a worker said of a cell in a launch until it has its record; a machine that stops may lose it."""
         self.check_place()
         lines.append(self._reports_path, lines.sealed(entry))
 
-    def kept_reports(self) -> list[dict]:
-        """What workers of an interrupted run said of cells, in order; lines that are not as written are left out."""
+    def kept_reports(self) -> list[dict[str, Any]]:
+        """Return what workers of an interrupted run said of cells, in order, without lines that are not as written."""
         return [kept for entry in jsonfiles.lines(self._reports_path) if (kept := lines.intact(entry))]
 
     def drop_reports(self) -> None:
         """Every cell has its record."""
         self._reports_path.unlink(missing_ok=True)
 
-    def records(self) -> list[dict]:
+    def records(self) -> list[dict[str, Any]]:
         """The run's records, in the order in which they were written: the first of each cell, none of another plan."""
         return list(self._each(self._places()))
 
@@ -208,7 +211,7 @@ class Run:
         cells = [row.get("cell") for row in jsonfiles.lines(self.records_path)]
         return frozenset(belonging.places_of(self.folder, cells)[0])
 
-    def _each(self, places: frozenset[int]) -> Iterator[dict]:
+    def _each(self, places: frozenset[int]) -> Iterator[dict[str, Any]]:
         return (row for index, row in enumerate(jsonfiles.lines(self.records_path)) if index in places)
 
     def finished(self) -> frozenset[str]:
@@ -265,10 +268,12 @@ def new_folder(parent: Path) -> Path:
     """Make a folder named after the time; a run that began in the same second has another."""
     parent.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
-    for suffix in itertools.chain([""], (f"-{number}" for number in itertools.count(2))):
+    suffixes = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    while True:
+        folder = parent / (stamp + next(suffixes))
         with contextlib.suppress(FileExistsError):
-            (parent / (stamp + suffix)).mkdir()
-            return parent / (stamp + suffix)
+            folder.mkdir()
+            return folder
 
 
 def git_revision() -> str | None:

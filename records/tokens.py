@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
 from measurement.statistics import percentile
 from records.outcomes import Outcome
+from workloads.spec import Workload
 
 
 def waited_for(outcome: Outcome) -> dict[str, float | None]:
@@ -20,7 +22,7 @@ def waited_for(outcome: Outcome) -> dict[str, float | None]:
     }
 
 
-def break_even(workload, outcome: Outcome, row: dict) -> dict[str, float]:
+def break_even(workload: Workload, outcome: Outcome, row: dict[str, Any]) -> dict[str, float]:
     """The tokens that are generated until compiling has paid for itself; empty where it never does."""
     made, calls = workload.tokens_made(dict(outcome.cell.parameters)), row.get("break_even_calls")
     return {"break_even_tokens": made * calls} if made and calls is not None else {}
