@@ -123,7 +123,10 @@ def test_training_costs_without_padding_what_its_forward_and_backward_passes_sav
 
 
 # What docs/methodology.md, "The same program", says of them.
-EXPLAINED = {("torch", "library"): "all: in eager, not in the graph (dtype bool)"}
+EXPLAINED = {
+    ("torch", "library"): "all: in eager, not in the graph (dtype bool); in eager mode Python branches on the value of "
+    "all, in the graph it does not"
+}
 SWEEP = """
 workload = "bert-tiny"
 impl = ["library", "plain"]
