@@ -19,7 +19,7 @@ from plan.plan import Group
 from records.outcomes import Failure, Outcome
 from records.runs import COMPRESSED_SAMPLES, SAMPLES, Run
 
-NET = "def inputs(batch_size):\n    return None\n"
+NET = "def model():\n    return None\n\n\ndef inputs(batch_size):\n    return None\n"
 
 
 @pytest.fixture
