@@ -113,7 +113,7 @@ def wheelhouse(arguments: argparse.Namespace) -> int:
     return run(arguments)
 
 
-def add_readers(commands) -> None:
+def add_readers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """The commands that read what was measured."""
     what = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"
     command = commands.add_parser("report", help="what runs have found", description=report.__doc__)

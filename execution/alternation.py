@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.console import Console
 
@@ -31,7 +32,7 @@ def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence
 
 def paired(plans: Sequence[Plan], isolate: bool) -> list[list[Bundle | None]]:
     """The bundles that measure the same cells; one is None where a resumed side has nothing left to do there."""
-    pairs: dict[tuple, list[Bundle | None]] = {}
+    pairs: dict[tuple[str | int, ...], list[Bundle | None]] = {}
     for side, plan in enumerate(plans):
         for bundle in plan.bundles:
             pairs.setdefault(process_key(bundle.first, isolate), [None, None])[side] = bundle
@@ -55,7 +56,7 @@ class Sided:
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         self.display.progress(rounds, seconds)
 
-    def record(self, record: dict) -> None:
+    def record(self, record: dict[str, Any]) -> None:
         self.console.print(self.letter, end=" ")
         self.display.record(record)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import workloads
 from launchers import local
@@ -21,7 +21,7 @@ class Display(Protocol):
     def bundle(self, bundle: Bundle, launch: int) -> None: ...
     def phase(self, cell_id: str | None, phase: str) -> None: ...
     def progress(self, rounds: int, seconds: dict[str, float]) -> None: ...
-    def record(self, record: dict) -> None: ...
+    def record(self, record: dict[str, Any]) -> None: ...
     def launch_done(self, bundle: Bundle) -> None: ...
     def bundle_done(self, bundle: Bundle) -> None: ...
 
@@ -38,10 +38,10 @@ class Attempt:
     where: Where | None = None  # on a cluster
     at_work: str | None = None  # the cell that is at work by the messages so far; None when only the marker knows
     done: set[str] = field(default_factory=set)
-    samples: list[dict] = field(default_factory=list)
+    samples: list[dict[str, Any]] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)  # what a resumed run takes over of this launch
 
-    def take(self, data: dict) -> Message | None:
+    def take(self, data: dict[str, Any]) -> Message | None:
         """Take in one message of the worker, and return it; None where it cost its cell.
 
         Raises WorkerFailure for one that does not fit and names no cell of this attempt.

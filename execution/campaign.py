@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -42,7 +43,7 @@ _NOTED = ("CUDA_", "NVIDIA_", "LD_PRELOAD", "MALLOC_", "DNNL_")
 class Request:
     """What a command is asked for: flags with their values, where its files go, and how it is measured."""
 
-    flags: dict
+    flags: dict[str, Any]
     out: str | None = None
     resume: str | None = None
     python: str | None = None
@@ -60,7 +61,8 @@ class Request:
         """The request of a command line that has the flags of `bench` or `explain`."""
         names = ("out", "resume", "python", "requirements", "timeout", "dry_run", "nodes", "scratch", "container")
         job = {name: getattr(arguments, name, None) for name in (*submission.OPTIONS, "lines")}
-        return cls(options_of(arguments), **{name: getattr(arguments, name, None) for name in names}, job=job)
+        given: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
+        return cls(options_of(arguments), **given, job=job)
 
 
 @dataclass
@@ -69,7 +71,7 @@ class Campaign:
 
     request: Request
     console: Console
-    given: dict  # the request's flags, or those that a resumed run was begun with
+    given: dict[str, Any]  # the request's flags, or those that a resumed run was begun with
     sweep: Sweep
     plan: Plan
     python: str | None = None
@@ -90,7 +92,7 @@ class Campaign:
         resolved = sweep.resolve(given, request.nodes)
         check_job(request, resolved)
         if request.requirements is not None:
-            python = with_requirements(request, resolved, console)
+            python = with_requirements(request.requirements, request, resolved, console)
         if resolved.places.lanes:  # cells keep their names wherever the run is resumed
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.own_models:  # they are found again whatever folder the run is resumed from
@@ -223,17 +225,20 @@ class Campaign:
             return self.cluster.lanes(places, own_gpu, options, python)
         return of_gpus(places.gpus, machine.cpu_shares(len(places.gpus))) if places.gpus else ()
 
-    def context(self, run_id: str, **facts) -> Context:
-        """What every record of a run of this sweep repeats; `facts` are the machine's."""
-        known = {"machine_id": "", "cpu_name": "", "git_revision": None} | facts
+    def context(
+        self, run_id: str, machine_id: str = "", cpu_name: str = "", git_revision: str | None = None
+    ) -> Context:
+        """Return what every record of a run of this sweep repeats."""
         distributions = {name: frameworks.describe(name).distributions for name in frameworks.NAMES}
         return Context(
             run_id=run_id,
+            machine_id=machine_id,
+            cpu_name=cpu_name,
+            git_revision=git_revision,
             profile=self.profile,
             compile_cache=self.sweep.compile_cache,
             distributions=distributions,
             policies=self.sweep.policies,
-            **known,
         )
 
     def begin(self, run: runs.Run) -> Context:
@@ -273,7 +278,7 @@ def check_job(request: Request, resolved: Sweep) -> None:
         raise UsageError("CONTAINER=pyxis:… is started by srun: add LAUNCHER=slurm, or take CONTAINER=apptainer:….")
 
 
-def with_requirements(request: Request, resolved: Sweep, console: Console) -> str | None:
+def with_requirements(path: str, request: Request, resolved: Sweep, console: Console) -> str | None:
     """The interpreter of the environment that REQUIREMENTS makes; a resumed run has it. Raises UsageError.
 
     A dry run makes none: None where it is missing.
@@ -282,11 +287,11 @@ def with_requirements(request: Request, resolved: Sweep, console: Console) -> st
         other = "RESUME, which goes on in the run's own environment" if request.resume is not None else "PYTHON"
         raise UsageError(f"REQUIREMENTS makes an environment: leave it out beside {other}.")
     report = lambda text: console.print(text, highlight=False, markup=False)  # noqa: E731
-    asked = request.requirements, resolved.axes["framework"], resolved.axes["device"]
-    return requirements.interpreter(*asked, report, make=not request.dry_run)
+    asked = resolved.axes["framework"], resolved.axes["device"]
+    return requirements.interpreter(path, *asked, report, make=not request.dry_run)
 
 
-def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
+def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None]:
     """The flags and the interpreter that a resumed run was begun with. Raises UsageError if any was changed."""
     given = run.plan["given"]
     # Older runs have the interpreter in machine.json.
@@ -303,7 +308,7 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict, str | None]:
     return given, python
 
 
-def interpreter_in(content: dict, given: str | None) -> str | None:
+def interpreter_in(content: dict[str, Any], given: str | None) -> str | None:
     """Return the interpreter in what a folder was begun with; the one `given` where it is too old to have any."""
     python = content.get("python", given)
     return None if python is None else str(python)
@@ -328,7 +333,7 @@ def check_cells(run: runs.Run, planned: Plan) -> None:
         )
 
 
-def options_of(arguments: argparse.Namespace) -> dict:
+def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """Flag -> what was given for it; flags win over the sweep file."""
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
     values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in sweep.option_names()}

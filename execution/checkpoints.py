@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors
 
 from measurement.refusals import UsageError, read_text
+from workloads.spec import Parameters, Workload
 
 _INDEX = "model.safetensors.index.json"
 _TYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16}
@@ -27,7 +30,7 @@ class Checkpoint:
     name: str
     files: tuple[Path, ...]
 
-    def tensors(self, workload, parameters: dict) -> dict[str, np.ndarray]:
+    def tensors(self, workload: Workload, parameters: Parameters) -> dict[str, np.ndarray]:
         """The workload's weights, float32, under their canonical names. Raises CheckpointError.
 
         Tensors that the workload does not have (a classifier's head, say) are left out.
@@ -114,7 +117,7 @@ def _download(name: str) -> Path:
         raise CheckpointError(f"The model hub is out of reach ({error}); pass WEIGHTS=<folder> instead.") from None
 
 
-def _read(path: Path):
+def _read(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (name, {dtype, shape, data}) of each tensor of a file."""
     try:
         yield from safetensors.deserialize(path.read_bytes())
@@ -122,7 +125,7 @@ def _read(path: Path):
         raise CheckpointError(f"The checkpoint {path} cannot be read as safetensors: {error}.") from None
 
 
-def _array(content: dict, name: str, path: Path) -> np.ndarray:
+def _array(content: dict[str, Any], name: str, path: Path) -> np.ndarray:
     kind, data = content["dtype"], content["data"]
     if kind == "BF16":  # the upper half of a float32
         values = (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32)

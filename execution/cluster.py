@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import frameworks
 from execution.attempt import Attempt
@@ -36,8 +37,8 @@ class Cluster:
     """The nodes of this job. Those that serve are of one kind, `facts`; `left_out` says why others do not serve."""
 
     job: str
-    facts: dict
-    serving: dict[str, dict]  # by name, with the node's own facts
+    facts: dict[str, Any]
+    serving: dict[str, dict[str, Any]]  # by name, with the node's own facts
     left_out: dict[str, str] = field(default_factory=dict)
     before: dict[str, str] = field(default_factory=dict)  # nodes that served this run in other jobs
 
@@ -68,14 +69,14 @@ class Cluster:
         return cls(job.job, {**first, "machine_id": kind}, serving, left_out, before or {})
 
     @property
-    def described(self) -> dict:
-        """What machine.json holds: the facts of the kind of node that serves, and who serves in which job."""
+    def described(self) -> dict[str, Any]:
+        """Return what machine.json holds: the facts of the kind of node that serves, and who serves in which job."""
         nodes = self.before | {node: facts["machine_id"] for node, facts in self.serving.items()}
         return {**self.facts, "job": self.job, "nodes": nodes, "left_out": self.left_out}
 
     def lanes(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Lane, ...]:
         """The lanes of all nodes, those of the same place on their nodes together."""
-        lanes = []
+        lanes: list[Lane] = []
         for place in range(places.each):
             for node in self.serving:
                 step = slurm.Step(self.job, node, (place, places.each), own_gpu, options, python)
@@ -84,11 +85,11 @@ class Cluster:
         return tuple(lanes)
 
 
-def probed(job: slurm.Allocation) -> dict[str, dict | str]:
+def probed(job: slurm.Allocation) -> dict[str, dict[str, Any] | str]:
     """By node what it is, or why that is not known. Nodes are asked at the same time."""
     variables = slurm.of_srun(dict(os.environ))
 
-    def asked(node: str) -> dict | str:
+    def asked(node: str) -> dict[str, Any] | str:
         command = [*slurm.asking(job.job, node), sys.executable, "-m", "measurement.machine"]
         return _answer(programs.run(command, PROBE_SECONDS, cwd=ROOT, env=variables))
 
@@ -99,7 +100,7 @@ def probed(job: slurm.Allocation) -> dict[str, dict | str]:
         raise UsageError(f"srun could not be started: {error.strerror}.") from None
 
 
-def _answer(done: programs.Answer) -> dict | str:
+def _answer(done: programs.Answer) -> dict[str, Any] | str:
     if done.problem:
         return f"it did not answer: {done.problem}"
     output = f"{done.output}\n{done.errors}"
@@ -110,12 +111,12 @@ def _answer(done: programs.Answer) -> dict | str:
     return " ".join(output.split())[-200:] or "it did not answer"
 
 
-def _is_whole(facts: dict) -> bool:
-    """Whether a node's answer has what is asked of it, and not what a site prints before a step's own words."""
+def _is_whole(facts: dict[str, Any]) -> bool:
+    """Return whether a node's answer has what is asked of it, and not what a site prints before a step's own words."""
     return all(isinstance(facts.get(name), kind) for name, kind in _ASKED.items())
 
 
-def described(facts: dict) -> str:
+def described(facts: dict[str, Any]) -> str:
     """A kind of node in few words."""
     gpus = Counter(f"{gpu['name']}, driver {gpu['driver_version']}" for gpu in facts["gpus"])
     memory = [f"{facts['memory_bytes'] / 2**30:.0f} GiB"] if facts.get("memory_bytes") else []
@@ -134,7 +135,7 @@ def control_of(groups: Iterable[Group]) -> Group | None:
     return None
 
 
-def measured_control(launcher: Launcher, group: Group) -> dict:
+def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
     """One launch of the control cell on the lane's node: its latency in ms with its interval within that process.
 
     `problem` says why there is none. Raises LaneFailure.
@@ -142,7 +143,7 @@ def measured_control(launcher: Launcher, group: Group) -> dict:
     cell, folder = group.cells[0], launcher.run.new_launch()
     attempt = Attempt(folder, 0, {cell.id: Outcome(cell)})
     start = launcher.start_of(cell, folder, launcher.cache)
-    told: dict = {"node": launcher.lane.node, "cell": cell.id}
+    told: dict[str, Any] = {"node": launcher.lane.node, "cell": cell.id}
     try:
         for data in launcher.messages(start, launcher.job(MEASURE, [group], folder)):
             attempt.take(data)

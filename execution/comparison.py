@@ -30,7 +30,7 @@ from measurement.protocol import Report
 from plan.plan import Group, at_unseen_length
 from records.outcomes import Failure, Outcome, Parity
 from records.runs import Run
-from workloads.spec import Workload
+from workloads.spec import Arrays, Workload
 
 STANDING_IN = "references.json"
 AFTER_MANY_CALLS = (
@@ -47,7 +47,7 @@ class References:
     """
 
     run: Run
-    standing_in: dict[str, dict] = field(init=False)  # by shape and dtype: the cell, its name, the outputs' path
+    standing_in: dict[str, dict[str, str]] = field(init=False)  # by shape and dtype: cell, its name, the outputs' path
 
     def __post_init__(self) -> None:
         self.standing_in = self.run.read(STANDING_IN)
@@ -57,7 +57,7 @@ class References:
         group: Group,
         outcomes: dict[str, Outcome],
         materials: Callable[[Group], Materials],
-        unseen_seq: int | None = None,
+        unseen_seq: int | str | None = None,
     ) -> None:
         """Compare every launch's outputs with the oracle's, or with those of the first framework at this shape.
 
@@ -77,10 +77,10 @@ class References:
                 continue
             try:
                 outcome.parity = self.parity(outcome, oracle, place, workload)
-                check_unseen(outcome, unseen if outcome.parity else None)
+                check_unseen(outcome, unseen)
             except Changed as error:
-                for other in (outcomes[cell.id] for cell in group.cells):  # no mode of it can be compared
-                    other.failure = other.failure or Failure("unsupported", str(error))
+                for each in (outcomes[cell.id] for cell in group.cells):  # no mode of it can be compared
+                    each.failure = each.failure or Failure("unsupported", str(error))
                 return
             except Exception as error:  # a torn file, or arrays of another form: that cell's trouble, not the run's
                 for report in outcome.reports:  # unless a folder or its disk is gone
@@ -88,12 +88,12 @@ class References:
                         durable.check_room(Path(report.outputs).parent, os.environ)
                 outcome.failure = Failure.over(error)
                 continue
-            if outcome.parity is None:
-                self.keep(place, cell, outcome.reports[0].outputs)
+            if outcome.parity is None and (outputs := outcome.reports[0].outputs):
+                self.keep(place, cell, outputs)
 
-    def parity(self, outcome: Outcome, oracle: dict | None, place: str, workload: Workload) -> Parity | None:
-        """How far the outputs are from the reference's; None for those that stand in for it."""
-        outputs = [dict(np.load(report.outputs)) for report in outcome.reports]
+    def parity(self, outcome: Outcome, oracle: Arrays | None, place: str, workload: Workload) -> Parity | None:
+        """Return how far the outputs are from the reference's; None for those that stand in for it."""
+        outputs = list(map(_outputs, outcome.reports))
         if not workload.has_oracle:
             return with_own_eager(outcome, outputs, workload)
         known = None if oracle else self.known(place, outcome.cell)
@@ -114,7 +114,7 @@ class References:
         first = min((step for step in steps if step), default=None)
         return Parity(worst, tolerance, name, first)
 
-    def known(self, place: str, cell: Cell) -> tuple[str, dict] | None:
+    def known(self, place: str, cell: Cell) -> tuple[str, Arrays] | None:
         """The name and outputs of another cell that stands in; None without one, or if its file is gone."""
         entry = self.standing_in.get(place)
         if entry is None or entry["cell"] == cell.id:
@@ -130,7 +130,13 @@ class References:
             self.run.write(STANDING_IN, self.standing_in)
 
 
-def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
+def _outputs(report: Report) -> Arrays:
+    if report.outputs is None:
+        raise FileNotFoundError(f"launch {report.launch} left no outputs")
+    return dict(np.load(report.outputs))
+
+
+def with_own_eager(outcome: Outcome, outputs: list[Arrays], workload: Workload) -> Parity:
     """Return how far each process's outputs of a user model are from those of its own eager mode in that process.
 
     Where eager mode in the cell's dtype is itself beyond the tolerance, so far as it multiplies its own error. Raises
@@ -151,7 +157,7 @@ class Changed(Exception):
     """A user model computes something else after many calls; the message is the reason."""
 
 
-def _of_process(outcome: Outcome, report: Report, values: dict, workload: Workload) -> Parity:
+def _of_process(outcome: Outcome, report: Report, values: Arrays, workload: Workload) -> Parity:
     allowed, model = workload.tolerance[outcome.cell.dtype], report.own
     if model is None:
         return Parity(difference(values, {}), allowed, "its own eager mode")
@@ -172,9 +178,11 @@ def _of_process(outcome: Outcome, report: Report, values: dict, workload: Worklo
     return Parity(difference(values, reference, eager), allowed, name, unequal=unequal)
 
 
-def check_unseen(outcome: Outcome, oracle) -> None:
-    """What a mode computes at the length of `--unseen-seq` must be right as well, or its figures there are void."""
-    for index, report in enumerate(outcome.reports if oracle else ()):
+def check_unseen(outcome: Outcome, oracle: Path | None) -> None:
+    """Void the figures at the length of `--unseen-seq` where what the mode computes there is not right as well."""
+    if oracle is None or outcome.parity is None:
+        return
+    for index, report in enumerate(outcome.reports):
         if report.unseen and report.unseen.outputs:
             distance = difference(dict(np.load(report.unseen.outputs)), dict(np.load(oracle)))
             if not distance.within(outcome.parity.tolerance):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import frameworks
@@ -107,7 +107,7 @@ class Executor:
         for _ in self.steps(bundle):
             pass
 
-    def steps(self, bundle: Bundle) -> Iterator[int]:
+    def steps(self, bundle: Bundle) -> Generator[int, None, None]:
         """The same in steps: yields before each launch its number, so that another executor's may come in between.
 
         KeyboardInterrupt thrown in there has the groups that are settled written, as Ctrl-C during a launch does.

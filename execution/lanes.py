@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from launchers import local
 from plan.plan import Bundle
@@ -39,21 +40,21 @@ class Lane:
     turn: threading.Lock | None = None
     stop: int | None = None  # a pipe's end that becomes readable when all lanes are to stop
     node: str = ""
-    start: Callable[[local.Launch, dict, int | None], Iterator[dict]] = local.run
+    start: Callable[[local.Launch, dict[str, Any], int | None], Generator[dict[str, Any], None, None]] = local.run
     unfit: Callable[[bool, int | None], str | None] = lambda last, stop: None
 
     @property
     def alone(self) -> bool:
         return self.of == 1 and not self.node
 
-    def served_by(self) -> dict:
-        """Which GPU and CPUs the launches of this lane get, for the record; empty for the whole machine.
+    def served_by(self) -> dict[str, Any]:
+        """Return which GPU and CPUs the launches of this lane get, for the record; empty for the whole machine.
 
         Empty on a cluster as well, where each step tells what it was given (`protocol.Where`).
         """
         return {} if self.of == 1 or self.node else {**self.environment, "cpus": list(self.cpus)}
 
-    def messages(self, launch: local.Launch, job: dict) -> Iterator[dict]:
+    def messages(self, launch: local.Launch, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """A worker's messages, as `start` gives them; the turn is others' while this lane waits for the next."""
         messages = self.start(launch, job, self.stop)
         try:
@@ -182,7 +183,8 @@ def serve(bundles: Sequence[Bundle], lanes: Sequence[Lane], service: Service) ->
     worker and keep what is finished, and is raised again; so is what a lane fails with, once the others have stopped.
     Raises NoLaneLeft where every lane was given up before all was done.
     """
-    turn, failures = threading.Lock(), []
+    turn = threading.Lock()
+    failures: list[BaseException] = []
     queue = Queue(bundles, lanes, turn)
     stopped, stop = os.pipe()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import frameworks
 from execution.lanes import ALONE, Lane
@@ -96,7 +97,7 @@ class Launcher:
         unseen = OtherShape(str(self.materials(other).inputs), length) if other and isinstance(length, int) else None
         return GroupJob(group.cells, str(data.weights), str(data.inputs), group.controls, unseen)
 
-    def messages(self, start: local.Launch, job: Job) -> Iterator[dict]:
+    def messages(self, start: local.Launch, job: Job) -> Iterator[dict[str, Any]]:
         """Yield what a worker says, as it says it.
 
         Raises WorkerFailure, and OSError where a file was refused to it or it died while a disk takes none.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 # Neither the suite's doing nor its to shorten.
@@ -15,7 +15,7 @@ class Ledger:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter):
         self._clock, self._since, self._phase = clock, clock(), "materials"
-        self.seconds: Counter[str] = Counter()
+        self.seconds: dict[str, float] = defaultdict(float)
 
     def enter(self, phase: str) -> None:
         """What is being done from now on."""
@@ -27,7 +27,8 @@ class Ledger:
         """Add what lanes booked side by side; the time spent waiting for them is left out."""
         for other in others:
             other.enter("records")
-            self.seconds.update(other.seconds)
+            for phase, seconds in other.seconds.items():
+                self.seconds[phase] += seconds
         self._since = self._clock()
 
     def sentence(self) -> str:
@@ -37,6 +38,6 @@ class Ledger:
         total, sampling = sum(counted.values()), counted.pop("sampling", 0.0)
         others = sorted(((seconds, name) for name, seconds in counted.items() if seconds >= 1), reverse=True)
         rest = ", ".join(f"{name} {seconds:.0f} s" for seconds, name in others)
-        compiling = f"besides {sum(self.seconds[name] for name in NOT_COUNTED):.0f} s of compiling"
+        compiling = f"besides {sum(self.seconds.get(name, 0.0) for name in NOT_COUNTED):.0f} s of compiling"
         share = f"{sampling / total:.0%}" if total else "nothing"
         return f"Sampling took {sampling:.0f} of {total:.0f} s ({share}), {compiling}; the rest: {rest or 'none'}."

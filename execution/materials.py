@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import frameworks
 import workloads
@@ -29,6 +29,7 @@ from measurement.refusals import UsageError, naming, sentence
 
 if TYPE_CHECKING:
     from plan.plan import Group
+    from workloads.spec import Arrays, Parameters, Weights, Workload
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "materials"
@@ -61,7 +62,7 @@ class Materials:
         return [path for path in (self.weights, self.inputs, self.reference) if path]
 
 
-def ensure(request: dict, seals: dict[str, str]) -> Materials:
+def ensure(request: dict[str, Any], seals: dict[str, str]) -> Materials:
     """The materials of a request, as `Store` makes it; what the cache lacks, or holds damaged, is made.
 
     The reference is float64, on weights and inputs as the storage dtype holds them. `seals` are those of files that
@@ -95,7 +96,7 @@ class Store:
 
     def __init__(self, source: str | None, seed: int):
         self._source, self._seed = source, seed
-        self._made: dict[tuple, tuple[dict, Materials]] = {}
+        self._made: dict[tuple[object, ...], tuple[dict[str, Any], Materials]] = {}
         self._seals: dict[str, str] = {}  # by path, of what was compared with its digest
 
     def prepare(self, groups: Iterable[Group], report: Callable[[str], None], seeded: bool = False) -> None:
@@ -124,7 +125,7 @@ class Store:
         return made
 
     @staticmethod
-    def _key(group: Group) -> tuple:
+    def _key(group: Group) -> tuple[object, ...]:
         cell = group.cells[0]
         return (
             cell.workload,
@@ -134,7 +135,7 @@ class Store:
         )
 
 
-def with_conventions(group: Group) -> dict:
+def with_conventions(group: Group) -> Parameters:
     """The parameters of a group, and the framework's conventions that its oracle follows."""
     cell, parameters = group.cells[0], group.parameters
     followed = workloads.get(cell.workload, cell.pass_name).conventions(parameters)
@@ -147,7 +148,7 @@ def storage(dtype: str, pass_name: str) -> str:
     return "fp32" if pass_name == "training" or dtype == "tf32" else dtype
 
 
-def _digest(*parts) -> str:
+def _digest(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -157,7 +158,7 @@ def _code_digest() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def _make(request: dict) -> dict:
+def _make(request: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
 
     from workloads.rounding import stored
@@ -188,21 +189,20 @@ def _make(request: dict) -> dict:
     held = request["storage"]
     reference = CACHE / f"{workload.name}-reference-{held}-{_digest(key, weights.name)}.npz"
     flops = workload.cost(parameters, "fp32").flops * workload.parity_calls
-    if not workload.has_oracle or flops > ORACLE_FLOPS:
-        reference = None
-    elif not cache.holds(reference):
+    has_reference = workload.has_oracle and flops <= ORACLE_FLOPS
+    if has_reference and not cache.holds(reference):
         kept = {path.stem: stored(np.load(path), held) for path in weights.glob("*.npy")}
         cache.save(reference, _outputs(workload, parameters, workload.weights_from(dimensions, kept), sets, held))
     return {
         "weights": weights,
         "inputs": inputs,
-        "reference": reference,
+        "reference": reference if has_reference else None,
         "weights_name": name,
         "seals": cache.seals,
     }
 
 
-def _outputs(workload, parameters: dict, weights: dict, sets: list[dict], held: str) -> dict:
+def _outputs(workload: Workload, parameters: Parameters, weights: Weights, sets: list[Arrays], held: str) -> Arrays:
     """The oracle's outputs of the calls that are compared, `<call>.<name>`, on inputs as the dtype `held` has them."""
     import numpy as np
 
@@ -210,14 +210,16 @@ def _outputs(workload, parameters: dict, weights: dict, sets: list[dict], held: 
     from workloads.spec import sampled, without_padding
 
     calls = [{name: stored(value, held) for name, value in arrays.items()} for arrays in sets[: workload.parity_calls]]
-    outputs = {}
+    outputs: Arrays = {}
     for index, values in enumerate(workload.references(parameters, weights, calls)):
-        values = without_padding(values, calls[index].get(workload.padding))
+        values = without_padding(values, calls[index].get(workload.padding or ""))
         outputs |= {f"{index}.{name}": sampled(value, np.float64) for name, value in values.items()}
     return outputs
 
 
-def _weights_source(workload, parameters: dict, source: str | None, seed: int):
+def _weights_source(
+    workload: Workload, parameters: Parameters, source: str | None, seed: int
+) -> tuple[str, Callable[[], Arrays]]:
     """A name for the weights that changes with their values, and a function that loads them."""
     if source is None:
         return f"seed:{seed}", lambda: workload.kept_weights(parameters, seed)
@@ -277,16 +279,17 @@ class Cache:
                 if made.is_file():
                     os.replace(digest, durable.beside(entry))
                 os.rename(made, entry)
-                self.seals[str(entry)] = durable.seal(entry)
+                if seal := durable.seal(entry):
+                    self.seals[str(entry)] = seal
 
-    def save(self, entry: Path, arrays: dict) -> None:
+    def save(self, entry: Path, arrays: Arrays) -> None:
         """Make an entry of arrays, unless there is one."""
         import numpy as np
 
         if self.holds(entry):
             return
         with _temporary() as folder:
-            np.savez(folder / entry.name, **arrays)
+            np.savez(folder / entry.name, **arrays)  # type: ignore[arg-type]
             self.publish(folder / entry.name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -70,7 +71,7 @@ class Bar:
             self._live.start()
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._console.is_terminal:
             self._live.stop()
 
@@ -97,9 +98,9 @@ class Bar:
         seconds = f" {self._clock() - self._step_begun:.0f} s" if self._timed else ""
         launch = f" · process {self._launch + 1}" if self._launch else ""
         doing = f"{doing}{seconds}{launch}"
-        names = Text(plain(names))
-        names.truncate(max(room - cell_len(doing) - 3, 0), overflow="ellipsis")
-        return " · ".join(filter(None, (names.plain, doing)))[: max(room, 0)]
+        named = Text(plain(names))
+        named.truncate(max(room - cell_len(doing) - 3, 0), overflow="ellipsis")
+        return " · ".join(filter(None, (named.plain, doing)))[: max(room, 0)]
 
     def left(self) -> float:
         """Seconds that the run still takes, by how launches so far compared with their estimates; it counts down."""
@@ -124,7 +125,7 @@ class Bar:
     def phase(self, cell_id: str | None, phase: str) -> None:
         """The worker began something new."""
         if phase == "first call":
-            eager = self._modes.get(cell_id) == frameworks.describe(self._framework).baseline.name
+            eager = self._modes.get(cell_id or "") == frameworks.describe(self._framework).baseline.name
             doing = "first call" if eager else "compiling"
         else:
             doing = STEPS.get(phase, phase)
@@ -143,7 +144,7 @@ class Bar:
         names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
-    def record(self, record: dict) -> None:
+    def record(self, record: dict[str, Any]) -> None:
         """A cell is finished."""
         self._done += 1
         if self._lines:
@@ -174,7 +175,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def line(record: dict, names: Names) -> Text:
+def line(record: dict[str, Any], names: Names) -> Text:
     """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
     cell, measured = record["cell"], record.get("latency_ms_median") is not None
     figures = marks.in_a_line(record) if measured else Text(_failure(record), style="yellow")
@@ -187,7 +188,7 @@ def line(record: dict, names: Names) -> Text:
     return text
 
 
-def _failure(record: dict) -> str:
+def _failure(record: dict[str, Any]) -> str:
     return plain(f"{record['status']}: {record['reason']}")
 
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import workloads
 from execution import peak_benchmarks
@@ -27,7 +27,7 @@ PEAKS = "peaks.json"
 class RecordDisplay(Protocol):
     """Whom the recorder tells of finished cells."""
 
-    def record(self, record: dict) -> None: ...
+    def record(self, record: dict[str, Any]) -> None: ...
 
 
 @dataclass
@@ -38,12 +38,12 @@ class Recorder:
     context: Context
     display: RecordDisplay
     materials: Callable[[Group], Materials]
-    unseen_seq: int | None = None
+    unseen_seq: int | str | None = None
     with_peaks: bool = True
     peaks: dict[str, Peaks] = field(default_factory=dict)  # by peak_benchmarks.key
     references: References = field(init=False)
     written: set[Group] = field(default_factory=set)
-    waiting: Callable[[], AbstractContextManager] = nullcontext  # goes around what a disk takes for a record
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext  # goes around what a disk takes for a record
 
     def __post_init__(self) -> None:
         self.references = References(self.run)
@@ -110,13 +110,14 @@ class Recorder:
 
 def _kept_peaks(run: Run) -> dict[str, Peaks]:
     """The peaks that an earlier part of the run measured. Raises UsageError where the file holds something else."""
-    kept = {}
+    kept: dict[str, Peaks] = {}
     for name, values in run.read(PEAKS).items():
         try:
-            kept[name] = Peaks(**values)
+            peaks: Peaks | None = Peaks(**values)
         except TypeError:  # no object, or one with other names
-            kept[name] = None
-        if kept[name] is None or not kept[name].are_rates:
+            peaks = None
+        if peaks is None or not peaks.are_rates:
             path = run.folder / PEAKS
             raise UsageError(f"{path} was changed: {name} holds no peaks there; remove the file, then go on.")
+        kept[name] = peaks
     return kept

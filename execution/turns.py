@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from plan.plan import Bundle
 
@@ -24,7 +24,7 @@ def windows(bundles: Sequence[Bundle], estimates: Mapping[str, float], seconds: 
     return list(map(tuple, made))
 
 
-def alternate(steps: Iterable[Iterator[int]], turning: bool = False) -> None:
+def alternate(steps: Iterable[Generator[int, None, None]], turning: bool = False) -> None:
     """Advance all by a step in turn until each has ended, if `turning` in the reverse order every other time.
 
     Ctrl-C, which reaches the one at work, is passed on, so that the others write what they have too.

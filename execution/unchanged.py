@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import frameworks
-import workloads
 from execution.recorder import PEAKS
 from measurement.cells import Cell
 from measurement.refusals import UsageError
+from plan import own
 from records.runs import VERSIONS, Run
 from workloads import signature
 from workloads.own import is_file
@@ -25,8 +25,9 @@ ANOTHER_MACHINE = (
 
 def check_files(models: Mapping[str, str]) -> None:
     """Raise UsageError where a user's file is not what it was when the run was begun; `models` are sources by name."""
+    begun = own.digests(models)
     for name, source in models.items():
-        if is_file(source) and _digest(source) != workloads.get(name).digest:
+        if is_file(source) and _digest(source) != begun[name]["digest"]:
             raise UsageError(
                 f"{name} was changed since the run was begun: put it back and go on by RESUME, or begin another run."
             )

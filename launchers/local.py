@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -78,7 +78,7 @@ def _python_path(inherited: dict[str, str]) -> str:
     return os.pathsep.join([str(ROOT)] + [p for p in [inherited.get("PYTHONPATH")] if p])
 
 
-def run(launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Iterator[Message]:
+def run(launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Generator[Message, None, None]:
     """Run a worker on `job` and yield its messages until it says `done`. Raises WorkerFailure.
 
     The worker is stopped, with whatever it started, when the caller stops iterating. `stop` is a file descriptor that

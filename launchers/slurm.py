@@ -16,7 +16,7 @@ import select
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -140,7 +140,9 @@ def _state_of(node: str) -> str:
     return (output_of("sinfo", "--noheader", f"--nodes={node}", "--format=%T") or "").partition("\n")[0]
 
 
-def run(step: Step, launch: Launch, job: Mapping[str, object], stop: int | None = None) -> Iterator[Message]:
+def run(
+    step: Step, launch: Launch, job: Mapping[str, object], stop: int | None = None
+) -> Generator[Message, None, None]:
     """Run a worker on `job` as a step and yield its messages until it says `done`, as `local.run` does.
 
     The first message tells where it runs. Raises WorkerFailure, and LaneFailure where the step was lost with its node

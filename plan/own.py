@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ def untrained(names: Iterable[str]) -> str:
     return f" Give {' and '.join(files)} a function loss(output) that returns a scalar." if files else ""
 
 
-def digests(sources: dict[str, str]) -> dict[str, dict[str, str]]:
+def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return what a run's plan keeps of users' files: where they lie, and a digest of what they held."""
     return {name: {"source": source, "digest": _model(name).digest} for name, source in sources.items()}
 

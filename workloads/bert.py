@@ -9,7 +9,17 @@ from functools import partial
 import numpy as np
 
 from workloads.reference import cross_entropy, gelu, layer_norm, linear, softmax
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.spec import (
+    BYTES_PER_VALUE,
+    Arrays,
+    Cost,
+    OperatorCost,
+    Parameter,
+    Parameters,
+    Weights,
+    Workload,
+    linear_cost,
+)
 from workloads.transformer import ATTENTION, tolerance
 
 LAYER_NORM_EPSILON = 1e-12
@@ -102,7 +112,7 @@ class Bert(Workload):
         mask = (np.arange(shape[1]) < lengths[:, None]).astype(np.int64)  # (B, S)
         return {"input_ids": ids * mask, "attention_mask": mask}  # token 0 is padding
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         ids = inputs["input_ids"]  # (B, S)
         batch, length = ids.shape
         x = weights["embeddings.word_embeddings.weight"][ids]  # (B, S, H)
@@ -181,7 +191,7 @@ class Bert(Workload):
     def head_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return _linear("classifier", CLASSES, self.hidden)
 
-    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """The mean cross-entropy of the sequences' classes, as fine-tuning a classifier minimises it."""
         pooled = self.reference(parameters, weights, inputs)["pooler_output"]  # (B, H)
         return cross_entropy(linear(pooled, weights, "classifier"), inputs["labels"])
@@ -237,7 +247,7 @@ def _norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
     return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
 
 
-def _named_norm(x: np.ndarray, weights: Arrays, name: str) -> np.ndarray:
+def _named_norm(x: np.ndarray, weights: Weights, name: str) -> np.ndarray:
     return layer_norm(x, weights[f"{name}.weight"], weights[f"{name}.bias"], LAYER_NORM_EPSILON)
 
 

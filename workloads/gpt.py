@@ -100,7 +100,7 @@ class Gpt(Workload):
             x = x + y @ weights[f"{prefix}.mlp.c_proj.weight"].T  # (B, T, H)
         return norm(x, "ln_f")
 
-    def _read(self, weights: Arrays, ids: np.ndarray) -> np.ndarray:
+    def _read(self, weights: Weights, ids: np.ndarray) -> np.ndarray:
         """The states of whole sequences (B, T) -> (B, T, H)."""
         length = ids.shape[1]
         causal = np.triu(np.full((length, length), -np.inf, np.float32), 1)  # (T, T), 0 where attended
@@ -111,11 +111,11 @@ class Gpt(Workload):
 
         return self.states(weights, ids, np.arange(length), attend)
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         last = self._read(weights, inputs["input_ids"])[:, -1]  # (B, H)
         return {"logits": last @ weights["wte.weight"].T}  # (B, V)
 
-    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """The mean cross-entropy of every token's successor."""
         logits = self._read(weights, inputs["input_ids"]) @ weights["wte.weight"].T  # (B, T, V)
         return cross_entropy(logits.reshape(-1, self.vocabulary), inputs["targets"].reshape(-1))

@@ -12,7 +12,17 @@ from functools import partial
 import numpy as np
 
 from workloads.reference import cross_entropy, linear, sigmoid
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.spec import (
+    BYTES_PER_VALUE,
+    Arrays,
+    Cost,
+    OperatorCost,
+    Parameter,
+    Parameters,
+    Weights,
+    Workload,
+    linear_cost,
+)
 
 LAYERS = 2
 CELLS = ("fused", "scan", "unrolled")
@@ -62,7 +72,7 @@ class Lstm(Workload):
         shape = (int(parameters["batch_size"]), int(parameters["seq_len"]))
         return {"input_ids": np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)}
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         ids, h = inputs["input_ids"], self.hidden  # (B, S)
         embedded = weights["embedding.weight"][ids]  # (B, S, H)
         sequence = [embedded[:, place] for place in range(ids.shape[1])]  # of (B, H)
@@ -108,7 +118,7 @@ class Lstm(Workload):
         labels = np.random.default_rng([seed, 1]).integers(0, self.classes, int(parameters["batch_size"]), np.int64)
         return self.inputs(parameters, seed) | {"labels": labels}
 
-    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """The mean cross-entropy of the sequences' classes."""
         return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
 

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.spec import (
+    BYTES_PER_VALUE,
+    Arrays,
+    Cost,
+    OperatorCost,
+    Parameter,
+    Parameters,
+    Weights,
+    Workload,
+    linear_cost,
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class Matmul(Workload):
         shape = (self.rows(parameters), int(parameters["size"]))
         return {"x": np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)}
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         return {"output": inputs["x"] @ weights["weight"].T}
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:

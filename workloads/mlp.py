@@ -8,7 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from workloads.reference import layer_norm, linear
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload, linear_cost
+from workloads.spec import (
+    BYTES_PER_VALUE,
+    Arrays,
+    Cost,
+    OperatorCost,
+    Parameter,
+    Parameters,
+    Weights,
+    Workload,
+    linear_cost,
+)
 
 LAYER_NORM_EPSILON = 1e-5
 
@@ -43,7 +53,7 @@ class Mlp(Workload):
         shape = (int(parameters["batch_size"]), int(parameters["width"]))
         return {"x": np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)}
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         x = inputs["x"]  # (B, W)
         for layer in range(int(parameters["depth"])):
             x = linear(x, weights, f"layers.{layer}.linear")  # (B, W)
@@ -71,7 +81,7 @@ class Mlp(Workload):
         target = np.random.default_rng([seed, 1]).standard_normal(inputs["x"].shape, dtype=np.float32)
         return inputs | {"target": target}
 
-    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """The mean squared error."""
         return np.square(self.reference(parameters, weights, inputs)["output"] - inputs["target"]).mean()
 

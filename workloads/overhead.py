@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Weights, Workload
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class OpOverhead(Workload):
         values = np.random.default_rng(seed).integers(1, 16, int(parameters["elements"]))
         return {"x": values.astype(np.float32)}
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         x, terms = inputs["x"], (weights["up"], weights["down"])  # (N,), (1,) each
         for index in range(int(parameters["additions"])):
             x = x + terms[index % 2]  # (N,)

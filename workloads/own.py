@@ -17,7 +17,7 @@ import numpy as np
 
 from workloads import signature, training
 from workloads.signature import LIBRARIES, Signature, Unreadable
-from workloads.spec import Arrays, Cost, Parameter, Parameters, Workload
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
 
 FAMILY = IMPLEMENTATION = "own"
 # Root mean square of rounding, relative to the outputs': what deep models of either kind were seen to stay within.
@@ -62,7 +62,7 @@ class Own(Workload):
         """The arguments of the user's `inputs`, and a seed for what is random in it."""
         return {**{name: np.array(value) for name, value in parameters.items()}, "seed": np.array(seed)}
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         raise NotImplementedError(f"{self.name} is compared with its own eager mode")
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameter, Parameters, Weights, Workload
 
 # Exact in every dtype, however often it is multiplied by.
 FACTOR = np.float32(-1)
@@ -51,7 +51,7 @@ class PointwiseChain(OnVector):
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
         return {"factor": np.full((1,), FACTOR)}
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         # The power at once: a thousand multiplications of a GPU's vector would take NumPy a minute.
         power = np.float64(weights["factor"][0]) ** int(parameters["repeat"])
         return {"output": (inputs["x"] * power).astype(inputs["x"].dtype)}  # (N,)
@@ -61,7 +61,7 @@ class PointwiseChain(OnVector):
 class FusedCos(OnVector):
     """`x = cos(x)`, `repeat` times. Two in one kernel move as much memory as one."""
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         x = inputs["x"]  # (N,)
         for _ in range(int(parameters["repeat"])):
             x = np.cos(x)  # (N,)
@@ -76,7 +76,7 @@ class Stream(OnVector):
     constant's product or a copy may be no work at all.
     """
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         return {"output": inputs["x"] + inputs["x"]}  # (N,)
 
 

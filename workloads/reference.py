@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import numpy as np
@@ -46,7 +46,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def linear(x: np.ndarray, weights: dict[str, np.ndarray], name: str) -> np.ndarray:
+def linear(x: np.ndarray, weights: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """`x @ weight.T + bias` with weight (out, in), as checkpoints store it."""
     return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 

@@ -20,7 +20,7 @@ from workloads.images import (
     windows_along,
 )
 from workloads.reference import batch_norm, batch_statistics, convolution, cross_entropy, linear, max_pool
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Workload, linear_cost
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, Workload, linear_cost
 
 BATCH_NORM_EPSILON = 1e-5
 MOMENTUM = 0.1  # the share of a batch in the running statistics
@@ -131,14 +131,14 @@ class ResNet(Workload):
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         return images(parameters, seed)
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         def running(x: np.ndarray, norm: str) -> tuple[np.ndarray, np.ndarray]:
             mean, variance = (weights[f"{norm}.{name}"] for name in STATISTICS)
             return mean, variance
 
         return {"logits": self._logits(parameters, weights, inputs, running)}
 
-    def _logits(self, parameters: Parameters, weights: Arrays, inputs: Arrays, statistics: Statistics) -> np.ndarray:
+    def _logits(self, parameters: Parameters, weights: Weights, inputs: Arrays, statistics: Statistics) -> np.ndarray:
         """(B, classes); `statistics(x, name)` are the mean and the variance by which a batch norm normalises."""
 
         def applied(part: Convolution, x: np.ndarray) -> np.ndarray:
@@ -207,14 +207,14 @@ class ResNet(Workload):
         """Images, and the class of each (B,)."""
         return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
-    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """The mean cross-entropy, normalised by the batch's own statistics."""
         return self.loss_and_state(parameters, weights, inputs)[0]
 
     def state(self, parameters: Parameters) -> tuple[str, ...]:
         return tuple(name for name in self.weight_shapes(parameters) if name.endswith(STATISTICS))
 
-    def loss_and_state(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
+    def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
         """The running variance takes the unbiased one (Ioffe and Szegedy 2015, algorithm 2), or the biased if asked."""
         state, fewer = {}, 0 if parameters.get("running_variance") == "biased" else 1
 

@@ -158,7 +158,7 @@ class Workload(ABC):
         return [self.inputs(parameters, seed + 1 + index) for index in range(self.input_sets)]
 
     @abstractmethod
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         """The oracle: the outputs by name, in the precision of weights and inputs: float64 for a reference."""
 
     @abstractmethod
@@ -203,7 +203,7 @@ class Workload(ABC):
         """The FLOPs of one call without padding, in any dtype; all of `cost` where nothing is padded."""
         return self.cost(parameters, "fp32", fused_attention).flops
 
-    def references(self, parameters: Parameters, weights: Arrays, sets: list[Arrays]) -> list[Arrays]:
+    def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
         """The oracle's outputs of consecutive calls, one per input set."""
         return [self.reference(parameters, weights, inputs) for inputs in sets]
 
@@ -213,7 +213,7 @@ class Workload(ABC):
         """One seeded micro-batch: the model's inputs, and last what the loss compares with."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
-    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """The oracle's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
@@ -221,7 +221,7 @@ class Workload(ABC):
         """Names of the weights that only the forward pass changes, running statistics: outputs of a training call."""
         return ()
 
-    def loss_and_state(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
+    def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
         """The oracle's loss, and what the forward pass makes of the weights that `state` names."""
         return self.loss(parameters, weights, inputs), {}
 

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from workloads.autograd import Variable
-from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Workload
+from workloads.spec import Arrays, Cost, OperatorCost, Parameter, Parameters, Weights, Workload
 
 # AdamW as nanoGPT sets it; every weight decays.
 LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 6e-4, (0.9, 0.95), 1e-8, 0.1
@@ -58,10 +58,10 @@ class Training(Workload):
         """Those of a micro-batch, which is what graphs capture where they do not hold the whole iteration."""
         return super().dynamic_axes({**parameters, "accumulate": 1})
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         return self.references(parameters, weights, [inputs])[0]
 
-    def references(self, parameters: Parameters, weights: Arrays, sets: list[Arrays]) -> list[Arrays]:
+    def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
         """The losses of consecutive iterations and the state after each, in float64, each on the next set."""
         state = {name: np.array(weights[name], np.float64) for name in self.model.state(parameters)}
         variables = {

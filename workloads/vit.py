@@ -25,7 +25,7 @@ from workloads.reference import (
     layer_norm,
     linear,
 )
-from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Workload, linear_cost
+from workloads.spec import BYTES_PER_VALUE, Arrays, Cost, OperatorCost, Parameters, Weights, Workload, linear_cost
 from workloads.transformer import ATTENTION, tolerance
 
 LAYER_NORM_EPSILON = 1e-6
@@ -73,7 +73,7 @@ class ViT(Workload):
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
         return images(parameters, seed)
 
-    def reference(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> Arrays:
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         def norm(x: np.ndarray, name: str) -> np.ndarray:
             return layer_norm(x, weights[f"{name}.weight"], weights[f"{name}.bias"], LAYER_NORM_EPSILON)
 
@@ -144,7 +144,7 @@ class ViT(Workload):
         """Images, and the class of each (B,)."""
         return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
-    def loss(self, parameters: Parameters, weights: Arrays, inputs: Arrays) -> np.ndarray:
+    def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
         """The mean cross-entropy of the images' classes."""
         return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
 
