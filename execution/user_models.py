@@ -55,7 +55,7 @@ def settings_of(groups: Iterable[Group]) -> dict[tuple[str, str], list[list[Grou
 
     The groups of one setting (pass, device, dtype, threads) share a process.
     """
-    found: dict[tuple[str, str], dict[tuple, list[Group]]] = {}
+    found: dict[tuple[str, str], dict[tuple[str | int, ...], list[Group]]] = {}
     for group in sorted(groups, key=lambda group: int(group.parameters.get("batch_size", 0))):
         cell = baseline_of(group.cells[0])
         if isinstance(workloads.get(cell.workload, cell.pass_name), Own):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from measurement import durable, flags, schema, values
 from measurement.text import plain
@@ -19,7 +19,11 @@ from records import jsonfiles
 from records.jsonfiles import Unreadable
 from reports.content import times
 
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
 LineOf = Callable[[int], int]  # the line of a row, counted from 0
+Value = str | bool | int | float
 SCHEMA_SUFFIX = ".schema.json"
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 # Of all tables under results/ but those of results/runs; `python -m reports.columns` writes it.
@@ -193,9 +197,9 @@ def _header(path: Path) -> tuple[str, list[str]]:
         raise Unreadable(f"{path} is no CSV file ({error}); make it anew from the records.") from None
 
 
-def _texts(path: Path, separator: str, width: int, places: Collection[int]):
+def _texts(path: Path, separator: str, width: int, places: Collection[int]) -> pandas.DataFrame:
     """Return the wanted columns below the header as texts, empty where a row ends early; without empty rows."""
-    import pandas  # type: ignore[import-untyped]  # here alone, and half a second
+    import pandas  # here alone, and half a second
 
     how = dict(index_col=False, dtype=str, na_filter=False, encoding="utf-8-sig", encoding_errors="backslashreplace")
     try:
@@ -215,19 +219,19 @@ def _line_in_csv(path: Path, separator: str, row: int) -> int:
         return next(itertools.islice(rows, row + 1, None), 0)
 
 
-class _Values(dict):
+class _Values(dict[str, Value | None]):
     """The value of each text of a column, made once: most columns say the same again and again."""
 
     def __init__(self, kind: str, separator: str = ","):
         super().__init__({"": None})
         self._how = kind, separator
 
-    def __missing__(self, text: str):
+    def __missing__(self, text: str) -> Value:
         value = self[text] = _value(text, *self._how)
         return value
 
 
-def _values(texts: list[str], kind: str, separator: str) -> list:
+def _values(texts: list[str], kind: str, separator: str) -> list[Value | None]:
     """Return the values of a column's texts."""
     if kind != "float":
         return list(map(_Values(kind, separator).__getitem__, texts))
@@ -245,7 +249,7 @@ def _is_of(text: str, kind: str, separator: str) -> bool:
     return True
 
 
-def _value(text: str, kind: str, separator: str):
+def _value(text: str, kind: str, separator: str) -> Value:
     if kind == "str":
         return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
     if kind == "bool":
@@ -268,7 +272,7 @@ def write_csv(records: Iterable[dict[str, Any]], path: Path) -> None:
     write_rows((map(record.get, schema.NAMES) for record in records), path)
 
 
-def write_rows(rows: Iterable[Iterable], path: Path) -> None:
+def write_rows(rows: Iterable[Iterable[Value | None]], path: Path) -> None:
     """Write the same from the values of all columns, in the schema's order."""
     with durable.replacing(path) as file:
         # UTF-8 whatever the locale; a name that is not valid text must not cost the table.
@@ -292,7 +296,7 @@ def is_published(path: Path) -> bool:
     return place.is_relative_to(RESULTS) and not place.is_relative_to(RESULTS / "runs")
 
 
-def _cell_text(value) -> str:
+def _cell_text(value: Value | None) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
