@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from measurement.parity import (
     Difference,
     are_numbers,
     difference,
+    differences,
     emptiness,
     nearest_to_its_limit,
 )
@@ -136,46 +136,55 @@ def _outputs(report: Report) -> Arrays:
     return dict(np.load(report.outputs))
 
 
-def with_own_eager(outcome: Outcome, outputs: list[Arrays], workload: Workload) -> Parity:
-    """Return how far each process's outputs of a user model are from those of its own eager mode in that process.
+def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) -> Parity:
+    """Return how far outputs of a user model are from those of its own eager mode in the same process.
 
-    Where eager mode in the cell's dtype is itself beyond the tolerance, so far as it multiplies its own error. Raises
-    `Changed` for an eager mode that no longer computes what it did before it was sampled.
+    It is the parity of the output that is nearest to its limit, over all processes. Where eager mode in the cell's
+    dtype is itself beyond the tolerance in an output, that output may be as far off as so many times eager mode's
+    error. Raises `Changed` for an eager mode that no longer computes what it did before it was sampled.
     """
     parities = [
-        _of_process(outcome, report, values, workload) for report, values in zip(outcome.reports, outputs, strict=True)
+        parity
+        for report, values in zip(outcome.reports, outputs, strict=True)
+        for parity in _of_process(outcome, report, values, workload)
     ]
-    worst = functools.reduce(Difference.worst, (parity.difference for parity in parities))
-    largest = max(parities, key=lambda parity: parity.tolerance)
     models = [report.own for report in outcome.reports]
     kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
     outcome.empty = kinds.pop() if len(kinds) == 1 else None
-    return replace(largest, difference=worst, unequal=max(parity.unequal for parity in parities))
+    return max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
 
 
 class Changed(Exception):
     """A user model computes something else after many calls; the message is the reason."""
 
 
-def _of_process(outcome: Outcome, report: Report, values: Arrays, workload: Workload) -> Parity:
-    allowed, model = workload.tolerance[outcome.cell.dtype], report.own
+def _of_process(outcome: Outcome, report: Report, values: dict, workload: Workload) -> list[Parity]:
+    """Return the parity of each output of a user model in one process."""
+    tolerance, model = workload.tolerance[outcome.cell.dtype], report.own
     if model is None:
-        return Parity(difference(values, {}), allowed, "its own eager mode")
+        return [Parity(INCOMPARABLE, tolerance, "its own eager mode")]
     reference = dict(np.load(model.reference))
     eager = dict(np.load(model.eager)) if model.eager else None
     if values.keys() != reference.keys():
-        return Parity(INCOMPARABLE, allowed, model.reference_name)
-    if eager is None:
-        return Parity(difference(values, reference), allowed, model.reference_name)
-    own = difference(eager, reference)
-    name, unequal = model.reference_name, min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
-    if own.needed > allowed:
-        name += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
-        allowed = max(allowed, TIMES_EAGER * own.needed)
+        return [Parity(INCOMPARABLE, tolerance, model.reference_name)]
+    own = differences(eager, reference) if eager else {}
+    limits = {name: _limit(error, tolerance, model.reference_name) for name, error in own.items()}
+    usual = Parity(Difference(), tolerance, model.reference_name)
     is_graph = frameworks.describe(outcome.cell.framework).mode(outcome.cell.mode).graph
-    if not is_graph and not difference(values, eager).within(allowed):
-        raise Changed(AFTER_MANY_CALLS)
-    return Parity(difference(values, reference, eager), allowed, name, unequal=unequal)
+    for name, error in differences(values, eager).items() if eager and not is_graph else ():
+        if not replace(limits.get(name, usual), difference=error, unequal=0.0).holds:
+            raise Changed(AFTER_MANY_CALLS)
+    found = differences(values, reference, eager)
+    return [replace(limits.get(name, usual), difference=error) for name, error in found.items()]
+
+
+def _limit(own: Difference, tolerance: float, reference: str) -> Parity:
+    """Return what an output may be off by, where eager mode's own is off by `own`."""
+    unequal = min(TIMES_EAGER * own.unequal, MOST_UNEQUAL)
+    if own.needed <= tolerance:
+        return Parity(own, tolerance, reference, unequal=unequal)
+    reference += f", up to {TIMES_EAGER:g} times eager mode's own error of {own.needed:.2g}"
+    return Parity(own, TIMES_EAGER * own.needed, reference, unequal=unequal)
 
 
 def check_unseen(outcome: Outcome, oracle: Path | None) -> None:

@@ -65,29 +65,44 @@ def difference(
     reference: Mapping[str, np.ndarray],
     alternative: Mapping[str, np.ndarray] | None = None,
 ) -> Difference:
-    """Return how far outputs are from the reference; keys are `<call>.<name>`, as workers save them, or plain names.
+    """Return how far outputs are from the reference: the worst of what `differences` gives for each output."""
+    by_output = differences(outputs, reference, alternative)
+    return functools.reduce(Difference.worst, by_output.values()) if by_output else INCOMPARABLE
+
+
+def differences(
+    outputs: Mapping[str, np.ndarray],
+    reference: Mapping[str, np.ndarray],
+    alternative: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, Difference]:
+    """Return how far each output is from the reference's; keys are `<call>.<name>`, as workers save them, or names.
 
     Floating-point values are compared where both are finite. Whole numbers, truth values, strings and the places of
     NaN and infinities must equal the reference's, or those of the `alternative`, outputs under the same names.
-    `INCOMPARABLE` for a missing output, another size or kind, or a reference without a finite value.
+    `INCOMPARABLE` for a missing output or one of another size or kind, and for all where no value is finite.
     """
     compared: dict[str, list[_Compared]] = {}
+    incomparable: set[str] = set()
     for key, expected in reference.items():
+        name = key.partition(".")[2] or key
+        calls = compared.setdefault(name, [])
         values = outputs.get(key)
         if values is None or values.shape != expected.shape:
-            return INCOMPARABLE
+            incomparable.add(name)
+            continue
         if _kind(expected) == "float" and _kind(values) == "exact":
             values = values.astype(np.float64)
         if _kind(values) != _kind(expected):
-            return INCOMPARABLE
+            incomparable.add(name)
+            continue
         other = (alternative or {}).get(key)
         if other is None or other.shape != expected.shape or _kind(other) != _kind(expected):
             other = expected
         compare = _floats if _kind(expected) == "float" else _exact
-        compared.setdefault(key.partition(".")[2] or key, []).append(compare(values, expected, other))
+        calls.append(compare(values, expected, other))
     if not any(call.anything for calls in compared.values() for call in calls):
-        return INCOMPARABLE
-    return functools.reduce(Difference.worst, map(_of_one_output, compared.values()))
+        incomparable = set(compared)
+    return {name: INCOMPARABLE if name in incomparable else _of_one_output(calls) for name, calls in compared.items()}
 
 
 @dataclass(frozen=True)

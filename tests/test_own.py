@@ -240,6 +240,21 @@ def test_where_eager_mode_is_off_three_times_its_error_is_allowed_in_every_mode(
         assert found in str(changed)
 
 
+def test_eager_mode_s_error_in_one_output_allows_none_in_another(cell, report, tmp_path):
+    values = {"0.noise": np.array([1e-8, -1e-8]), "0.y": np.array([1.0, 2.0]), "0.ids": np.arange(10)}
+    off = {"0.noise": values["0.noise"] * 1.1, "0.y": values["0.y"], "0.ids": values["0.ids"]}
+    np.savez(tmp_path / "reference.npz", **values)
+    np.savez(tmp_path / "eager.npz", **off)
+    files = {name: f"{tmp_path}/{name}.npz" for name in ("reference", "eager")}
+    outcome = Outcome(cell(mode="inductor"), reports=[report(own=OwnModel(**files, reference_name="float64"))])
+    changes = {"": off, "0.y": off["0.y"] * 1.2, "0.ids": np.arange(10) // 9 * 9, "0.noise": values["0.noise"] * 1.25}
+    held = {}
+    for name, changed in changes.items():
+        graph = {**off, name: changed} if name else off
+        held[name] = comparison.with_own_eager(outcome, [graph], workloads.get("mlp")).holds
+    assert held == {"": True, "0.y": False, "0.ids": False, "0.noise": True}
+
+
 def test_only_a_file_with_a_loss_is_trained(tmp_path, net):
     flags = {"workload": str(net), "pass": "training", "mode": "eager"}
     with pytest.raises(UsageError, match=r"Give net\.py a function loss\(output\)"):

@@ -22,6 +22,7 @@ class Library:
     """
 
     def __init__(self, source: str):
+        self.name = source
         self._library, _, self._name = source.partition(":")
         self._module = _installed(self._library)
         self._configuration: Any = None
