@@ -74,7 +74,7 @@ def test_a_fifth_framework_is_one_folder_and_one_line(suite):
         elif not filecmp.cmp(path, ROOT / part, shallow=False):
             changed.append(str(part))
     assert set(new) == {("frameworks", "fake")}
-    assert sorted(changed) == ["frameworks/__init__.py", *SHORTER]
+    assert set(changed) == {"frameworks/__init__.py", *SHORTER}
     before, after = ((folder / "frameworks/__init__.py").read_text().splitlines() for folder in (ROOT, suite.folder))
     assert sum(a != b for a, b in zip(before, after, strict=True)) == 1
 
