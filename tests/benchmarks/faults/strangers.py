@@ -48,7 +48,7 @@ def guarded(trial: Trial) -> Iterator[tuple[Path, dict[str, str]]]:
     places = (outside, trial.suite.folder / ".venvs")
     before = [contents(place) for place in places]
     with socket.create_server(("127.0.0.1", 0)) as index:
-        address = f"http://127.0.0.1:{index.getsockname()[1]}/simple"
+        address = f"http://127.0.0.1:{index.getsockname()[1]}"
         names = ("UV_DEFAULT_INDEX", "UV_INDEX", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
         yield mark, dict.fromkeys(names, address)
         if select.select([index], [], [], 0)[0]:
@@ -134,7 +134,7 @@ SIDES: dict[str, Callable[[str], list]] = {
     "both": lambda program: ["evspoc==1.0", program],
     "file": lambda program: [f"torch @ file://{program}", None],
     "repository": lambda program: ["git+file:///x", None],
-    "options": lambda program: ["--index-url=http://127.0.0.1:1 x==1", None],
+    "options": lambda program: ["--default-index http://127.0.0.1:1 x==1", None],
     "three": lambda program: [program, program, program],
     "numbers": lambda program: [1, {"a": program}],
     "none": lambda program: [],
