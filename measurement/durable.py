@@ -9,6 +9,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import resource
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -60,7 +61,8 @@ def check_room(folder: Path, environment: Mapping[str, str]) -> None:
 def _write_and_drop(folder: Path) -> None:
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(ROOM))
+            limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+            file.write(bytes(ROOM if limit == resource.RLIM_INFINITY else min(ROOM, limit)))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

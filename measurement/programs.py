@@ -91,8 +91,9 @@ def _listen(process: subprocess.Popen, streams: dict, seconds: float, most: int)
         for stream in streams:
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            ready = selector.select(_LOOK)
-            if not ready and process.poll() is not None:
+            ended = process.poll() is not None  # before the look: it may print and end between the two
+            ready = selector.select(0 if ended else _LOOK)
+            if ended and not ready:
                 break
             for key, _ in ready:
                 block = os.read(key.fd, 1 << 16)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import selectors
+import time
+
 import pytest
 from doubles.suite import processes_naming, wait_for
 
@@ -101,3 +104,16 @@ def test_a_file_of_the_kernel_s_that_is_no_text_is_read_all_the_same(tmp_path):
     (tmp_path / "cpuinfo").write_bytes(b"cpu MHz\t: 1\n\xac")
     assert machine._read(str(tmp_path / "cpuinfo")) == "cpu MHz\t: 1\n\ufffd"
     assert machine._read(str(tmp_path / "missing")) == ""
+
+
+def test_output_just_before_the_end_is_read(monkeypatch):
+    """The program prints and ends between a look at its output that finds nothing and the look at whether it runs."""
+
+    class Late(selectors.DefaultSelector):
+        def select(self, timeout=None):
+            ready = super().select(0)
+            time.sleep(0.2)
+            return ready
+
+    monkeypatch.setattr(programs.selectors, "DefaultSelector", Late)
+    assert programs.run(["sh", "-c", "sleep 0.1; echo x"], 10.0).output == "x\n"

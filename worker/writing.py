@@ -16,7 +16,9 @@ from measurement import durable
 
 # Errors that a framework causes in its own process: leaks of descriptors or memory, descriptors that it closed.
 _OF_THE_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EBADF, errno.ESPIPE)
-_LONGEST_FILE = resource.getrlimit(resource.RLIMIT_FSIZE)  # as the user set it, before a framework is loaded
+# As the user set them, before a framework is loaded or a model changes them.
+_TEMPORARY = {"TMPDIR": os.environ.get("TMPDIR", "")}
+_LONGEST_FILE = resource.getrlimit(resource.RLIMIT_FSIZE)
 
 
 class Unwritten(BaseException):
@@ -56,7 +58,7 @@ def save(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
 def check_room(folder: Path | str) -> None:
     """Raise Unwritten where this folder, or the one for temporary files, takes no file: a failure may come of that."""
     try:
-        durable.check_room(Path(folder), os.environ)
+        durable.check_room(Path(folder), _TEMPORARY)
     except OSError as error:
         if not _is_of_the_process(error):
             raise Unwritten(error, folder) from error
