@@ -72,6 +72,10 @@ def test_torch_replays_each_input_set_and_refuses_what_a_recording_holds(torch_a
     assert "other scalars" in found["scalars"] and "Cache among the inputs" in found["writes to an object"]
 
 
+def test_torch_calls_a_model_for_training_where_its_inputs_are(torch_answers):
+    assert torch_answers["trained on"] == "meta"
+
+
 def test_only_a_plain_tuple_list_or_dict_is_a_call():
     from collections import OrderedDict, namedtuple
 

@@ -78,7 +78,7 @@ class TorchRules(Rules):
 
 
 class Model(user_model.UserModel):
-    """A user's module. Where each mode `trains` a copy of it, it stays on the host."""
+    """A user's module on its device. Each mode `trains` a copy of it, and inference runs the module itself."""
 
     rules = TorchRules()
 
@@ -100,7 +100,7 @@ class Model(user_model.UserModel):
         module, unwrapped = plain(self.file.call("model"), workload.name)
         if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
             module = copy.deepcopy(module)  # of tensors that can be written to outside of inference mode
-        self.module = cast(module.train(trains).to(device="cpu" if trains else device), dtype)
+        self.module = cast(module.train(trains).to(device), dtype)
         with torch.no_grad():
             self._buffers = [
                 (owner, name, buffer, buffer.clone())
@@ -150,7 +150,7 @@ class Model(user_model.UserModel):
         kind, before = getattr(torch, dtype), torch.get_default_dtype()
         torch.set_default_dtype(kind)
         try:
-            module = cast(copy.deepcopy(self.module).to(self.device), kind)
+            module = cast(copy.deepcopy(self.module), kind)
             to_kind = partial(_moved, device=self.device, dtype=kind)
             yield module, partial(pytree.tree_map, to_kind, is_leaf=_moves_itself)
         finally:

@@ -34,7 +34,7 @@ class Training(user_model.Training):
 
     def cost(self) -> Counted:
         """Return FLOPs and bytes of one eager iteration; the update reads and writes every weight, fused or not."""
-        module = copy.deepcopy(self.model.module).to(self.model.device)
+        module = copy.deepcopy(self.model.module)
         counted = count(self._trainer(module), module, lambda: self.model.fresh(self.model.sets[0]))
         weights = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
         return replace(counted, bytes=counted.bytes + UPDATE_BYTES * weights)
@@ -67,7 +67,7 @@ def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step
 
         return call, backend.capture, backend.listed
 
-    module = copy.deepcopy(model.module).to(device)
+    module = copy.deepcopy(model.module)
     subject, replayed = Training(model, objective, cell.dtype != "bf16"), partial(Replayed, model)
     return iteration.step(objective(module), cell, model.sets, device, compiled, subject, replayed)
 

@@ -16,7 +16,7 @@ from frameworks import program
 from frameworks.adapter import Unsupported
 from frameworks.torch import cuda_graph, graphs, user_model
 from frameworks.torch.adapter import Adapter
-from frameworks.values import Rules, read
+from frameworks.values import Rules, Values, read
 from measurement.cells import Cell
 from worker import user_model as examining
 
@@ -190,6 +190,22 @@ def replayed(adapter: Adapter, sources: dict[str, str]) -> dict:
     return found
 
 
+class OnMeta(user_model.Model):
+    """Stands in for a model on a GPU: tensors of device `meta` refuse those of the CPU, and have no values."""
+
+    def values(self, output) -> Values:
+        return Values({"": np.zeros(1)})
+
+
+def called_where_its_inputs_are(source: str) -> str:
+    """The device of a model for training once it was called."""
+    workload = workloads.get(f"{Path(source).stem}.py")
+    sets = [workload.inputs({"batch_size": 2}, 1)]
+    model = OnMeta(workload, {"seed": np.array(0)}, sets, torch.device("meta"), torch.float32, trains=True)
+    model.repeated(1)
+    return str(next(model.module.parameters()).device)
+
+
 def kinds(rules: Rules) -> list:
     """The names and kinds of what an output of every kind is compared by, and what is not compared."""
     sparse = torch.sparse_coo_tensor([[1, 1, 0]], [1.0, 2.0, 3.0], (3,))
@@ -236,6 +252,7 @@ def main() -> None:
     answers["branches"] = program.verdict([steps["eager"].program()], steps["inductor"].program())
     answers["breaks with gradients"] = [step.capture().breaks, step.watch is None]
     answers["replayed"] = replayed(adapter, sources)
+    answers["trained on"] = called_where_its_inputs_are(sources["parametrized"])
     answers["kinds"] = kinds(step.own.rules)
     print(json.dumps(answers))
 
