@@ -224,7 +224,8 @@ class Model(user_model.UserModel):
         for way in ways:
             self.autograd = AUTOGRAD[way]
             try:
-                self.settle()
+                with _refusing_graphs(self.source):
+                    self.settle()
             except (RuntimeError, ValueError, OSError) as error:
                 if way == ways[-1] or not _wants_gradients(error):
                     raise
@@ -369,6 +370,27 @@ def _put_back(owner: Any, attribute: str, static: StaticFunction) -> None:
     else:
         bound = isinstance(function, types.FunctionType) and static._class_instance is not None
         owner.__dict__[attribute] = types.MethodType(function, owner) if bound else function
+
+
+@contextlib.contextmanager
+def _refusing_graphs(source: str) -> Iterator[None]:
+    """Raise Unsupported within the block where a function under `to_static` is called."""
+    before = StaticFunction.__call__
+
+    def refuse(static: StaticFunction, *_: Any, **__: Any) -> NoReturn:
+        function = static._dygraph_function
+        code = getattr(function, "__code__", None)
+        place = f" ({user_file.short_place(code.co_filename, code.co_firstlineno, source)})" if code else ""
+        raise Unsupported(
+            f"the model calls {getattr(function, '__name__', 'a function')}{place} under to_static, so its eager mode "
+            "would run a graph: remove to_static from it."
+        )
+
+    StaticFunction.__call__ = refuse
+    try:
+        yield
+    finally:
+        StaticFunction.__call__ = before
 
 
 def cast(layer: nn.Layer, dtype: str) -> nn.Layer:

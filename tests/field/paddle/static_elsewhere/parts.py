@@ -1,0 +1,6 @@
+import paddle
+
+
+@paddle.jit.to_static
+def hot(x):
+    return paddle.tanh(x) * 2
