@@ -441,7 +441,8 @@ def _register(leaf: Any) -> None:
     if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type):
         return
     names = [field.name for field in dataclasses.fields(leaf) if field.init]
-    jax.tree_util.register_dataclass(type(leaf), data_fields=names, meta_fields=[])
+    if jax.tree_util.all_leaves([leaf]):
+        jax.tree_util.register_dataclass(type(leaf), data_fields=names, meta_fields=[])
     for name in names:
         for inner in jax.tree.leaves(getattr(leaf, name)):
             if dataclasses.is_dataclass(inner) and jax.tree_util.all_leaves([inner]):
