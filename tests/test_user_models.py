@@ -68,7 +68,7 @@ def test_torch_replays_each_input_set_and_refuses_what_a_recording_holds(torch_a
     assert (
         len({str(output) for output in found["keywords"][:3]}) == 3 and found["keywords"][:3] == found["keywords"][3:]
     )
-    assert found["writes"] == [[2.0, 2.0]] * 6
+    assert found["writes"] == found["differentiates inputs"] == [[2.0, 2.0]] * 6
     assert "other scalars" in found["scalars"] and "Cache among the inputs" in found["writes to an object"]
 
 

@@ -87,8 +87,9 @@ class Replayed:
         recording = self._latest
         if recording is None or not _fits(recording, inputs):
             recording = self._latest = self._recording_for(inputs)
-        for buffer, given in zip(recording.inputs, inputs, strict=True):
-            buffer.copy_(given)
+        with torch.no_grad():
+            for buffer, given in zip(recording.inputs, inputs, strict=True):
+                buffer.copy_(given)
         recording.replay()
         return recording.output
 
@@ -121,7 +122,7 @@ class Replayed:
         for recording in self._recordings:
             if _fits(recording, inputs):
                 return recording
-        buffers = tuple(given.clone() for given in inputs)
+        buffers = tuple(given.detach().clone().requires_grad_(given.requires_grad) for given in inputs)
 
         def call() -> Any:
             return self._call(*buffers)

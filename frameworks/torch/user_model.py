@@ -300,12 +300,12 @@ def _moved(leaf: Any, device: torch.device, dtype: torch.dtype) -> Any:
     if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc":
         leaf = torch.from_numpy(leaf.copy())
     if isinstance(leaf, torch.Tensor):
-        return _cast(leaf.detach().to(device), dtype)
+        return _cast(leaf.detach().to(device), dtype).requires_grad_(leaf.requires_grad)
     if not _is_object(leaf):
         return leaf
     moved = leaf.to(device) if _moves_itself(leaf) else leaf
     tensors = _tensors_in(moved)
-    return copy.deepcopy(moved, {id(tensor): _cast(tensor.detach().to(device), dtype) for tensor in tensors})
+    return copy.deepcopy(moved, {id(tensor): _moved(tensor, device, dtype) for tensor in tensors})
 
 
 def _moves_itself(value: Any) -> bool:
@@ -335,7 +335,7 @@ def _tensors_in(value: Any) -> list[torch.Tensor]:
 
 def _copied(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
-        return leaf.detach().clone()
+        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
     return copy.deepcopy(leaf) if _is_object(leaf) else leaf
 
 

@@ -77,6 +77,13 @@ class Net(nn.Module):
 def inputs(batch_size=4):
     return torch.randn(batch_size, 3)
 """,
+    "differentiates inputs": """
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.autograd.grad(x.square().sum(), x)[0]
+def inputs(batch_size=2):
+    return torch.ones(batch_size, requires_grad=True)
+""",
     "branches": """
 class Net(nn.Module):
     def forward(self, x, mask):
@@ -171,8 +178,9 @@ class Recorder:
         output = call()
 
         def replay() -> None:
+            computed = call()
             with torch.inference_mode():
-                output.copy_(call())
+                output.copy_(computed)
 
         return cuda_graph.Recording(replay, output, 1)
 
@@ -180,7 +188,7 @@ class Recorder:
 def replayed(adapter: Adapter, sources: dict[str, str]) -> dict:
     """What a recorded call gives of inputs by keyword, by position, and with scalars that change."""
     found = {}
-    for name in ("keywords", "writes", "scalars", "writes to an object"):
+    for name in ("keywords", "writes", "scalars", "writes to an object", "differentiates inputs"):
         model = prepared(adapter, sources[name]).own
         try:
             call = user_model.Replayed(model, model.call, Recorder(), model.restore)
