@@ -84,8 +84,8 @@ BOUNDARY |= {
 
 
 # What each part of the runner may import: all that is below, the parts before it, and these of others.
-BELOW = {"measurement.*", "launchers.*", "reports", "reports.*", "workloads", "frameworks", "frameworks.policies"}
-BELOW |= {"numpy"} | {f"workloads.{name}" for name in ("own", "signature", "spec", "rounding")}
+BELOW = {"measurement.*", "launchers.*", "reports", "reports.*", "workloads", "frameworks", "frameworks.description"}
+BELOW |= {"frameworks.policies", "numpy"} | {f"workloads.{name}" for name in ("own", "signature", "spec", "rounding")}
 OUTSIDE = {
     "plan": set(),
     "records": {"pandas.*", "scipy.special"},

@@ -74,7 +74,8 @@ def test_a_policy_that_is_none_is_a_usage_error(words):
 def test_a_record_names_the_policies_it_ran_under():
     cell = Cell("jax", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 1),), "eager")
     context = Context("run", "", "", None, PROFILES["quick"], "cold", {})
-    outcome = Outcome(cell, hello=Hello({}, Readback(settings={"x": 1})))
-    assert assemble._settings(outcome, context) == {"x": 1, "policies": {"jax-cpus": "pinned"}}
+    hello = Hello({}, Readback(settings={"x": 1}))
+    outcome = Outcome(cell, hello=hello)
+    assert assemble._settings(outcome, hello, context) == {"x": 1, "policies": {"jax-cpus": "pinned"}}
     users = replace(context, policies=sweep.resolve({"policy": "users"}).policies)
-    assert assemble._settings(outcome, users) == {"x": 1, "policies": {"jax-cpus": "any"}}
+    assert assemble._settings(outcome, hello, users) == {"x": 1, "policies": {"jax-cpus": "any"}}
