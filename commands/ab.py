@@ -73,7 +73,7 @@ def ab(arguments: argparse.Namespace) -> int:
             measure(campaigns, sides, console)
         except KeyboardInterrupt:
             return stopped(begun, campaigns, sides, console)
-        except BrokenPipeError:  # whoever read along has seen enough
+        except BrokenPipeError:  # the reader of the output has left
             raise
         except (OSError, Unkept) as error:
             why = sentence(error) if isinstance(error, OSError) else error

@@ -115,7 +115,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
         console.print(f"Stopped. {kept}", highlight=False, soft_wrap=True)
         console.print(f"Go on with: {going_on(run, campaign)}", highlight=False, soft_wrap=True)
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read along has seen enough
+    except BrokenPipeError:  # the reader of the output has left
         raise
     except (OSError, Unkept) as error:
         why = sentence(error) if isinstance(error, OSError) else error

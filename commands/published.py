@@ -62,7 +62,7 @@ def row(folder: Path, results: Path) -> list[str]:
 def command(target: str, given: Mapping[str, object]) -> str:
     """Return what to type for the same again, from the flags in a plan, which somebody else may have written.
 
-    Of an absolute path its name is enough. A flag that is no option here is left out: make would take it for a variable
+    Of an absolute path its name is enough. A flag that is no option here is hidden: make would take it for a variable
     of its own, such as SHELL.
     """
     known = set(map(_variable, sweep.option_names()))

@@ -42,7 +42,7 @@ __all__ = ["Recipe", "SetupError", "ensure", "lock", "made", "path", "recipe", "
 
 DEVICES = ("cpu", "gpu")
 MINIMUM_PYTHON = (3, 11)
-ASKED = (60.0, programs.MOST)  # seconds and bytes in which an interpreter tells its version
+ASKED = (60.0, programs.MOST)  # seconds and bytes within which an interpreter must print its version
 RUNNERS_OWN = ("numpy", "python")  # references: the runner's environment has them
 DIRECTIVES = ("uv", "unhashed", "unhashed-index", "without-find-links", "check", "own-index")
 
@@ -261,10 +261,10 @@ def _users_interpreter(python: str) -> Path:
     if executable is None:
         raise SetupError(f"no interpreter '{python}'; give the path of one, such as /path/to/venv/bin/python.")
     command = [executable, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    told = run(command, dict(os.environ), f"interpreter '{python}' does not run", limits=ASKED)
-    version = re.search(r"(?:^|\n)(\d{1,4})\.(\d{1,4})\s*$", told)  # a site's own start-up may print above it
+    printed = run(command, dict(os.environ), f"interpreter '{python}' does not run", limits=ASKED)
+    version = re.search(r"(?:^|\n)(\d{1,4})\.(\d{1,4})\s*$", printed)  # a site's own start-up may print above it
     if not version:
-        raise SetupError(f"'{python}' is no Python: asked for its version it printed {told.strip()[-80:]!r}.")
+        raise SetupError(f"'{python}' is no Python: asked for its version it printed {printed.strip()[-80:]!r}.")
     if tuple(map(int, version.groups())) < MINIMUM_PYTHON:
         raise SetupError(f"interpreter '{python}' is Python {version[0].strip()}; workers need 3.11 or newer.")
     return Path(os.path.abspath(executable))  # not resolved: a virtual environment's python is a symbolic link

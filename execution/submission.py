@@ -89,7 +89,7 @@ def submit(out: Path, text: str) -> str:
     except OSError as error:
         raise UsageError(f"sbatch could not be started ({error.strerror}); LAUNCHER=slurm needs a cluster.") from None
     if done.problem:
-        raise UsageError(f"sbatch: {done.problem}; squeue tells whether it took the job, whose script is {path}.")
+        raise UsageError(f"sbatch: {done.problem}; squeue shows whether it took the job; its script is {path}.")
     number = done.output.strip().partition(";")[0]
     if done.code or not number.isdigit():
         said = " ".join((done.errors or done.output).replace("sbatch: error: ", "").split())

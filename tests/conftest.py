@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import workloads
+
 ROOT = Path(__file__).resolve().parent.parent
 # The parts of the runner, each of which may import those before it.
 ROOMS = ("environments", "plan", "records", "analysis", "execution", "commands", "publish")
@@ -177,3 +179,10 @@ def pytest_xdist_make_scheduler(config, log):
             return f"{file}[{parameter}]" if parameter in frameworks.NAMES else file
 
     return Together(config, log)
+
+
+@pytest.fixture
+def forgotten():
+    """Forget the users' models that a test made known to this process."""
+    yield
+    workloads._OWN.clear()

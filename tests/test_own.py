@@ -39,11 +39,7 @@ def inputs(batch_size, seq_len, width=64, *, kind="causal"):
 """
 
 
-@pytest.fixture(autouse=True)
-def forgotten():
-    """Users' models are known to a process; each test begins with none."""
-    yield
-    workloads._OWN.clear()
+pytestmark = pytest.mark.usefixtures("forgotten")
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from typing import ClassVar
 import pytest
 
 import runner
-import workloads
 from execution import user_models
 from execution.campaign import Campaign, Request
 from launchers import local
@@ -31,11 +30,7 @@ def inputs(batch_size, seq_len):
 """
 
 
-@pytest.fixture(autouse=True)
-def forgotten():
-    """Users' models are known to a process; each test begins with none."""
-    yield
-    workloads._OWN.clear()
+pytestmark = pytest.mark.usefixtures("forgotten")
 
 
 @pytest.fixture

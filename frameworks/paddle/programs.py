@@ -146,18 +146,13 @@ def of_graph(program: Any, cell: Cell) -> list[Operation] | None:
 def _of_a_shape(operator: Any) -> bool:
     """Say whether an operator computes a number or list of numbers from tensors' shapes alone.
 
-    Where a dimension is left open the program does so itself; in eager mode Python does.
+    Where a dimension is left open the program does so itself; in eager mode Python does, and passes numbers.
     """
     if _is_constant(operator) or not all(_is_length(value) for value in operator.results()):
         return False
     sources = [part.get_defining_op() for value in operator.operands_source() for part in _parts(value)]
     computed = [source for source in sources if not _is_constant(source)]
     return bool(computed) and all(source.name() in SHAPES or _of_a_shape(source) for source in computed)
-
-
-def _is_of_a_shape(value: Any) -> bool:
-    """Say whether an operand is computed from shapes alone: in eager mode it is a number that Python passes."""
-    return _of_a_shape(value.get_defining_op())
 
 
 def _is_length(value: Any) -> bool:
@@ -177,7 +172,7 @@ def _dispatch(operator: Any, cell: Cell) -> Dispatch:
         name = operator.name().removeprefix("pd_op.")
         raise ValueError(f"the graph holds a branch or loop ({name}), so its operators depend on the tensors' values.")
     sources = zip(operator.get_input_names(), operator.operands_source(), strict=True)
-    parts = {key: [part for part in _parts(value) if not _is_of_a_shape(part)] for key, value in sources}
+    parts = {key: [part for part in _parts(value) if not _of_a_shape(part.get_defining_op())] for key, value in sources}
     operands = {key: [tensor(*_type(part), cell) for part in values] for key, values in parts.items()}
     results = [tensor(*_type(value), cell) for value in operator.results() if value.is_dense_tensor_type()]
     return Dispatch(operator.name().removeprefix("pd_op."), operands, results, operator.attrs())

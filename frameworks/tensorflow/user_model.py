@@ -240,13 +240,13 @@ class Model(user_model.UserModel):
 
 def prepare(model: Model, cell: Cell) -> Step:
     """Return the step of the model in the cell's mode."""
-    told = {"restore": model.restore, "own": model}
+    fields = {"restore": model.restore, "own": model}
     if cell.mode == "eager":
         return Step(
-            model.call, model.sets, program=lambda: program.executed(model.call, *model.fresh(model.sets[0])), **told
+            model.call, model.sets, program=lambda: program.executed(model.call, *model.fresh(model.sets[0])), **fields
         )
     call, sets, capture, listed = captured(model.call, model, cell)
-    return Step(call, sets, capture, program=listed, **told)
+    return Step(call, sets, capture, program=listed, **fields)
 
 
 def captured(function: Callable, model: Model, cell: Cell) -> tuple:

@@ -46,9 +46,9 @@ def prepare(model: Model, cell: Cell) -> Step:
     if cell.dtype == "bf16":
         raise Unsupported("user models are trained in fp32 alone in TensorFlow: set DTYPE=fp32.")
     trainer = trainer_of(model, model.copied(model.dtype))
-    told = {"restore": trainer.restore, "own": Training(model, in_float32=True)}
+    fields = {"restore": trainer.restore, "own": Training(model, in_float32=True)}
     if cell.mode == "eager":
         listed = lambda: program.executed(trainer, *model.fresh(model.sets[0]))  # noqa: E731
-        return Step(trainer.with_state(trainer), model.sets, program=listed, **told)
+        return Step(trainer.with_state(trainer), model.sets, program=listed, **fields)
     call, sets, capture, listed = captured(trainer, model, cell)
-    return Step(trainer.with_state(call), sets, capture, program=listed, **told)
+    return Step(trainer.with_state(call), sets, capture, program=listed, **fields)

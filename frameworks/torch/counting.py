@@ -61,7 +61,7 @@ def _taken_apart() -> Iterator[None]:
 
 
 class _NoModules(contextlib.nullcontext):
-    """In place of what tells the counter its modules, which fails on parametrizations while no gradient is recorded."""
+    """Replace the counter's tracker of modules, which fails on parametrizations while no gradient is recorded."""
 
     parents = frozenset(("Global",))
 

@@ -192,14 +192,14 @@ class Model(user_model.UserModel):
 
 def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step:
     """Return the step of the model in the cell's mode. Where it breaks into several graphs, the step says where."""
-    told: dict[str, Any] = {"restore": model.restore, "own": model}
+    fields: dict[str, Any] = {"restore": model.restore, "own": model}
     if cell.mode == "eager":
         listed = partial(_of_new_inputs, program.operations, model.call, model)
-        return Step(model.call, model.sets, program=listed, **told)
+        return Step(model.call, model.sets, program=listed, **fields)
     if cell.mode == cuda_graph.MODE:
         replayed = Replayed(model, model.call, cuda_graph.Recorder(device), model.restore)
         listed = partial(replayed.operations, program.operations)
-        return Step(replayed, model.sets, replayed.capture, program=listed, **told)
+        return Step(replayed, model.sets, replayed.capture, program=listed, **fields)
     backend = segments.Backend(cell.mode, device, source)
     compiled = torch.compile(model.module, backend=backend, fullgraph=False, dynamic=segments.DYNAMIC[cell.shapes])
     if cell.mode in graphs.OPTIONS:
@@ -208,7 +208,7 @@ def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step
     listed = partial(backend.listed, lambda call: model.autograd()(call))
     # A forward that records gradients runs graphs of its backward where none can be timed apart.
     watch = backend.watch if model.settings["autograd"] == "inference_mode" else None
-    return Step(call, model.sets, backend.capture, program=listed, watch=watch, **told)
+    return Step(call, model.sets, backend.capture, program=listed, watch=watch, **fields)
 
 
 class Replayed:
