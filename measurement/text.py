@@ -19,12 +19,14 @@ def plain(text: str) -> str:
 
 
 # What GitHub takes for people and issues, and what Markdown takes for more than a letter: entities, tags, links and
-# pictures, code, escapes, addresses, quotations, fences, headings.
+# pictures, code, emphasis, formulas, escapes, addresses, quotations, fences, headings, lists, rules.
 _MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"
 _MARKDOWN = re.compile(
-    rf"&(?=#?\w+;)|[<\[`]|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>~]|^#|{_MENTIONS}", re.IGNORECASE
+    rf"&(?=#?\w+;)|[<\[`*~$]|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)"
+    rf"|^\d+[.)](?=\s|$)|{_MENTIONS}",
+    re.IGNORECASE,
 )
-_HTML = re.compile(rf"[&<]|{_MENTIONS}", re.IGNORECASE)
+_HTML = re.compile(rf"[&<\"]|{_MENTIONS}", re.IGNORECASE)
 
 
 def in_markdown(text: str) -> str:
@@ -55,9 +57,9 @@ def _line(text: str) -> str:
 
 
 def _entity(match: re.Match[str]) -> str:
-    """Return the sign as an entity, which is text wherever it stands; mentions are looked for in what that shows."""
+    """Return the text with its last sign as an entity, which is text anywhere; a mention gets a space of no width."""
     sign = match[0]
-    return f"{sign}\u200b" if sign[0] in "@#/Gg" else f"&#{ord(sign)};"
+    return f"{sign}\u200b" if sign[0] in "@#/Gg" else f"{sign[:-1]}&#{ord(sign[-1])};"
 
 
 def make_command(target: str, values: Mapping[str, str]) -> str:

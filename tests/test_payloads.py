@@ -203,18 +203,48 @@ def test_every_page_in_markdown_is_among_these():
     )
 
 
-@pytest.mark.parametrize("text", [*EVIL.split(" "), evil("x"), "#1", "# 1", "> x", "~~~", "`@m", "``a`@m`b", "\\`@m`"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *EVIL.split(" "),
+        evil("x"),
+        "#1",
+        "# 1",
+        "> x",
+        "~~~",
+        "`@m",
+        "``a`@m`b",
+        "\\`@m`",
+        "*a* __b__ _c_",
+        "~~a~~ $x$",
+        "- x",
+        "+ x",
+        "1. x",
+        "12) x",
+        "---",
+        "===",
+        "* * *",
+    ],
+)
 def test_a_text_in_markdown_is_a_text(text):
     """In a paragraph, an item, a cell, a heading, after another, and within a tag."""
     shown, pair = in_markdown(text), f"{in_markdown('`')} {in_markdown(text)} {as_code(text)} {in_markdown('`')}"
+    under = MarkdownIt("commonmark").enable("strikethrough").parse(f"x\n{shown}")
+    assert [token.type for token in under] == ["paragraph_open", "inline", "paragraph_close"]
+    assert not {"s_open", "em_open", "strong_open"} & {child.type for child in under[1].children}
     for page in (shown, f"- {shown}", markdown_row([text, text]), f"# x {shown}", pair, f"- **{shown}**: {pair}"):
         assert obeyed(page) == []
     assert obeyed(markdown.folded("x", in_html(text)).replace("\n\n", " ")) == []
+    assert '"' not in in_html(f'{text}" onclick="x')
     assert obeyed(f"{in_html(text)} <b>")  # what is looked for is found
 
 
 def test_markdown_shows_what_was_written():
-    for text in ("a<b> [c](d) &amp; \\* www.x.y https://x", "reduce_overhead `code` a/b#x @ 2.5 GHz"):
+    for text in (
+        "a<b> [c](d) &amp; \\* www.x.y https://x",
+        "reduce_overhead `code` a/b#x @ 2.5 GHz",
+        "- 2 * _a_ ~ 1. $b$",
+    ):
         (_, inline, _) = MarkdownIt("commonmark").parse(in_markdown(text))
         assert "".join(f"`{c.content}`" if c.type == "code_inline" else c.content for c in inline.children) == text
 
