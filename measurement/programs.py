@@ -91,7 +91,7 @@ def _listen(process: subprocess.Popen, streams: dict, seconds: float, most: int)
         for stream in streams:
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            ended = process.poll() is not None  # before the look: it may print and end between the two
+            ended = _has_ended(process)  # before the look: it may print and end between the two
             ready = selector.select(0 if ended else _LOOK)
             if ended and not ready:
                 break
@@ -104,8 +104,16 @@ def _listen(process: subprocess.Popen, streams: dict, seconds: float, most: int)
                 return f"it printed more than {most >> 20} MiB"
             if time.monotonic() > deadline:
                 return late
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return late
+    while not _has_ended(process):
+        if time.monotonic() > deadline:
+            return late
+        time.sleep(_LOOK / 10)
     return ""
+
+
+def _has_ended(process: subprocess.Popen) -> bool:
+    """Return whether it has ended, without a wait: its id stays its own until its group is killed."""
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # where the system drops children that end (SIGCHLD ignored)
+        return True
