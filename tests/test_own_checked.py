@@ -147,7 +147,16 @@ def test_a_model_that_runs_in_one_shape_or_setting_runs(net):
     assert "an eager call succeeds" in checked(str(net), told, dtype="bf16,fp32") and len(told.jobs) == 2
     told = Told()
     told.interpreters = {}  # of a dry run
-    assert "net.py in PyTorch: not checked, since its environment is not installed yet." in checked(str(net), told)
+    assert "net.py in PyTorch: not checked on CPU: its environment is not installed yet." in checked(str(net), told)
+
+
+@pytest.mark.parametrize("reason", [[], ["KeyError: 'x' (net.py:3)"]])
+def test_a_model_is_checked_where_there_is_an_environment(net, reason):
+    """A dry run on both devices before the GPU's environment is there, which may run the model all the same."""
+    told = Told(reason)
+    said = checked(str(net), told, device="cpu,gpu:0")
+    assert len(told.jobs) == 1 and "not checked on GPU: its environment is not installed yet." in said
+    assert ("an eager call succeeds" in said) == (reason == []) and ("does not run" in said) == (reason != [])
 
 
 def test_a_resumed_run_checks_no_model(net, monkeypatch):
