@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from analysis import heading, paired, pairs
-from commands import compare, published, report
+from commands import bench, compare, published, report
 from environments.uv import SetupError
 from execution import alternation
 from execution.campaign import Campaign, Request, options_of
@@ -20,7 +20,7 @@ from execution.execute import Executor
 from execution.materials import Unkept
 from execution.progress import Bar, duration
 from execution.recorder import Recorder
-from measurement.refusals import DONE, INTERRUPTED, UsageError, sentence
+from measurement.refusals import DONE, INTERRUPTED, UsageError
 from measurement.text import make_command
 from plan import sweep, versions
 from records import foreign, runs
@@ -76,8 +76,8 @@ def ab(arguments: argparse.Namespace) -> int:
         except BrokenPipeError:  # the reader of the output has left
             raise
         except (OSError, Unkept) as error:
-            why = sentence(error) if isinstance(error, OSError) else error
-            raise UsageError(f"{why} Go on with: {foreign.command('ab', begun.folder, begun.programs())}") from error
+            again = foreign.command("ab", begun.folder, begun.programs())
+            raise UsageError(f"{bench.cause(error)} Go on with: {again}") from error
         for run, _ in sides:
             run.compress_samples()
         return tell(begun, [run for run, _ in sides], limit, console)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import itertools
 import sys
 from pathlib import Path
@@ -118,11 +119,20 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
     except BrokenPipeError:  # the reader of the output has left
         raise
     except (OSError, Unkept) as error:
-        why = sentence(error) if isinstance(error, OSError) else error
         kept = f"{len(run.records())} of {times(len(cells), 'cell')} kept in {run.folder}"
-        raise UsageError(f"{why} {kept}; go on with: {going_on(run, campaign)}") from error
+        raise UsageError(f"{cause(error)} {kept}; go on with: {going_on(run, campaign)}") from error
     run.compress_samples()
     return DONE
+
+
+def cause(error: OSError | Unkept) -> str:
+    """Return why a run cannot go on, with the ways out."""
+    if not isinstance(error, OSError):
+        return str(error)
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return (
+        f"{sentence(error)}{' If a cell itself fills the disk, begin a run of the others, by FILTER=.' if full else ''}"
+    )
 
 
 def going_on(run: runs.Run, campaign: Campaign) -> str:
