@@ -13,8 +13,8 @@ from scipy.special import bdtr
 
 from measurement.sampling import Clocks, Contender, take_sample
 from measurement.statistics import Interval
+from measurement.text import times
 from records.intervals import CONFIDENCE
-from reports.content import times
 
 WITHIN = 0.02  # how far an A/A ratio may lie from 1, and another timer's time from ours
 NULL_SHARE = 0.001  # of a sample, for what the harness adds to it

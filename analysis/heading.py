@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from reports.content import text_of, times
+from measurement.text import times
+from reports.content import text_of
 from reports.points import machine_names, machine_of
 
 OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")

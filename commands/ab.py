@@ -21,7 +21,7 @@ from execution.materials import Unkept
 from execution.progress import Bar, duration
 from execution.recorder import Recorder
 from measurement.refusals import DONE, INTERRUPTED, UsageError
-from measurement.text import make_command
+from measurement.text import make_command, times
 from plan import sweep, versions
 from records import foreign, runs
 from records.begun import PAIR, in_order
@@ -30,7 +30,6 @@ from records.begun import write as write_begun
 from records.outcomes import Context, Failure
 from reports import terminal
 from reports.compare import Side
-from reports.content import times
 
 _LETTERS = "ab"
 OWN = "the suite's own environment"

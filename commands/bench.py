@@ -20,12 +20,11 @@ from execution.recorder import Recorder
 from launchers import slurm
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.schema import MEASURED
-from measurement.text import make_command
+from measurement.text import make_command, times
 from plan import sweep
 from records import begun, foreign, recordfile, runs
 from records.outcomes import Context
 from reports import ladder, terminal, verdict, write
-from reports.content import times
 from reports.points import Points
 
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log

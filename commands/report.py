@@ -14,11 +14,12 @@ from pathlib import Path
 from analysis import ladders, modes
 from commands import published
 from measurement import schema
+from measurement.text import times
 from plan import sweep
 from plan.sweep import UsageError
 from records import begun, belonging, jsonfiles, lines, recordfile, runs
 from reports import explanation, select, terminal
-from reports.content import listed, times
+from reports.content import listed
 from reports.ladder import Ladder
 from reports.points import COLUMNS_READ, Points
 

@@ -15,8 +15,8 @@ from execution.progress import duration
 from execution.submission import SUBMITTED
 from launchers import slurm
 from measurement import files
+from measurement.text import times
 from records import begun, jsonfiles, runs
-from reports.content import times
 
 EVERY = 5.0  # seconds between two looks
 

@@ -12,10 +12,10 @@ from environments import environments
 from execution.progress import duration
 from measurement import machine
 from measurement.refusals import UsageError
+from measurement.text import times
 from plan import plan
 from plan.sweep import Sweep
 from records.outcomes import Failure
-from reports.content import times
 
 
 def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:

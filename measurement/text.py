@@ -18,6 +18,11 @@ def plain(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
+def times(count: int, thing: str, things: str | None = None) -> str:
+    """Return `1 cell` or `2 cells`."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
 # What GitHub takes for people and issues, and what Markdown takes for more than a letter: entities, tags, links and
 # pictures, code, emphasis, formulas, escapes, addresses, quotations, fences, headings, lists, rules.
 _MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"

@@ -13,9 +13,9 @@ from analysis import modes
 from commands import history, published, report
 from commands.report import RECORDS, TABLE, folder_for
 from measurement import durable
+from measurement.text import times
 from records import recordfile, runs
 from reports import sections, select, terminal, trend, trend_page
-from reports.content import times
 from reports.material import Material
 from reports.page import html, index
 from reports.page.index import Run

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from measurement.refusals import UsageError
+from measurement.text import times
 from records import begun
 from records.recordfile import Loaded
-from reports.content import times
 
 
 def of_run(loaded: Loaded, folder: Path) -> Loaded:

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from measurement import durable, flags, schema, values
-from measurement.text import plain
+from measurement.text import plain, times
 from records import jsonfiles
 from records.jsonfiles import Unreadable
-from reports.content import times
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from itertools import islice
 
 from measurement.schema import is_noisy
-from measurement.text import as_code, in_html, in_markdown, markdown_row
+from measurement.text import as_code, in_html, in_markdown, markdown_row, times
 from reports import ladder, markdown
-from reports.content import ratio, text_of, times
+from reports.content import ratio, text_of
 from reports.material import Material
 from reports.points import Point
 from reports.verdict import Verdict

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from measurement.statistics import Interval
-from measurement.text import as_code, in_markdown
+from measurement.text import as_code, in_markdown, times
 from reports import markdown
-from reports.content import Figure, Row, Table, listed, text_of, times
+from reports.content import Figure, Row, Table, listed, text_of
 from reports.names import Names
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"

@@ -151,11 +151,6 @@ def span(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{text_of(low)} to {text_of(high)}"
 
 
-def times(count: int, thing: str, things: str | None = None) -> str:
-    """`1 cell`, `2 cells`."""
-    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
-
-
 def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
     """Names, the first of many."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""

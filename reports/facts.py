@@ -11,7 +11,8 @@ from statistics import median
 from measurement.flags import OTHER_LOAD_CORES
 from measurement.schema import MEASURED, Record
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
-from reports.content import text_of, times
+from measurement.text import times
+from reports.content import text_of
 from reports.points import Point, machine_names, machine_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"

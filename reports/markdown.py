@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from measurement.text import in_markdown, markdown_row
-from reports.content import Panel, Section, Table, times
+from measurement.text import in_markdown, markdown_row, times
+from reports.content import Panel, Section, Table
 
 # GitHub takes 65,536 characters of a comment.
 MOST_CHARACTERS = 60_000

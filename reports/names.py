@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache, cached_property
 
-from reports.content import times
+from measurement.text import times
 
 _SIZES = ("batch_size=", "seq_len=")
 _TELLING = ("padded", "explicit", "fused")  # values that need no name of a parameter before them

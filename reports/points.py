@@ -12,7 +12,7 @@ from typing import TypeVar
 from measurement.exclusion import excluded
 from measurement.schema import MEASURED, Record, is_baseline
 from measurement.statistics import Interval
-from reports.content import times
+from measurement.text import times
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
 ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")

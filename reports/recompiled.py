@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from reports.content import times
+from measurement.text import times
 
 MOST_PLACES = 2  # in a sentence; report.md has all
 

@@ -14,9 +14,8 @@ from rich.text import Text
 
 from measurement.exclusion import excluded
 from measurement.schema import Record, is_baseline
-from measurement.text import plain
+from measurement.text import plain, times
 from reports import facts, marks, recompiled
-from reports.content import times
 from reports.points import USUAL, natural
 
 _SHAPE = (

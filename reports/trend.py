@@ -11,9 +11,9 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table as Grid
 
 from measurement.statistics import Interval
-from measurement.text import in_markdown
+from measurement.text import in_markdown, times
 from reports import markdown
-from reports.content import Figure, Row, Table, text_of, times
+from reports.content import Figure, Row, Table, text_of
 from reports.names import Names
 
 TITLE = "How it went"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
+from measurement.text import times
 from reports import drawing
-from reports.content import span, text_of, times
+from reports.content import span, text_of
 from reports.page import template
 from reports.trend import METHOD, MOST_LINES, TITLE, History, Line, Mark, answer, sentence
 from reports.verdict.places import Known

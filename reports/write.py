@@ -10,8 +10,9 @@ from rich.console import Console
 
 from measurement import durable
 from measurement.schema import Record
+from measurement.text import times
 from reports import brief, ladder, markdown, page, verdict
-from reports.content import Section, listed, times
+from reports.content import Section, listed
 from reports.material import Material
 from reports.points import machine_names, machine_of
 from reports.terminal import summary

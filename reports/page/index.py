@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from reports.content import times
+from measurement.text import times
 from reports.material import Material
 from reports.page import template
 from reports.points import machine_of

@@ -8,8 +8,9 @@ from __future__ import annotations
 from html import escape
 from itertools import groupby
 
+from measurement.text import times
 from reports import markdown
-from reports.content import Card, Chart, Figure, Panel, Row, Table, times
+from reports.content import Card, Chart, Figure, Panel, Row, Table
 
 LONG = 44  # a text longer than this is broken into lines
 # Words that are told at a glance; the page's style colours them.

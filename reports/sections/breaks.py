@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
-from reports.content import Panel, Row, Section, Table, number, text_of, times
+from measurement.text import times
+from reports.content import Panel, Row, Section, Table, number, text_of
 from reports.material import Material
 
 PRICES = ("framework", "mode", "workload", "shape", "graphs", "breaks", "outside of graphs, %", "at best, ×")

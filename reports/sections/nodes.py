@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from statistics import median
 
-from measurement.text import plain
-from reports.content import Panel, Row, Table, number, text_of, times
+from measurement.text import plain, times
+from reports.content import Panel, Row, Table, number, text_of
 from reports.material import Material
 from reports.points import natural
 

@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 
 from measurement.flags import FLAGS
 from measurement.schema import Record
-from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number, times
+from measurement.text import times
+from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
 from reports.material import Material
 from reports.points import Point, machine_of
 from reports.sections import nodes

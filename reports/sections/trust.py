@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from measurement.exclusion import unknown_program
 from measurement.statistics import ENOUGH_LAUNCHES
-from reports.content import Card, times
+from measurement.text import times
+from reports.content import Card
 from reports.points import Point, machine_of
 from reports.verdict import Setting
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from statistics import median
 
-from reports.content import Panel, Row, Section, Table, number, times
+from measurement.text import times
+from reports.content import Panel, Row, Section, Table, number
 from reports.facts import Pair
 from reports.material import Material
 

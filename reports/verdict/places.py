@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from measurement.schema import Record
-from reports.content import times
+from measurement.text import times
 from reports.points import ALIKE, USUAL, Point, Points, machine_of, natural
 
 
