@@ -175,7 +175,7 @@ def open_folder(name: str) -> Path:
 
 
 def page_folder(arguments: argparse.Namespace, folder: Path) -> Path:
-    """Where tables and charts go: the run's own folder, or OUT for those of a run that is read. Raises UsageError."""
+    """Return the folder of the tables: the run's own, or OUT where a run is read. Raises UsageError."""
     if arguments.from_run is None or arguments.out is None:
         return folder
     runs.check_free(arguments.out)
@@ -229,7 +229,7 @@ def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> In
 
 
 def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path, console: Console) -> None:
-    """Print tables and answers from a reproduction's folder; write `table.md` and the charts into `out`."""
+    """Print tables and answers from a reproduction's folder; write `table.md` into `out`."""
     from experiments import page
 
     evidence = evidence_in(chosen, folder)
@@ -237,7 +237,6 @@ def report(experiment: Experiment, chosen: list[Sweep], folder: Path, out: Path,
         word = make_word("RESUME", str(folder))
         raise UsageError(f"{folder} holds no records of {experiment.name} yet; {word} goes on with it.")
     out.mkdir(parents=True, exist_ok=True)
-    written = page.write(experiment, chosen, evidence, out)
+    path = page.write(experiment, chosen, evidence, out)
     page.show(experiment, evidence, console)
-    for path in written:
-        console.print(f"Written: {path}", highlight=False, soft_wrap=True)
+    console.print(f"Written: {path}", highlight=False, soft_wrap=True)

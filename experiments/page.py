@@ -1,4 +1,4 @@
-"""The page of a reproduction: tables beside the published figures, charts, and the claims with their answers."""
+"""The page of a reproduction: tables beside the published figures, and the claims with their answers."""
 
 from __future__ import annotations
 
@@ -14,26 +14,19 @@ from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
 from measurement.statistics import ENOUGH_LAUNCHES
 from measurement.text import in_markdown, markdown_row
-from reports import charts
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
 
 
-def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folder: Path) -> list[Path]:
-    """Write `table.md` and one SVG a chart into `folder`; returns their paths, the page first."""
-    pictures = []
-    for name, chart in experiment.charts(evidence, experiment.published()).items():
-        if chart is not None:
-            pictures.append(folder / f"{experiment.name}-{name}.svg")
-            durable.replace(pictures[-1], charts.svg(chart).encode())
+def write(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, folder: Path) -> Path:
+    """Write `table.md` into `folder`; returns its path."""
     page = folder / "table.md"
-    text = markdown(experiment, sweeps, evidence, [path.name for path in pictures])
-    durable.replace(page, text.encode("utf-8", "backslashreplace"))
-    return [page, *pictures]
+    durable.replace(page, markdown(experiment, sweeps, evidence).encode("utf-8", "backslashreplace"))
+    return page
 
 
-def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pictures: list[str]) -> str:
-    """The page as Markdown."""
+def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) -> str:
+    """Return the page as Markdown."""
     parts = [f"# {experiment.title}", f"Source: {experiment.source}. Measured here: {in_markdown(setting(evidence))}."]
     parts += [
         f"**Scaled down** ({part.name}): {part.about['scaled_down']}" for part in sweeps if "scaled_down" in part.about
@@ -47,7 +40,6 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence, pi
             for side, answer in experiment.answers(claim, evidence).items()
         ]
         parts.append("\n".join([f"**{claim.sentence}**", "", *(lines or ["- not asked of this device"])]))
-    parts += [f"![{name}]({name})" for name in pictures]
     parts += [table_text(table) for table in experiment.tables(evidence, experiment.published())]
     return "\n\n".join(parts) + "\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ class Sweep:
 class Experiment:
     """A published table. `folder` holds `published.csv`, the sweep files, and `__init__.py` with the rest.
 
-    `tables` and `charts` take the evidence and the published rows. `published_records` makes records of those rows, so
+    `tables` takes the evidence and the published rows. `published_records` makes records of those rows, so
     that the claims can be put to the source's own figures.
     """
 
@@ -106,7 +106,6 @@ class Experiment:
     source: str
     claims: tuple[Claim, ...]
     tables: Callable[[Evidence, Published], list[Table]]
-    charts: Callable[[Evidence, Published], dict[str, Any]] = field(default=lambda evidence, published: {})
     published_records: Callable[[Published], list[dict[str, Any]]] | None = None
 
     @property

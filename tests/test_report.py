@@ -13,7 +13,7 @@ from doubles.reported import BASE, built, elsewhere, failed, profile, record, sm
 
 import runner
 from records.recordfile import write_csv
-from reports import brief, charts, facts, markdown, page, sections, verdict
+from reports import brief, facts, markdown, page, sections, verdict
 from reports.content import text_of
 from reports.material import Material
 from reports.points import Points
@@ -170,19 +170,6 @@ def test_what_failed_parity_is_never_ranked():
     ranked = [rank for one in found for fastest in one.fastest.values() for rank in fastest.ranks]
     names = {rank.point.series for rank in ranked}
     assert names == {"alpha eager", "alpha graph", "beta eager", "beta graph"}
-
-
-def test_every_chart_of_an_experiment_is_valid_vega_lite():
-    import altair
-
-    rows = [{"series": "a", "x": x, "ms": 2.0 * x, "panel": "p", "value": 1.0, "part": "q", "share": 1} for x in (1, 4)]
-    x, y = charts.Axis("x", "batch"), charts.Axis("ms", "time, ms", log=True)
-    drawn = [charts.lines(rows, x, y), charts.lines(rows, x, y, panel="panel", dash="series")]
-    drawn += [charts.bars(rows, "ms", "panel"), charts.shares(rows, "share")]
-    for drawing in drawn:
-        altair.Chart.from_dict(drawing)  # checks it against the grammar
-    with pytest.raises(Exception, match="mark"):
-        altair.Chart.from_dict({**drawn[0], "layer": [{"mark": "no mark"}]})
 
 
 def test_a_framework_of_another_machine_is_shown_and_not_ranked_unless_asked_for():

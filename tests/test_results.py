@@ -86,7 +86,7 @@ def test_a_published_table_s_page_is_what_its_records_make(path: Path, tmp_path)
     request = json.loads(path.read_text())
     experiment = experiments.get(request["table"])
     chosen = reproduce.chosen_sweeps(experiment, request)
-    made, *_ = page.write(experiment, chosen, reproduce.evidence_in(chosen, path.parent), tmp_path)
+    made = page.write(experiment, chosen, reproduce.evidence_in(chosen, path.parent), tmp_path)
     assert (path.parent / made.name).read_text() == made.read_text()
 
 

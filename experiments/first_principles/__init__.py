@@ -8,7 +8,6 @@ from experiments import tables
 from experiments.evidence import Evidence
 from experiments.first_principles import chain, operators, overhead
 from experiments.spec import Experiment, Published, Table
-from reports import charts
 
 # The published quantities that are measured here as well, each as text for one framework's graph mode.
 MEASURED_AS = {
@@ -49,16 +48,10 @@ def _ours(quantity: str, sides: dict[str, Evidence]) -> list[str]:
     return [measure(side) if measure else "" for side in sides.values()]
 
 
-def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
-    """The chain's three pictures, time against the batch, and BERT's shares by class."""
-    return chain.make_charts(evidence) | overhead.make_charts(evidence) | operators.make_charts(evidence)
-
-
 EXPERIMENT = Experiment(
     folder=Path(__file__).parent,
     title="Compute, bandwidth, overhead: pointwise chains, fused cosines, tiny additions, doubled batches",
     source="first-principles post, 2022",
     claims=(*chain.CLAIMS, *overhead.CLAIMS, *operators.CLAIMS),
     tables=make_tables,
-    charts=make_charts,
 )

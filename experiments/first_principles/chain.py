@@ -7,7 +7,6 @@ from collections.abc import Callable
 from experiments.evidence import Evidence, Record, Records, apart
 from experiments.judge import Estimate, above, below, between, ratio_of, series_along, untold
 from experiments.spec import Answer, Claim
-from reports import charts
 
 # "Flat" and "about one cosine" allow this much above the shortest chain's time.
 FLAT = 1.25
@@ -109,27 +108,6 @@ def rates(record: Record) -> dict[str, float]:
         "intensity": record["flops"] / record["bytes"],
         "tflops": record["flops"] / seconds / 1e12,
         "gb_per_s": moved / seconds / 1e9,
-    }
-
-
-def make_charts(evidence: Evidence) -> dict[str, charts.Spec | None]:
-    """Time, arithmetic and bandwidth of the chain, log-log."""
-    rows = []
-    for record in evidence.records.where(workload="pointwise-chain").included:
-        latency = record.latency_ms
-        ends = {"low": latency.low, "high": latency.high} if latency else {}
-        figures = {"repeat": record["repeat"], "ms": record["latency_ms_median"], **rates(record), **ends}
-        rows.append({"series": f"{record['framework']} {record['mode']}", **figures})
-    repeat, intensity = charts.Axis("repeat", "multiplications", log=True), "compute intensity, FLOP/B"
-    without_ends = [{name: value for name, value in row.items() if name not in ("low", "high")} for row in rows]
-
-    def against_intensity(field: str, title: str):
-        return charts.lines(without_ends, charts.Axis("intensity", intensity, True), charts.Axis(field, title, True))
-
-    return {
-        "chain-time": charts.lines(rows, repeat, charts.Axis("ms", "time, ms", log=True)),
-        "chain-flops": against_intensity("tflops", "achieved TFLOP/s"),
-        "chain-bandwidth": against_intensity("gb_per_s", "GB/s moved, eager unfused"),
     }
 
 

@@ -10,7 +10,6 @@ from experiments.judge import above, below, between, untold
 from experiments.spec import Answer, Claim, Table
 from measurement.schema import is_baseline
 from measurement.statistics import Interval
-from reports import charts
 
 PRODUCTS = ("matmul", "attention")
 # A profile is one run of a few calls and has no interval; its times are taken to be good to this share.
@@ -110,13 +109,3 @@ def shares_of(evidence: Evidence) -> dict[str, dict[str, float]]:
 
 def _kinds(evidence: Evidence) -> list[str]:
     return list(evidence.profiles[0]["classes"])
-
-
-def make_charts(evidence: Evidence) -> dict[str, charts.Spec | None]:
-    """The same as stacked bars."""
-    rows = [
-        {"series": name, "part": kind, "share": parts.get(kind, 0.0)}
-        for name, parts in shares_of(evidence).items()
-        for kind in _kinds(evidence)
-    ]
-    return {"bert-operators": charts.shares(rows, "share of FLOPs, and of time")}

@@ -6,7 +6,6 @@ from experiments.evidence import Evidence, Record, Records
 from experiments.judge import Estimate, above, below, ratio_of, untold
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
-from reports import charts
 
 # The source: twice the batch adds less than this where overhead is what takes the time.
 GROWTH = 0.10
@@ -89,16 +88,3 @@ def python_rate(evidence: Evidence) -> str:
     """Python's own additions a second."""
     rate = additions_per_s(additions(evidence.references.where(framework=PYTHON)))
     return f"{rate.value:.3g}" if rate else ""
-
-
-def make_charts(evidence: Evidence) -> dict[str, charts.Spec | None]:
-    """Time against the batch, log-log: flat where overhead takes it."""
-    rows = []
-    for record in evidence.records.where(workload="mlp").included:
-        latency = record.latency_ms
-        ends = {"low": latency.low, "high": latency.high} if latency else {}
-        figures = {"batch": record["batch_size"], "ms": record["latency_ms_median"], **ends}
-        rows.append({"series": f"{record['framework']} {record['mode']}", **figures})
-    return {
-        "batch-doubling": charts.lines(rows, charts.Axis("batch", "batch", True), charts.Axis("ms", "time, ms", True))
-    }

@@ -21,7 +21,6 @@ from experiments.judge import (
     used_one_core,
 )
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
-from reports import charts
 
 SHAPE = ("threads", "batch_size", "seq_len")
 
@@ -148,30 +147,11 @@ def _cores(record: Record) -> str:
     return record.excluded or tables.figure(record["cpu_per_wall"])
 
 
-def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
-    """The gain against the tokens of a call."""
-    rows = []
-    devices = {record.device_kind for record in evidence.records}
-    groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
-    for heading, records in groups.items():
-        for record in records.graph.included:
-            gain = record.gain_pct
-            if gain is None or record.device_kind not in devices:
-                continue
-            where = _threads(record) if record.device_kind == "cpu" else "GPU"
-            name = heading if heading == PUBLISHED else f"{heading} {record['mode']}"
-            figures = {"gain": gain.value, "low": gain.low, "high": gain.high, "tokens": record.tokens}
-            rows.append({"series": name, "panel": where, "batch": record["batch_size"], **figures})
-    x, y = charts.Axis("tokens", "batch × sequence length", log=True), charts.Axis("gain", "gain over eager, %")
-    return {"gain": charts.lines(rows, x, y, panel="panel", dash="batch")}
-
-
 EXPERIMENT = Experiment(
     folder=Path(__file__).parent,
     title="PaddleNLP's BERT-base: dynamic graph against exported static graph",
     source="static-vs-dynamic-graph blog, 2022-11-05",
     claims=CLAIMS,
     tables=make_tables,
-    charts=make_charts,
     published_records=published_records,
 )

@@ -11,7 +11,6 @@ from experiments.evidence import Evidence
 from experiments.judge import above, below, greater, greater_of, speedup, untold
 from experiments.spec import Answer, Claim, Experiment, Published, Table
 from measurement.statistics import Interval
-from reports import charts
 
 # A profile has no interval; a share of the time is taken to be good to so many percentage points.
 PROFILE_POINTS = 3.0
@@ -82,21 +81,10 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     return made
 
 
-def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
-    """Time by class, with TF32 off and on."""
-    rows = [
-        {"series": f"{p['framework']} {p['mode']} {p['dtype']}", "part": kind, "share": seconds}
-        for p in evidence.profiles
-        for kind, seconds in p["classes"].items()
-    ]
-    return {"shares": charts.shares(rows, "share of the time")}
-
-
 EXPERIMENT = Experiment(
     folder=Path(__file__).parent,
     title="MLP with layer norm and ReLU: TF32 off and on",
     source="eager-mode thread, 2022-12",
     claims=CLAIMS,
     tables=make_tables,
-    charts=make_charts,
 )

@@ -11,7 +11,6 @@ from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, gain_pct, greater_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
-from reports import charts
 
 # The published models and what they are called here.
 MODELS = {"gpt2": "gpt2-124m", "shakespeare": "gpt-10m"}
@@ -142,23 +141,11 @@ def _mfu(record: Record) -> str:
     return record.excluded or tables.figure(mfu_pct(record))
 
 
-def make_charts(evidence: Evidence, published: Published) -> dict[str, charts.Spec | None]:
-    """MFU of every mode on both models."""
-    groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
-    rows = [
-        {"series": f"{name} {record['mode']}", "panel": record["workload"], "value": mfu_pct(record)}
-        for name, records in groups.items()
-        for record in records.included
-    ]
-    return {"mfu": charts.bars([row for row in rows if row["value"] is not None], "MFU, %", panel="panel")}
-
-
 EXPERIMENT = Experiment(
     folder=Path(__file__).parent,
     title="Training GPT-2 (124M) and a 10.65M GPT: eager, CUDA graphs, compiled",
     source="PyTorch 2.0 slides, 2024; an A100, bf16, 1000 iterations",
     claims=CLAIMS,
     tables=make_tables,
-    charts=make_charts,
     published_records=published_records,
 )

@@ -7,19 +7,12 @@ from pathlib import Path
 from experiments import tables
 from experiments.judge import above
 from experiments.spec import Claim, Experiment
-from reports import charts
 
 
 def measured(evidence):
     """That the eager cell took any time."""
     (record,) = evidence.records.eager
     return above("eager took", record.latency_ms, 0, " ms")
-
-
-def make_charts(evidence, published):
-    """A point."""
-    rows = [{"series": r["mode"], "x": r["batch_size"], "y": r["latency_ms_median"]} for r in evidence.records.included]
-    return {"times": charts.lines(rows, charts.Axis("x", "batch", log=True), charts.Axis("y", "ms"))}
 
 
 EXPERIMENT = Experiment(
@@ -34,5 +27,4 @@ EXPERIMENT = Experiment(
     tables=lambda evidence, published: [
         tables.by_shape("Times", ("batch_size",), tables.by_framework(evidence), tables.latency)
     ],
-    charts=make_charts,
 )
