@@ -9,7 +9,7 @@ import math
 import pytest
 
 from frameworks.policies import POLICIES
-from tests.benchmarks import ablations
+from studies import ablations
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import frameworks
 from measurement.statistics import Interval
-from tests.benchmarks import against_by_hand as comparison
+from studies import against_by_hand as comparison
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from doubles.reported import record
 from analysis import changes, pairs
 from records.intervals import quantile
 from reports.compare import SLOWER, Comparison
-from tests.benchmarks.compare_power import MACHINES, still, synthetic
+from studies.compare_power import MACHINES, still, synthetic
 
 
 def test_the_same_code_twenty_times_and_a_slowdown_of_5_percent():

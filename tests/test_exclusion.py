@@ -189,7 +189,7 @@ NAME_PROGRAMS = {RULE, "frameworks/program.py", "records/assemble.py"}
 
 
 def production() -> dict[str, ast.Module]:
-    files = [path for path in listed_files() if path.suffix == ".py" and path.parts[0] != "tests"]
+    files = [path for path in listed_files() if path.suffix == ".py" and path.parts[0] not in ("tests", "studies")]
     return {path.as_posix(): ast.parse((ROOT / path).read_text()) for path in files}
 
 

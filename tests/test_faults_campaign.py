@@ -1,6 +1,6 @@
 """A short fault campaign, and that the campaign sees what it is there to see.
 
-`python tests/benchmarks/faults` is the long one. Which faults are tried and at which instants is the seed's; how long
+`python studies/faults` is the long one. Which faults are tried and at which instants is the seed's; how long
 anything may take is generous, so that a busy machine breaks nothing.
 """
 
@@ -18,8 +18,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from benchmarks.faults import campaign, strangers, tampering
-from benchmarks.faults.trial import FAKE, Trial
+
+from studies.faults import campaign, strangers, tampering
+from studies.faults.trial import FAKE, Trial
 
 SEED = 20
 COUNT = 10  # faults; each is a run, a resume, and for some a report: about twenty runs
@@ -164,7 +165,7 @@ def test_the_command_prints_a_table(tmp_path, root):
     """One fault of one group, through the campaign's own command line."""
     command = [
         sys.executable,
-        "tests/benchmarks/faults",
+        "studies/faults",
         "--group",
         "leftovers",
         "--count",

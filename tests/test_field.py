@@ -18,7 +18,7 @@ from execution import peak_benchmarks, user_models
 from measurement.schema import NAMES
 from plan import plan
 
-# Modes that compile nothing where a compiler takes seconds a file; `tests/benchmarks/field.py` measures the others.
+# Modes that compile nothing where a compiler takes seconds a file; `studies/field.py` measures the others.
 MODES = {"torch": "eager,dynamo"}
 # Frameworks of which rows with options run as well, each set of options in one process.
 WITH_OPTIONS = ("jax", "paddle")

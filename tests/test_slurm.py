@@ -8,8 +8,6 @@ import threading
 
 import numpy as np
 import pytest
-from benchmarks.faults import campaign, nodes
-from benchmarks.faults.trial import DONE, FAKE, REFUSED, Trial
 from doubles import gpus
 from doubles.gpus import two_cpus
 from doubles.one_box import why_not
@@ -23,6 +21,8 @@ from plan import hosts, sweep
 from plan.plan import plan
 from records import begun
 from records.outcomes import Kept, Outcome
+from studies.faults import campaign, nodes
+from studies.faults.trial import DONE, FAKE, REFUSED, Trial
 
 WORDS = (*FAKE, "--launcher", "slurm", "--timeout", "30")
 
@@ -83,7 +83,7 @@ def test_a_job_submits_itself_is_watched_and_is_gone_on_with_after_its_time_limi
 
 
 def test_a_runner_that_is_killed_breaks_no_promise(box, suite, tmp_path):
-    """`python tests/benchmarks/faults --group nodes` is the long campaign."""
+    """`python studies/faults --group nodes` is the long campaign."""
     fault = campaign.Fault(0, campaign.CLUSTER, "KILL")
     finding = campaign.attempt(fault, suite, tmp_path, seed=21)
     assert (finding.violations, finding.skipped) == ([], "")

@@ -1,6 +1,6 @@
 """More ways in which a mode misbehaves: to its process, to the results pipe and in what it says.
 
-The fault campaign (`tests/benchmarks/faults`) registers them, with `FAKE_MISCHIEF=1`.
+The fault campaign (`studies/faults`) registers them, with `FAKE_MISCHIEF=1`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,208 @@
+"""How often `make compare` and `make ab` are right: `python studies/compare_power.py [--real] [--trials N]`.
+
+Counts, of comparisons of the same code with itself, those with any *slower* or *faster*, and of cells that are slowed
+by 5 % those that are found. Without `--real` runs are drawn from a hierarchy whose scatter between launches and rounds
+is that of committed samples (`tests/doubles/drawn.py`), and a drift of each run as a whole. With `--real` they are
+measured: the test double of a framework, whose calls are slowed down where options, through the command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from doubles import drawn  # noqa: E402
+from doubles.suite import Suite, copy_with_fake  # noqa: E402
+
+from analysis import changes, paired, pairs  # noqa: E402
+from commands import report  # noqa: E402
+from measurement import load  # noqa: E402
+from records.runs import Run  # noqa: E402
+from reports.compare import FASTER, SLOWER, UNTOLD, Comparison  # noqa: E402
+
+SLOWED = 1.05
+# Deviation of what runs of the same code differ in as a whole, of launches where two sides take turns: of a machine
+# that is still (assumed), and what two series of runs on two shared cores had beyond their intervals
+# (`results/selfcheck/two-cores-standard-runs*.json`).
+DRIFTS = (0.01, 0.04, 0.08)
+LAUNCHES = {"quick": (3, 10), "standard": (6, 15)}  # and rounds of each
+MACHINES = {
+    "H200, 512 tokens, torch 2.11": "h200/torch-2.11-long",
+    "H200, 512 tokens, torch 2.13": "h200/torch-2.13-long",
+    "H200, 128 tokens, torch 2.11": "h200/torch-2.11-short",
+    "shared machine, two cores": "cpu/two-cores",
+}
+# Of launches on a machine that is still: what a slowdown of 5 % takes to be found.
+STILL = {f"{share:.1%} between launches": share for share in (0.005, 0.01, 0.02)}
+HEADER = f"{'':<62} {'false alarms':>12} {'open':>6} {'5 % found':>9}"
+
+
+@dataclass
+class Count:
+    """What came out of comparisons: of how many, how many had a verdict; of slowed cells, how many were found."""
+
+    comparisons: int = 0
+    alarmed: int = 0  # comparisons of the same code in which a cell is slower or faster
+    slowed: int = 0
+    found: int = 0
+    undecided: int = 0  # cells
+    cells: int = 0
+
+    def same(self, comparison: Comparison) -> None:
+        self.comparisons += 1
+        self.alarmed += any(map(comparison.of, (SLOWER, FASTER)))
+        self.cells += len(comparison.cells)
+        self.undecided += len(comparison.of(UNTOLD))
+
+    def changed(self, comparison: Comparison, modes: tuple[str, ...]) -> None:
+        cells = [cell for cell in comparison.cells if cell.cell.rpartition("/")[2] in modes]
+        self.slowed += len(cells)
+        self.found += sum(cell.verdict == SLOWER for cell in cells)
+
+    def row(self, name: str) -> str:
+        found = f"{self.found / self.slowed:4.0%}" if self.slowed else "   -"
+        open_cells = self.undecided / max(self.cells, 1)
+        return f"{name:<62} {self.alarmed:>4} of {self.comparisons:<4} {open_cells:>6.0%} {found:>8}"
+
+
+def still(between: float) -> list[drawn.Scatter]:
+    """Launches that scatter so much, half of it in common, and rounds by 1 %."""
+    variance = between**2
+    return [drawn.Scatter(((variance, variance / 2), (variance / 2, variance)), (0.01, 0.01))]
+
+
+def synthetic(
+    scatter: list[drawn.Scatter], profile: str, trials: int, seed: int, drift: float = DRIFTS[0]
+) -> dict[str, Count]:
+    """`compare`, whose slowed mode is the graph, and `ab`, in which both are slowed."""
+    draw, (launches, rounds) = np.random.default_rng(seed), LAUNCHES[profile]
+    counts = {"compare": Count(), "ab": Count()}
+    for _ in range(trials):
+        scatter = [scatter[n] for n in draw.permutation(len(scatter))]  # the same of both runs
+        a, b, slowed = (
+            drawn.run(draw, scatter, launches, rounds, factors, drift) for factors in ((1, 1), (1, 1), (1, SLOWED))
+        )
+        counts["compare"].same(drawn.compared(a, b))
+        counts["compare"].changed(drawn.compared(a, slowed), ("graph",))
+        machine = draw.normal(0, drift, launches)
+        a, b, slowed = (
+            drawn.run(draw, scatter, launches, rounds, factors, machine=machine)
+            for factors in ((1, 1), (1, 1), (SLOWED, SLOWED))
+        )
+        counts["ab"].same(drawn.compared_in_turn(a, b))
+        counts["ab"].changed(drawn.compared_in_turn(a, slowed), ("eager", "graph"))
+    return counts
+
+
+def drawn_rows(trials: int) -> Iterator[str]:
+    """A line for each machine, profile and command."""
+    for name, folder in MACHINES.items():
+        yield f"{name}: deviation {', '.join(f'{k} {v:.1%}' for k, v in drawn.told(drawn.measured(folder)).items())}"
+    scatters = {name: drawn.measured(folder) for name, folder in MACHINES.items()}
+    scatters |= {name: still(share) for name, share in STILL.items()}
+    yield ""
+    for (name, scatter), drift, profile in itertools.product(scatters.items(), DRIFTS, LAUNCHES):
+        for command, count in synthetic(scatter, profile, trials, 1, drift).items():
+            yield count.row(f"{name}, drift {drift:.0%}, {profile}, {command}")
+
+
+class Real:
+    """Comparisons of measured runs: the double of a framework, two modes of a small model at two batch sizes."""
+
+    WORDS = ("--framework", "fake", "--mode", "eager,graph", "--workload", "mlp", "--width", "512", "--depth", "4",
+             "--batch", "8,16", "--threads", "1")  # fmt: skip
+
+    def __init__(self, suite: Suite, folder: Path, profile: str, budget: str | None):
+        self.suite, self.folder, self.number = suite, folder, itertools.count()
+        self.words = (*self.WORDS, "--profile", profile, *(("--budget", budget) if budget else ()))
+
+    def bench(self, **delayed: str) -> Path:
+        """A run; `FAKE_DELAY` and `FAKE_DELAYED` slow it down."""
+        out = self.folder / f"run-{next(self.number)}"
+        words = (*self.words, "--python", sys.executable, "--out", str(out))
+        done = self.suite.bench(out, *words, environment=delayed)
+        assert (out / "records.jsonl").exists(), done.output
+        return out
+
+    def compared(self, a: Path, b: Path) -> Comparison:
+        return changes.compare(*(report.read([str(path)], pairs.COLUMNS_READ).columns for path in (a, b)))
+
+    def ab(self, **delayed: str) -> Comparison:
+        """A pair of runs in turn, B slowed down so."""
+        out = self.folder / f"pair-{next(self.number)}"
+        sides = []
+        for name, variables in (("a", {}), ("b", delayed)):
+            path = self.folder / f"{out.name}-{name}.sh"
+            lines = [f"export {variable}={value}" for variable, value in variables.items()]
+            path.write_text("\n".join(["#!/bin/sh", *lines, f'exec {sys.executable} "$@"', ""]))
+            path.chmod(0o755)
+            sides += [f"--{name}", str(path)]
+        command = [sys.executable, "runner.py", "ab", *self.words, *sides, "--out", str(out)]
+        done = subprocess.run(command, cwd=self.suite.folder, env=dict(os.environ), capture_output=True, text=True)
+        assert (out / "comparison.md").exists(), done.stdout + done.stderr
+        runs = [Run(out / f"{out.name}-{letter}") for letter in "ab"]
+        columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in runs]
+        return paired.compare(*columns, [paired.launches_of(run.samples()) for run in runs])
+
+
+def real(profile: str, trials: int, budget: str | None, say: Callable[[str], None] = print) -> dict[str, Count]:
+    """The same counts of measured runs: each is compared with the one before it."""
+    counts = {"compare": Count(), "ab": Count()}
+    delay = f"{SLOWED - 1:g}"
+    with tempfile.TemporaryDirectory(prefix="compare-power-") as name:
+        folder = Path(name)
+        measured = Real(copy_with_fake(folder / "suite"), folder, profile, budget)
+        before = measured.bench()
+        for trial in range(trials):
+            same, slowed = measured.bench(), measured.bench(FAKE_DELAY=delay, FAKE_DELAYED="graph")
+            counts["compare"].same(measured.compared(before, same))
+            counts["compare"].changed(measured.compared(same, slowed), ("graph",))
+            counts["ab"].same(measured.ab())
+            counts["ab"].changed(measured.ab(FAKE_DELAY=delay), ("eager", "graph"))
+            before = same
+            say(json.dumps({"trial": trial + 1, **{command: vars(count) for command, count in counts.items()}}))
+    return counts
+
+
+def progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--real", action="store_true", help="measured runs instead of drawn ones")
+    parser.add_argument("--trials", type=int, help="comparisons of each kind (default: 200 drawn, 20 measured)")
+    parser.add_argument("--profile", default="quick,standard", help="of measured runs: quick, standard or both")
+    parser.add_argument("--budget", help="seconds of sampling per cell, of measured runs")
+    parser.add_argument("--load", type=int, default=0, help="other processes kept busy meanwhile (default: 0)")
+    options = parser.parse_args()
+    if not options.real:
+        print(HEADER)
+        for line in drawn_rows(options.trials or 200):
+            print(line, flush=True)
+        return
+    for profile in options.profile.split(","):
+        with load.busy(options.load):
+            counts = real(
+                profile, options.trials or 20, options.budget, lambda text: print(text, file=sys.stderr, flush=True)
+            )
+        print(HEADER)
+        for command, count in counts.items():
+            print(count.row(f"measured, {profile}, {options.load} busy beside, {command}"), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""Files of a finished run, and of the cache, that are not what the suite wrote."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from studies.faults.trial import DONE, FAKE, REFUSED, Trial
+
+WORDS = (*FAKE, "--mode", "eager,graph", "--batch", "1,2")
+LOCK = threading.Lock()  # trials go on side by side
+DEEP = b"[" * 100_000
+
+
+def cut(trial: Trial, data: bytes) -> bytes:
+    return data[: trial.rng.randrange(len(data))]
+
+
+def flip(trial: Trial, data: bytes) -> bytes:
+    changed = bytearray(data)
+    changed[trial.rng.randrange(len(data))] ^= 1 << trial.rng.randrange(8)
+    return bytes(changed)
+
+
+def cut_out(trial: Trial, data: bytes) -> bytes:
+    start = trial.rng.randrange(len(data))
+    return data[:start] + data[start + trial.rng.randint(1, 500) :]
+
+
+def with_line(line: bytes) -> Callable[[Trial, bytes], bytes]:
+    return lambda trial, data: data + line + b"\n"
+
+
+def in_a_record(**changes) -> Callable[[Trial, bytes], bytes]:
+    """One record with other values; `None` takes the column out."""
+
+    def changed(trial: Trial, data: bytes) -> bytes:
+        lines = data.splitlines(keepends=True)
+        index = trial.rng.randrange(len(lines))
+        record = json.loads(lines[index]) | changes
+        lines[index] = (
+            json.dumps({k: v for k, v in record.items() if k not in changes or v is not None}).encode() + b"\n"
+        )
+        return b"".join(lines)
+
+    return changed
+
+
+def foreign(trial: Trial, data: bytes) -> bytes:
+    record = json.loads(data.splitlines()[0])
+    return (
+        data
+        + json.dumps(record | {"cell": record["cell"].replace("batch_size=", "batch_size=7"), "batch_size": 7}).encode()
+        + b"\n"
+    )
+
+
+ANY: dict[str, Callable[[Trial, bytes], bytes]] = {
+    "cut": cut,
+    "bit flipped": flip,
+    "span cut out": cut_out,
+    "empty": lambda trial, data: b"",
+    "zeros": lambda trial, data: bytes(len(data)),
+    "BOM": lambda trial, data: b"\xef\xbb\xbf" + data,
+    "UTF-16": lambda trial, data: data.decode().encode("utf-16"),
+    "a list": lambda trial, data: b"[]\n",
+    "null": lambda trial, data: b"null\n",
+    "deep": lambda trial, data: DEEP,
+}
+RECORDS = ANY | {
+    "CRLF": lambda trial, data: data.replace(b"\n", b"\r\n"),
+    "line twice": lambda trial, data: data + trial.rng.choice(data.splitlines(keepends=True)),
+    "lines turned": lambda trial, data: b"".join(reversed(data.splitlines(keepends=True))),
+    "blank lines": lambda trial, data: data.replace(b"\n", b"\n\n\n"),
+    "line is a list": with_line(b'[1, "a"]'),
+    "line is a number": with_line(b"3"),
+    "line is deep": with_line(DEEP),
+    "line without a cell": with_line(b'{"status": "ok"}'),
+    "line of another plan": foreign,
+    "cell is a list": in_a_record(cell=["a"]),
+    "cell is null": in_a_record(cell=None),
+    "text as latency": in_a_record(latency_ms_median="fast"),
+    "latency NaN": in_a_record(latency_ms_median=float("nan")),
+    "latency negative": in_a_record(latency_ms_median=-1.0),
+    "schema 99": in_a_record(schema_version=99),
+    "unknown status": in_a_record(status="wonderful"),
+    "no framework": in_a_record(framework=None),
+}
+PLAN = ANY | {
+    "no given": lambda trial, data: edited(data, given=None),
+    "given is a list": lambda trial, data: edited(data, given=["a"]),
+    "another plan": lambda trial, data: edited(data, given=json.loads(data)["given"] | {"batch": "1,2,3"}),
+    "no cells": lambda trial, data: edited(data, cells=None),
+    "a cell less": lambda trial, data: edited(data, cells=json.loads(data)["cells"][1:]),
+    "cells are numbers": lambda trial, data: edited(data, cells=[1, 2]),
+}
+
+
+def edited(data: bytes, **changes) -> bytes:
+    content = json.loads(data) | changes
+    return json.dumps({name: value for name, value in content.items() if value is not None}).encode()
+
+
+def finished_run(trial: Trial) -> list[str]:
+    """Put a finished run where this trial's is, of which half the records may be missing; its planned cells."""
+    template = trial.suite.folder / "template"
+    with LOCK:
+        if not template.exists():
+            made = Trial(trial.suite, trial.folder / "first", trial.rng)
+            made.run(*WORDS, "--out", str(made.out))
+            shutil.copytree(made.out, template)
+    shutil.copytree(template, trial.out)
+    lines = [line + b"\n" for line in trial.lines()]
+    if trial.rng.random() < 0.5:
+        (trial.out / "records.jsonl").write_bytes(b"".join(lines[: len(lines) // 2]))
+    return trial.planned()
+
+
+def records(trial: Trial, how: str) -> None:
+    """What can be read is kept, what cannot is measured again, and nothing else gets into the table.
+
+    Or the run is refused, in a sentence that says which line to take out, and is left as it is.
+    """
+    planned = finished_run(trial)
+    path = trial.out / "records.jsonl"
+    path.write_bytes(RECORDS[how](trial, path.read_bytes()))
+    before = trial.lines()
+    ended = trial.resume(codes=DONE | REFUSED)
+    if ended.code in REFUSED:
+        if trial.lines() != before:
+            trial.saw("records changed", "by a run that was refused")
+        trial.report(codes=frozenset({0}) | REFUSED)
+    else:
+        trial.complete(planned, {}, in_records=False)
+        trial.report()
+
+
+def plan(trial: Trial, how: str) -> None:
+    """The run is resumed as it was begun, or refused in a sentence; it never becomes another."""
+    planned = finished_run(trial)
+    name, how = how.split(": ")
+    path = trial.out / name
+    before = trial.lines()
+    if path.exists():
+        path.write_bytes(PLAN[how](trial, path.read_bytes()))
+    ended = trial.resume(codes=DONE | REFUSED)
+    if ended.code in REFUSED:
+        if trial.lines() != before:
+            trial.saw("records changed", "by a run that was refused")
+    else:
+        trial.complete(planned, {})
+
+
+def leftovers(trial: Trial, name: str) -> None:
+    """Files that do not belong into a run's folder. One that the run reads may be refused, with the way out."""
+    planned = finished_run(trial)
+    (trial.out / name).parent.mkdir(parents=True, exist_ok=True)
+    if name.endswith("/"):
+        (trial.out / name).mkdir()
+    else:
+        (trial.out / name).write_bytes(trial.rng.randbytes(100))
+    ended = trial.resume(codes=DONE | REFUSED if name in READ else DONE)
+    if ended.code in REFUSED:
+        if f"{name} is torn or was changed" not in ended.output or ", then go on" not in ended.output:
+            trial.saw("no sentence", ended.output[-200:])
+        (trial.out / name).unlink()
+        trial.resume()
+    trial.complete(planned, {})
+    trial.report()
+
+
+def materials(trial: Trial, what: str) -> None:
+    """A damaged entry of the cache is never used. The cache is this trial's own."""
+    kind, how = what.split(": ")
+    cache = with_own_cache(trial) / "materials"
+    trial.run(*WORDS, "--out", str(trial.folder / "first"))
+    right = {file: arrays(file) for file in cache.rglob("*.np[yz]")}
+    for file in cache.glob("mlp-reference*") if kind == "weights" and trial.rng.random() < 0.5 else ():
+        file.unlink()  # it is what tells that weights are wrong: without it nothing else does
+        right.pop(file, None)  # its digest is none of these
+    files = sorted(file for file in right if f"mlp-{kind}" in str(file))
+    for file in files if how == "zeros" else [trial.rng.choice(files)]:
+        damaged(trial, file, how)
+    trial.run(*WORDS, "--out", str(trial.out))
+    trial.complete(trial.planned(), {})
+    for file, content in right.items():
+        if arrays(file) != content:
+            trial.saw("damage used", f"{file.name} is not what it was")
+
+
+def with_own_cache(trial: Trial) -> Path:
+    """Give the trial a copy of the suite; where it keeps things between runs."""
+    folder = trial.folder / "suite"
+    shutil.copytree(trial.suite.folder, folder, ignore=shutil.ignore_patterns("results", "template", ".cache"))
+    (folder / ".venvs").unlink(missing_ok=True)
+    trial.suite = type(trial.suite)(folder)
+    return folder / ".cache"
+
+
+def arrays(file: Path) -> dict[str, bytes] | None:
+    """The arrays of a file; None where it cannot be read."""
+    try:
+        loaded = np.load(file)
+        return (
+            {"": loaded.tobytes()} if file.suffix == ".npy" else {name: loaded[name].tobytes() for name in loaded.files}
+        )
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error):
+        return None
+
+
+def damaged(trial: Trial, file: Path, how: str) -> None:
+    data = file.read_bytes()
+    if how == "deleted":
+        file.unlink()
+    elif how == "a folder":
+        file.unlink()
+        file.mkdir()
+    else:
+        file.write_bytes(ANY[how](trial, data))
+
+
+READ = ("references.json", "versions.json", "samples.jsonl.gz")  # these may be refused
+FAULTS = {
+    "records": dict.fromkeys(RECORDS, records),
+    "plan": {f"{name}: {how}": plan for name in ("plan.json", "machine.json", "peaks.json")
+             for how in (PLAN if name == "plan.json" else ANY)},
+    "leftovers": dict.fromkeys(
+        ("launches/0001.bak", "launches/1st", "launches/0009 copy/", "launches/cache-0/", "launches/reports.jsonl",
+         "samples.jsonl", "samples.jsonl.gz", "results.csv", "results.csv.new", "references.json", "versions.json",
+         "records.jsonl.new"),
+        leftovers,
+    ),
+    "materials": {f"{kind}: {how}": materials for kind in ("weights", "inputs", "reference")
+                  for how in ("cut", "bit flipped", "empty", "zeros", "deleted", "a folder")},
+}  # fmt: skip
