@@ -273,9 +273,9 @@ def main(words: list[str] | None = None) -> int:
 
     refusals.prepare_streams()
     try:
-        from plan import own
+        from plan import user_models
 
-        own.on_the_command_line(sys.argv[1:] if words is None else words)
+        user_models.on_the_command_line(sys.argv[1:] if words is None else words)
         arguments = parser().parse_args(words)
         code = arguments.run(arguments)
         sys.stdout.flush()  # what the system refuses of it is told here, not after the last line

@@ -24,7 +24,7 @@ def text(framework: str, file: str) -> str:
 
 
 def _path(framework: str) -> Path:
-    return Path(frameworks.__file__).parent / framework / "skeleton.py"
+    return Path(frameworks.__file__).parent / framework / "user_model" / "skeleton.py"
 
 
 def add_command(commands) -> None:

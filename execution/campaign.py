@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 
 import frameworks
-from execution import preparation, submission, surroundings, unchanged, user_models
+from execution import early_checks, preparation, submission, surroundings, unchanged
 from execution.cluster import Cluster
 from execution.lanes import Lane, of_gpus
 from execution.launcher import Launcher
@@ -28,7 +28,7 @@ from execution.surroundings import Surroundings
 from measurement import machine
 from measurement.profiles import Profile
 from measurement.refusals import DONE, UsageError
-from plan import own, plan, requirements, sweep
+from plan import plan, requirements, sweep, user_models
 from plan.hosts import ALL_GPUS, SLURM
 from plan.plan import Group, Plan
 from plan.sweep import Sweep
@@ -95,8 +95,8 @@ class Campaign:
             python = with_requirements(request.requirements, request, resolved, console)
         if resolved.places.lanes:  # cells keep their names wherever the run is resumed
             given = given | {"threads": resolved.axes["threads"]}
-        if resolved.own_models:  # they are found again whatever folder the run is resumed from
-            given = given | {"workload": [resolved.own_models.get(name, name) for name in resolved.axes["workload"]]}
+        if resolved.user_models:  # they are found again whatever folder the run is resumed from
+            given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
         for remark in resumed.judged() if resumed else ():
             console.print(remark, style="yellow", highlight=False, soft_wrap=True)
         finished = resumed.finished() if resumed else frozenset()
@@ -177,11 +177,11 @@ class Campaign:
 
             checkpoints.check_place(self.sweep.weights)
         if not (self.resumed or self.elsewhere or self.request.container):
-            user_models.check(self.groups, self.checker, self.console)
+            early_checks.check(self.groups, self.checker, self.console)
 
     def checker(self, folder: Path) -> Launcher:
         """What starts workers that check models, with their files in a folder."""
-        parts = self.sweep, self.profile, self.interpreters, lambda group: user_models.NOTHING, self.request.timeout
+        parts = self.sweep, self.profile, self.interpreters, lambda group: early_checks.NOTHING, self.request.timeout
         return Launcher(runs.Run(folder), *parts)
 
     def prepare_with(self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group]) -> None:
@@ -254,7 +254,7 @@ class Campaign:
         cells = [cell.id for cell in self.plan.cells]
         if not (run.folder / runs.PLAN).exists():
             command = {"given": self.given, "python": self.python, "command": sys.argv}
-            command |= {"own": own.digests(self.sweep.own_models)} if self.sweep.own_models else {}
+            command |= {"own": user_models.digests(self.sweep.user_models)} if self.sweep.user_models else {}
             run.begin_with({**command, "started_at": runs.utc_now(), "cells": cells})
         if unchanged.leave_out_another_machine(run, facts["machine_id"]):
             self.console.print(unchanged.ANOTHER_MACHINE, highlight=False, soft_wrap=True)
@@ -301,7 +301,7 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None
     foreign.check_named(
         "bench", run.folder, named, {"WORKLOAD": request.flags.get("workload"), "PYTHON": request.python}
     )
-    own.check_unchanged(own.take_in(sweep.words(given.get("workload") or ())), run.plan.get("own", {}))
+    user_models.check_unchanged(user_models.take_in(sweep.words(given.get("workload") or ())), run.plan.get("own", {}))
     begun_as = sweep.resolve(given)
     changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
     check_same(python, changed, run.id, request.python)

@@ -148,7 +148,7 @@ def with_own_eager(outcome: Outcome, outputs: list[dict], workload: Workload) ->
         for report, values in zip(outcome.reports, outputs, strict=True)
         for parity in _of_process(outcome, report, values, workload)
     ]
-    models = [report.own for report in outcome.reports]
+    models = [report.user_model for report in outcome.reports]
     kinds = {emptiness(dict(np.load(model.reference))) if model else None for model in models}
     outcome.empty = kinds.pop() if len(kinds) == 1 else None
     return max(parities, key=lambda parity: (not parity.holds, parity.difference.needed / (parity.tolerance or 1.0)))
@@ -160,7 +160,7 @@ class Changed(Exception):
 
 def _of_process(outcome: Outcome, report: Report, values: dict, workload: Workload) -> list[Parity]:
     """Return the parity of each output of a user model in one process."""
-    tolerance, model = workload.tolerance[outcome.cell.dtype], report.own
+    tolerance, model = workload.tolerance[outcome.cell.dtype], report.user_model
     if model is None:
         return [Parity(INCOMPARABLE, tolerance, "its own eager mode")]
     reference = dict(np.load(model.reference))

@@ -218,7 +218,7 @@ class Executor:
             outcomes |= {PEAK_PREFIX + g.cells[0].id: Outcome(g.cells[0], utc_now()) for g in peak_benchmarks}
             job = self.launcher.job(kind, groups, folder, number, peak_benchmarks)
             attempt = Attempt(folder, number, outcomes, changed_since(job))
-            unchanged.check_files(job.own_models)
+            unchanged.check_files(job.user_models)
             # Records tell the peaks, which are measured last.
             failure = self.run_worker(attempt, job, None if peak_benchmarks else bundle)
             self.recorder.note_peaks(bundle.first, peak_benchmarks, outcomes)

@@ -22,7 +22,7 @@ from plan.plan import Bundle, Group, at_unseen_length
 from plan.sweep import Sweep
 from records.outcomes import Failure
 from records.runs import Run
-from workloads.own import is_file
+from workloads.user_model import is_file
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Launcher:
             peak_benchmarks=tuple(map(self._group_job, peak_benchmarks)),
             force=self.sweep.force,
             own_cpus=tuple(own_cpus) if own_cpus else None,
-            own_models=self.sweep.own_models,
+            user_models=self.sweep.user_models,
         )
 
     def _group_job(self, group: Group) -> GroupJob:
@@ -120,6 +120,6 @@ def changed_since(job: Job) -> Callable[[], bool]:
     groups = (*job.groups, *job.peak_benchmarks)
     paths = [Path(path) for group in groups for path in (group.weights, group.inputs)]
     paths += [Path(group.unseen.inputs) for group in groups if group.unseen]
-    paths += [Path(source) for source in job.own_models.values() if is_file(source)]
+    paths += [Path(source) for source in job.user_models.values() if is_file(source)]
     seals = {path: durable.seal(path) for path in paths}
     return lambda: any(seal is None or seal != durable.seal(path) for path, seal in seals.items())

@@ -11,10 +11,10 @@ import frameworks
 from execution.recorder import PEAKS
 from measurement.cells import Cell
 from measurement.refusals import UsageError
-from plan import own
+from plan import user_models
 from records.runs import VERSIONS, Run
 from workloads import signature
-from workloads.own import is_file
+from workloads.user_model import is_file
 
 MACHINE = "machine.json"
 ANOTHER_MACHINE = (
@@ -25,7 +25,7 @@ ANOTHER_MACHINE = (
 
 def check_files(models: Mapping[str, str]) -> None:
     """Raise UsageError where a user's file is not what it was when the run was begun; `models` are sources by name."""
-    begun = own.digests(models)
+    begun = user_models.digests(models)
     for name, source in models.items():
         if is_file(source) and _digest(source) != begun[name]["digest"]:
             raise UsageError(

@@ -59,9 +59,9 @@ def load_timer(name: str):
 def _optional(name: str, part: str):
     """A module that a framework's folder may leave out."""
     try:
-        return importlib.import_module(f"frameworks.{name}.{part}")
+        return importlib.import_module(f"frameworks.{name}.inspect.{part}")
     except ModuleNotFoundError as error:
-        if error.name != f"frameworks.{name}.{part}":
+        if error.name not in (f"frameworks.{name}.inspect", f"frameworks.{name}.inspect.{part}"):
             raise
         return None
 

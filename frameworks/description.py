@@ -88,8 +88,8 @@ class Framework:
     models: dict[str, tuple[str, ...]]
     trained: tuple[str, ...] = ()
     other_architectures: dict[str, str] = field(default_factory=dict)  # by family: why the library's model is not it
-    own_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
-    own_dynamic: bool = False  # whether its graphs of users' own models can be asked to serve every shape
+    user_model_passes: tuple[str, ...] = ()  # the passes that users' own models are run in; empty: none is
+    user_model_dynamic: bool = False  # whether its graphs of users' own models can be asked to serve every shape
     environment: Callable[[int, str], dict[str, str]] = field(default=lambda threads, device_kind: {})
     cache_variables: tuple[str, ...] = ()
     # Added to variables of the environment when profiling, `{folder}` filled in: what kernels hold.
@@ -125,12 +125,12 @@ class Framework:
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
         """Whether there is such a model, and for this pass."""
         if implementation == "own":
-            return pass_name in self.own_passes
+            return pass_name in self.user_model_passes
         return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
 
     def one_shape(self, mode: Mode, implementation: str) -> str:
         """Why a mode cannot be asked to serve every shape of such models; empty where it can."""
-        if implementation == "own" and mode.graph and not self.own_dynamic:
+        if implementation == "own" and mode.graph and not self.user_model_dynamic:
             return mode.one_shape or "which axes of a user's inputs may change is not known"
         return mode.one_shape
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any, ClassVar
 from measurement.cells import Cell
 from measurement.checked import Count, Duration, Misfit, Positive, data_of, read, shorter_than
 from measurement.noise import Noise
-from measurement.own import OwnModel
 from measurement.profiles import Profile
+from measurement.user_model import UserModelReport
 
 # Kinds of a job; a priming one only fills compile caches, a checking one calls users' models once.
 MEASURE, PRIME, EXPLAIN, CHECK = "measure", "prime", "explain", "check"
@@ -81,7 +81,7 @@ class Job:
     peak_benchmarks: tuple[GroupJob, ...] = ()
     force: bool = False
     own_cpus: tuple[int, ...] | None = None
-    own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
+    user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
     @property
     def cells(self) -> list[Cell]:
@@ -275,7 +275,7 @@ class Report(Ended):
     program: str | None = None
     program_difference: str | None = None
     load_s: Duration | None = None
-    own: OwnModel | None = None
+    user_model: UserModelReport | None = None
     status: str = "measured"
     launch: int = 0  # this and the next are the parent's to say
     worker: str = ""

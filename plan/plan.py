@@ -13,7 +13,7 @@ import workloads
 from measurement.cells import Cell
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
-from plan import own
+from plan import user_models
 from plan.sweep import Sweep, UsageError
 from reports import select
 from workloads.spec import Parameter, Workload
@@ -71,7 +71,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         )
         for name, pass_name in itertools.product(sweep.axes["workload"], sweep.axes["pass"])
         for workload in [workloads.get(name, pass_name)]
-        if pass_name in workload.passes and own.is_for(workload, framework)
+        if pass_name in workload.passes and user_models.is_for(workload, framework)
         for implementation in sweep.axes["implementation"] or workload.implementations[:1]
         if implementation in workload.implementations
         for shape in shapes_of(workload, implementation, sweep, partial(default_of, framework, device, dtype))
@@ -87,7 +87,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         having = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
         others = [name for name in workloads.PASSES if name in having - set(sweep.axes["pass"])]
         hint = f" There is PASS={','.join(others)}." if others else ""
-        hint += own.untrained(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
+        hint += user_models.untrained(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
         raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
     kept = [cell for cell in cells if matches(cell, sweep.filter)]
     if not kept:
@@ -245,7 +245,7 @@ def process_key(cell: Cell, isolate: bool) -> tuple[str | int, ...]:
     changes are the whole process's.
     """
     workload = workloads.get(cell.workload, cell.pass_name)
-    file = cell.workload if own.is_users_file(workload) else ""
+    file = cell.workload if user_models.is_users_file(workload) else ""
     key = (cell.framework, cell.pass_name, cell.device, cell.dtype, cell.threads, file)
     return (*key, cell.group_id) if isolate else key
 

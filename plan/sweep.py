@@ -17,7 +17,7 @@ from measurement.checked import LARGEST_INTEGER
 from measurement.machine import gpus
 from measurement.profiles import PROFILES
 from measurement.refusals import UsageError, read_text
-from plan import hosts, nearest, own
+from plan import hosts, nearest, user_models
 from plan.hosts import ALL_GPUS
 from plan.words import canonical, choose, numbers, whole_number
 
@@ -114,7 +114,7 @@ class Sweep:
     unseen_seq: int | str | None = None  # a sequence length that every mode meets for the first time once it is warm
     places: hosts.Hosts = hosts.HERE  # where it is measured
     policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
-    own_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
+    user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
 
 OPTIONS: dict[str, Any] = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None}
@@ -137,7 +137,7 @@ def from_file(path: str) -> dict[str, Any]:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
-    own.take_in(words(content.get("workload", ())))
+    user_models.take_in(words(content.get("workload", ())))
     known = {*option_names()} - {"launcher"}
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
@@ -241,9 +241,9 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
 
     `nodes` are those of a job that is still to be submitted.
     """
-    given, own_models = own.with_names(given, words(given.get("workload") or ()))
+    given, named = user_models.with_names(given, words(given.get("workload") or ()))
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
-    own.check_frameworks(own_models, axes["framework"])
+    user_models.check_frameworks(named, axes["framework"])
     for word in axes["mode"]:
         nearest.check_mode(word, axes["framework"])
     launcher = choose(str(given.get("launcher") or hosts.LOCAL), hosts.LAUNCHERS, "launcher")
@@ -275,5 +275,5 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
         unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
         places=places,
         policies=_policies(options["policy"]),
-        own_models=own_models,
+        user_models=named,
     )

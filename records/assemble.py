@@ -18,8 +18,8 @@ from records import breaks, judgement, tokens
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_launches
 from records.outcomes import Context, Outcome, counted
-from workloads.own import Own
 from workloads.spec import Workload
+from workloads.user_model import UserModel
 
 
 def speedup(outcome: Outcome, baseline: Outcome | None) -> Interval | None:
@@ -122,8 +122,8 @@ def _identity(outcome: Outcome, weights: str, context: Context) -> dict[str, Any
 
 def _cost(outcome: Outcome) -> dict[str, Any]:
     """Return what a call costs; empty where a user's model was not counted."""
-    cell, own_model = outcome.cell, outcome.reports[0].own if outcome.reports else None
-    cost = known_cost(cell, own_model)
+    cell, user_model = outcome.cell, outcome.reports[0].user_model if outcome.reports else None
+    cost = known_cost(cell, user_model)
     if cost is None:
         return {}
     moved = moved_bytes(cell, cost)
@@ -141,7 +141,7 @@ def _cost(outcome: Outcome) -> dict[str, Any]:
 
 def _user_model(outcome: Outcome) -> dict[str, Any]:
     """Return what was found out of a user model besides its cost."""
-    model = outcome.reports[0].own if outcome.reports else None
+    model = outcome.reports[0].user_model if outcome.reports else None
     if model is None:
         return {}
     return {
@@ -157,12 +157,12 @@ def _settings(outcome: Outcome, hello: Hello, context: Context) -> dict[str, Any
     compiler = dict(report.compiler) if report else {}
     if report and report.capture.detail:
         compiler["captured"] = report.capture.detail
-    if report and report.own and report.own.settings:
-        compiler["user_model"] = report.own.settings
+    if report and report.user_model and report.user_model.settings:
+        compiler["user_model"] = report.user_model.settings
     served: dict[str, Any] = {"served_by": context.served_by} if context.served_by else {}
     cell = outcome.cell
     model = workloads.get(cell.workload, cell.pass_name)
-    served |= {"file": model.digest} if isinstance(model, Own) and model.digest else {}
+    served |= {"file": model.digest} if isinstance(model, UserModel) and model.digest else {}
     followed = {"policies": policies.of(cell.framework, cell.device_kind, context.policies)}
     return {**hello.effective.settings, **compiler, **served, **followed}
 

@@ -21,7 +21,7 @@ def outside_share(outcome: Outcome) -> float | None:
     shares = [
         max(0.0, 1 - model.inside_s / model.whole_s)
         for report in outcome.reports
-        if (model := report.own) and model.inside_s is not None and model.whole_s
+        if (model := report.user_model) and model.inside_s is not None and model.whole_s
     ]
     return median(shares) if shares else None
 

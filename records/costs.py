@@ -5,7 +5,7 @@ from __future__ import annotations
 import frameworks
 import workloads
 from measurement.cells import Cell
-from measurement.own import OwnModel
+from measurement.user_model import UserModelReport
 from workloads.spec import Cost, OperatorCost
 
 
@@ -14,14 +14,16 @@ def cost_of(cell: Cell) -> Cost:
     return workloads.get(cell.workload, cell.pass_name).cost(dict(cell.parameters), cell.dtype, fuses_attention(cell))
 
 
-def known_cost(cell: Cell, own_model: OwnModel | None) -> Cost | None:
+def known_cost(cell: Cell, user_model: UserModelReport | None) -> Cost | None:
     """The cost of one call: analytic, or what the worker counted of a user's model; None where nobody did."""
     if workloads.get(cell.workload, cell.pass_name).has_oracle:
         return cost_of(cell)
-    if own_model is None or own_model.flops is None:
+    if user_model is None or user_model.flops is None:
         return None
-    everything = OperatorCost("counted", own_model.flops, own_model.unfused_bytes or 0, own_model.transcendentals or 0)
-    return Cost((everything,), own_model.bytes or 0)
+    everything = OperatorCost(
+        "counted", user_model.flops, user_model.unfused_bytes or 0, user_model.transcendentals or 0
+    )
+    return Cost((everything,), user_model.bytes or 0)
 
 
 def tokens_of(cell: Cell) -> dict[str, int | None]:

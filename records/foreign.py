@@ -14,7 +14,7 @@ from typing import Any
 from measurement.refusals import UsageError
 from measurement.text import make_command
 from plan.sweep import words
-from workloads.own import absolute, is_own
+from workloads.user_model import absolute, is_user_model
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 RUNS = RESULTS / "runs"  # where a name is enough
@@ -33,7 +33,7 @@ def programs(folder: Path, given: Mapping[str, Any], **others: object) -> dict[s
     if is_in_results(folder):
         return {}
     asked = words(given.get("workload") or ())
-    named = {"WORKLOAD": ",".join(asked)} if any(map(is_own, asked)) else {}
+    named = {"WORKLOAD": ",".join(asked)} if any(map(is_user_model, asked)) else {}
     return named | {name: str(value) for name, value in others.items() if value is not None}
 
 
@@ -60,7 +60,7 @@ def _same(name: str, value: str, again: object) -> bool:
 
 
 def _models(named: Iterable[str]) -> set[str]:
-    return {absolute(word) for word in named if is_own(word)}
+    return {absolute(word) for word in named if is_user_model(word)}
 
 
 def refuse_links(folder: Path) -> None:

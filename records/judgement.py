@@ -120,7 +120,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             compared=outcome.parity is not None,
             empty=outcome.empty,
             program_differs=exclusion.differs(report.program),
-            outputs_left=bool(report.own and report.own.not_compared),
+            outputs_left=bool(report.user_model and report.user_model.not_compared),
             other_dtype=_computes_otherwise(outcome, report),
         )
         raised |= set(flags.raised(observation))
@@ -129,7 +129,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
 
 def _computes_otherwise(outcome: Outcome, report: Report) -> bool:
     """Say whether products of a user model in inference run in another dtype than the cell's."""
-    model, cell = report.own, outcome.cell
+    model, cell = report.user_model, outcome.cell
     return model is not None and cell.pass_name == "inference" and not set(model.computes_in) <= COMPUTED_IN[cell.dtype]
 
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from decode_options import options
 
 import workloads
-from frameworks.jax import causal, llama, matrices
+from frameworks.jax.models import causal, llama, matrices
 from workloads.decode import PAST
 from workloads.products import MATMUL, SUM
 

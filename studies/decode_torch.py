@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from decode_options import options
 
 import workloads
-from frameworks.torch import generation, llama
+from frameworks.torch.models import llama
+from frameworks.torch.modes import generation
 from workloads.decode import PAST
 
 CALLS, SAMPLES, PROFILED = 50, 7, 4

@@ -22,7 +22,8 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE / "by_question")]
 import turns  # noqa: E402
 
 import workloads  # noqa: E402
-from frameworks.torch import plain, training  # noqa: E402
+from frameworks.torch.models import plain  # noqa: E402
+from frameworks.torch.modes import training  # noqa: E402
 
 STEPS = 3
 WAYS = {"kept": True, "set to None": False}

@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE / "by_question")]
 
 import turns  # noqa: E402
 
-from frameworks.torch import plain  # noqa: E402
+from frameworks.torch.models import plain  # noqa: E402
 from measurement import host, load  # noqa: E402
 
 SIDE, TIMES = 96, 12  # of the arithmetic's matrices, which lie in the first cache; about 1 ms

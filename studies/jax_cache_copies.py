@@ -26,7 +26,7 @@ from jax.stages import Compiled
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import workloads
-from frameworks.jax import causal, llama
+from frameworks.jax.models import causal, llama
 
 PLACES = 128
 

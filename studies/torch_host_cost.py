@@ -35,7 +35,7 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE / "by_question")]
 
 import turns  # noqa: E402
 
-from frameworks.torch import plain  # noqa: E402
+from frameworks.torch.models import plain  # noqa: E402
 
 LAYERS = (2, 4, 8, 16, 32, 48)
 FLUSHED = "guards, caches flushed"

@@ -24,7 +24,8 @@ sys.path[:0] = [str(HERE.parent.parent), str(HERE / "by_question")]
 import turns  # noqa: E402
 
 import workloads  # noqa: E402
-from frameworks.torch import plain, training, whole_iteration  # noqa: E402
+from frameworks.torch.models import plain  # noqa: E402
+from frameworks.torch.modes import training, whole_iteration  # noqa: E402
 
 PARTS = ("forward", "forward and backward", "iteration")
 SIZES = {"batch_size": 4, "seq_len": 64, "mask": "none", "attention": "fused", "width": 512, "depth": 4}

@@ -20,7 +20,8 @@ from torch import nn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import workloads
-from frameworks.torch import resnet, training
+from frameworks.torch.models import resnet
+from frameworks.torch.modes import training
 from measurement.parity import nearest_to_its_limit
 from workloads.resnet import BATCH_NORM_EPSILON, MOMENTUM
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workloads.own import named
+from workloads.user_model import named
 
 FOLDER = Path(__file__).parent / "field"
 MEASURED = ("ok", "noisy", "disturbed")

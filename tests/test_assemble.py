@@ -296,5 +296,5 @@ def test_rounds_that_were_set_aside_are_not_missing(outcome):
 
 
 def test_a_user_s_model_that_nobody_counts_has_a_record_without_bandwidth(outcome, monkeypatch):
-    monkeypatch.setattr(assemble, "known_cost", lambda cell, own_model: None)
+    monkeypatch.setattr(assemble, "known_cost", lambda cell, user_model: None)
     assert "achieved_gb_per_s" not in made(outcome())

@@ -176,7 +176,7 @@ def test_a_fused_kernel_is_the_whole_of_attention(name, fused):
 LAUNCHES = """
 from types import SimpleNamespace as E
 from torch.autograd import DeviceType
-from frameworks.torch.profiler import _kernels
+from frameworks.torch.inspect.profiler import _kernels
 CPU, GPU = DeviceType.CPU, DeviceType.CUDA
 times = E(start=1.0, elapsed_us=lambda: 2.0)
 def event(id, name, kind, parent=None):

@@ -14,7 +14,7 @@ from field_rows import Row
 import runner
 import workloads
 from environments import environments
-from execution import peak_benchmarks, user_models
+from execution import early_checks, peak_benchmarks
 from measurement.schema import NAMES
 from plan import plan
 
@@ -59,7 +59,7 @@ def measured(framework: str, flags: str, out: Path) -> dict[str, list[dict]]:
         patch.setattr(workloads, "_OWN", {})
         patch.setattr(plan, "process_key", lambda cell, isolate: (cell.framework,))
         patch.setattr(peak_benchmarks, "groups_for", lambda cell: ())
-        patch.setattr(user_models, "check", lambda *words: None)  # a process for each file
+        patch.setattr(early_checks, "check", lambda *words: None)  # a process for each file
         patch.setitem(plan.PROFILES, "quick", once)
         runner.main(["bench", *words])
     return field_rows.records(rows, out)

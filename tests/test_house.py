@@ -74,7 +74,6 @@ BOUNDARY |= {
         "description",
         "generating",
         "obstacles",
-        "own",
         "program",
         "user_file",
         "user_model",
@@ -85,7 +84,9 @@ BOUNDARY |= {
 
 # What each part of the runner may import: all that is below, the parts before it, and these of others.
 BELOW = {"measurement.*", "launchers.*", "reports", "reports.*", "workloads", "frameworks", "frameworks.description"}
-BELOW |= {"frameworks.policies", "numpy"} | {f"workloads.{name}" for name in ("own", "signature", "spec", "rounding")}
+BELOW |= {"frameworks.policies", "numpy"} | {
+    f"workloads.{name}" for name in ("user_model", "signature", "spec", "rounding")
+}
 OUTSIDE = {
     "plan": set(),
     "records": {"pandas.*", "scipy.special"},
@@ -101,7 +102,7 @@ def allowed_to(path: Path) -> set[str] | None:
     part, rest = path.parts[0], path.parts[1:]
     if part == "frameworks" and rest[0] == "traces":
         return {"frameworks.adapter", "frameworks.traces", "frameworks.traces.*", "measurement.kernels"}
-    if part == "frameworks" and len(rest) == 2:
+    if part == "frameworks" and len(rest) > 1:
         modules = {f"{module}.*" for module in modules_of(rest[0])}
         return modules | BOUNDARY | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
@@ -136,7 +137,7 @@ def forbidden_imports(path: Path, source: str) -> list[str]:
     allowed = allowed_to(path)
     if allowed is None:
         return []
-    is_adapter = path.parts[0] == "frameworks" and len(path.parts) == 3
+    is_adapter = path.parts[0] == "frameworks" and len(path.parts) > 2 and path.parts[1] != "traces"
     stdlib = sys.stdlib_module_names - (CLOCKS if is_adapter else set())
     return [name for name in imported(source) if name.split(".")[0] not in stdlib and not within(name, allowed)]
 
@@ -329,7 +330,8 @@ def test_every_framework_has_the_same_files(name):
     devices = {device for mode in description.modes for device in mode.devices}
     locks = {f"requirements-{device}.{kind}" for device in devices for kind in ("in", "txt")}
     expected = {"__init__.py", "adapter.py"} | {f"{implementation}.py" for implementation in description.models} | locks
-    there = {path.name for path in FILES if path.parent == Path("frameworks", name)}
+    folder = Path("frameworks", name)
+    there = {path.name for path in FILES if path.parent in (folder, folder / "models")}
     assert expected - there == set()
     spare = {"library.py", *(f"requirements-{device}.in" for device in ("cpu", "gpu"))} - expected
     assert there & spare == set()

@@ -17,14 +17,14 @@ import runner
 import workloads
 from environments import environments
 from execution import comparison
-from measurement.own import OwnModel
 from measurement.protocol import Captured
 from measurement.refusals import UsageError
-from plan import own, plan, requirements, sweep, versions
+from measurement.user_model import UserModelReport
+from plan import plan, requirements, sweep, user_models, versions
 from records import breaks
 from records.outcomes import Outcome
 from workloads import signature
-from workloads.own import named
+from workloads.user_model import named
 
 NET = """
 import torch
@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text, words):
     path = tmp_path / "bad.py"
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=words) as refused:
-        own.take_in([str(path)])
+        user_models.take_in([str(path)])
     assert str(refused.value).startswith("bad.py") and "\n" not in str(refused.value)
 
 
@@ -88,7 +88,7 @@ def test_names_tell_files_apart_and_hold_no_slash(tmp_path):
     }  # fmt: skip
     for sources in (["/x/a/net.py", "/y/a/net.py"], ["/x/one two.py"]):
         with pytest.raises(UsageError):
-            own.take_in(sources)
+            user_models.take_in(sources)
 
 
 def test_a_sweep_has_the_axes_of_inputs(net):
@@ -100,7 +100,7 @@ def test_a_sweep_has_the_axes_of_inputs(net):
     ]
     assert cells[0].id.startswith("torch/net.py/own/inference/cpu/bf16/")
     assert workloads.get("net.py").tolerance["bf16"] == 0.1
-    assert resolved.own_models == {"net.py": str(net)}
+    assert resolved.user_models == {"net.py": str(net)}
 
 
 def test_beside_others_a_model_is_measured_in_its_framework_alone(net):
@@ -135,20 +135,22 @@ def test_a_framework_that_a_file_is_not_for_is_refused(net):
 
 
 def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
-    sources = own.take_in([str(net)])
-    kept = own.digests(sources)
-    own.check_unchanged(sources, kept)
-    own.check_unchanged(sources, {})  # of a run that kept none
+    sources = user_models.take_in([str(net)])
+    kept = user_models.digests(sources)
+    user_models.check_unchanged(sources, kept)
+    user_models.check_unchanged(sources, {})  # of a run that kept none
     workloads._OWN.clear()
     net.write_text(NET + "# changed\n")
-    own.take_in([str(net)])
+    user_models.take_in([str(net)])
     with pytest.raises(UsageError, match=r"net\.py was changed"):
-        own.check_unchanged(sources, kept)
+        user_models.check_unchanged(sources, kept)
 
 
 def test_the_price_of_breaks_is_a_bound(cell, report):
     broken = Captured(False, 3, 2, 3, breaks=(("net.py:3", "print"), ("net.py:9", "item")))
-    outcome = Outcome(cell(), reports=[report(capture=broken, own=OwnModel("x", "eager", inside_s=0.3, whole_s=0.4))])
+    outcome = Outcome(
+        cell(), reports=[report(capture=broken, user_model=UserModelReport("x", "eager", inside_s=0.3, whole_s=0.4))]
+    )
     row = breaks.columns(outcome)
     assert row["outside_share"] == pytest.approx(0.25) and row["gain_at_best"] == pytest.approx(4 / 3)
     assert json.loads(row["graph_break_places"]) == [["net.py:3", "print"], ["net.py:9", "item"]]
@@ -176,7 +178,7 @@ def torch_answers(tmp_path_factory) -> dict:
 
 @pytest.fixture(scope="module")
 def answers(request, tmp_path_factory) -> dict:
-    return answers_of(request.param, "own_models.py", request.param, str(tmp_path_factory.mktemp("own")))
+    return answers_of(request.param, "user_models.py", request.param, str(tmp_path_factory.mktemp("own")))
 
 
 def test_every_planted_break_of_torch_is_found_at_its_line(torch_answers):
@@ -228,7 +230,7 @@ def test_where_eager_mode_is_off_three_times_its_error_is_allowed_in_every_mode(
     for name, off in (("reference", 0.0), ("eager", 0.01)):
         np.savez(tmp_path / f"{name}.npz", **{"0.output": 1 + off * signs})
     files = {name: f"{tmp_path}/{name}.npz" for name in ("reference", "eager")}
-    outcome = Outcome(cell(mode=mode), reports=[report(own=OwnModel(**files, reference_name="float64"))])
+    outcome = Outcome(cell(mode=mode), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))])
     try:
         parity = comparison.with_own_eager(outcome, [{"0.output": 1 + error * signs}], workloads.get("mlp"))
         assert parity.difference.within(parity.tolerance) == found and "3 times" in parity.reference
@@ -242,7 +244,9 @@ def test_eager_mode_s_error_in_one_output_allows_none_in_another(cell, report, t
     np.savez(tmp_path / "reference.npz", **values)
     np.savez(tmp_path / "eager.npz", **off)
     files = {name: f"{tmp_path}/{name}.npz" for name in ("reference", "eager")}
-    outcome = Outcome(cell(mode="inductor"), reports=[report(own=OwnModel(**files, reference_name="float64"))])
+    outcome = Outcome(
+        cell(mode="inductor"), reports=[report(user_model=UserModelReport(**files, reference_name="float64"))]
+    )
     changes = {"": off, "0.y": off["0.y"] * 1.2, "0.ids": np.arange(10) // 9 * 9, "0.noise": values["0.noise"] * 1.25}
     held = {}
     for name, changed in changes.items():

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 import runner
-from execution import user_models
+from execution import early_checks
 from execution.campaign import Campaign, Request
 from launchers import local
 from measurement.protocol import CHECK, Failed
@@ -80,7 +80,7 @@ def test_a_model_is_checked_once_in_eager_mode_and_the_suite_s_workloads_are_not
     }
     planned = plan.plan(sweep.resolve({**flags, "batch": "8,2", "mode": "graph"}))
     groups = [group for bundle in planned.bundles for group in bundle.groups]
-    ((model, settings),) = user_models.settings_of(groups).items()
+    ((model, settings),) = early_checks.settings_of(groups).items()
     assert model == ("torch", "net.py") and len(settings) == 2  # a process for each dtype, if the first one fails
     cells = [cell for group in settings[0] for cell in group.cells]
     assert {cell.mode for cell in cells} == {"eager"}
@@ -120,7 +120,7 @@ def checked(names: str, told: Told, **flags: str) -> str:
     """Check the models among some workloads in torch; what was printed."""
     planned = plan.plan(sweep.resolve({"framework": "torch", "mode": "eager", **flags, "workload": names}))
     console = PlainConsole(width=500, file=io.StringIO())
-    user_models.check([group for bundle in planned.bundles for group in bundle.groups], told, console)
+    early_checks.check([group for bundle in planned.bundles for group in bundle.groups], told, console)
     return console.file.getvalue()
 
 
@@ -161,7 +161,7 @@ def test_a_model_is_checked_where_there_is_an_environment(net, reason):
 
 def test_a_resumed_run_checks_no_model(net, monkeypatch):
     calls = []
-    monkeypatch.setattr(user_models, "check", lambda *parts: calls.append(parts))
+    monkeypatch.setattr(early_checks, "check", lambda *parts: calls.append(parts))
     begun = Campaign.of(Request({"workload": str(net)}), PlainConsole(file=io.StringIO()))
     begun.check({})
     assert len(calls) == 1

@@ -59,11 +59,11 @@ def measured(source, dtype, in_float32=()):
         step = step_of(source, dtype, mode)
         output = step()
         assert output.dtype == kind, (source, mode, output.dtype)
-        reference, (right,) = examining.reference(step.own, step.own.eager(1), 1)
+        reference, (right,) = examining.reference(step.user_model, step.user_model.eager(1), 1)
         assert reference.endswith("float64"), reference
         (got,), (value,) = adapter.to_numpy(output).values(), right.arrays.values()
         assert np.abs(got - value).max() <= 6e-2 * np.abs(value).max(), (source, mode)
-        model = step.own
+        model = step.user_model
         floating = [variable for variable in model.made.variables if variable.dtype.is_floating]
         held = {variable.name.rpartition("/")[2] for variable in floating if variable.dtype != kind}
         assert held == set(in_float32), (source, held)
@@ -138,7 +138,7 @@ def test_nothing_is_counted_of_a_recurrent_layer_in_one_operator():
         "tensorflow",
         """
 import tensorflow as tf
-from frameworks.tensorflow.counting import counted
+from frameworks.tensorflow.inspect.counting import counted
 from frameworks.user_model import Uncounted
 
 weights, bias = tf.Variable(tf.ones((16, 32))), tf.Variable(tf.zeros((32,)))
@@ -172,7 +172,7 @@ def test_a_shell_s_keras_is_recorded_and_does_not_reach_the_workers(tmp_path, pa
 step = step_of({path("keras3")!r}, "fp32", "eager", "training")
 step()
 import keras
-from frameworks.tensorflow.training import Trainer
+from frameworks.tensorflow.modes.training import Trainer
 rate = Trainer(lambda: None, [tf.Variable([1.0])], {{}}).optimizer.variables[1]
 assert (rate.path.rpartition("/")[2], rate.dtype) == ("learning_rate", "float32"), rate
 step_of("keras:MobileNetV2", "fp32", "eager")()

@@ -103,18 +103,18 @@ def test_every_framework_sums_what_the_oracle_multiplies(name, tmp_path):
 ALONE = {
     "jax": """
 import jax.numpy as jnp
-from frameworks.jax.matrices import product
+from frameworks.jax.models.matrices import product
 got = product(jnp.asarray(row, jnp.bfloat16), jnp.asarray(matrix, jnp.bfloat16), "sum").astype(jnp.float32)
 """,
     "torch": """
 import torch
-from frameworks.torch.matrices import product
+from frameworks.torch.models.matrices import product
 held = (torch.tensor(array).bfloat16() for array in (row, matrix))
 got = product(*held, "sum").float().numpy()
 """,
     "tensorflow": """
 import tensorflow as tf
-from frameworks.tensorflow.matrices import product
+from frameworks.tensorflow.models.matrices import product
 held = (tf.cast(tf.constant(array), tf.bfloat16) for array in (row, matrix.T))
 got = tf.cast(product(*held, "sum"), tf.float32).numpy()
 """,

@@ -44,7 +44,7 @@ def launched(cell, report, tmp_path, monkeypatch):
                 return Failure(error.status, str(error))
             return Failure("crash", "")
 
-        job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, own_models={"net.py": str(file)})
+        job = Job(MEASURE, "torch", (), None, str(tmp_path), 0, 0, user_models={"net.py": str(file)})
         parts = dict(run=SimpleNamespace(new_launch=lambda: tmp_path), run_worker=worker)
         parts |= dict(recorder=SimpleNamespace(peak_benchmarks=lambda cell: (), note_peaks=lambda *told: None))
         parts |= dict(display=SimpleNamespace(bundle=lambda *told: None))

@@ -39,7 +39,7 @@ def test_a_jax_without_a_cache_size_counts_by_its_events():
     code = """
 from types import SimpleNamespace
 import jax
-from frameworks.jax.graphs import Compilations
+from frameworks.jax.modes.graphs import Compilations
 compilations = Compilations()
 def whole_model_x(x):
     return x + 1

@@ -73,7 +73,7 @@ def check(station: Station, cells: list[Cell]) -> None:
 def main() -> None:
     job_path, results = sys.argv[1:3]
     job = Job.from_json(json.loads(Path(job_path).read_text()))
-    workloads.add(job.own_models)
+    workloads.add(job.user_models)
     channel = Channel(results, str(Path(job.folder) / MARKER))
     try:
         work(Station(job, channel))

@@ -20,10 +20,10 @@ from measurement.controls import delayed, independent_timer
 from measurement.gpu import GpuMeter
 from measurement.host import loop_seconds
 from measurement.noise import Noise, NoiseMeter
-from measurement.own import OwnModel
 from measurement.profiles import Profile
 from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
 from measurement.sampling import Contender, first_call, take_rounds, time_calls
+from measurement.user_model import UserModelReport
 from measurement.warm_up import warm_up
 from worker import gpu_figures, user_model, writing
 from worker.channel import Untrustworthy
@@ -41,7 +41,7 @@ class InterleavedComparison(GroupWork):
     def __init__(self, station: Station, group: GroupJob, profile: Profile, position: int, releases: bool):
         super().__init__(station, group)
         self.profile, self.position, self.releases = profile, position, releases
-        self.own_model: OwnModel | None = None  # of a user's model
+        self.user_model: UserModelReport | None = None  # of a user's model
         self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
 
     def run(self) -> None:
@@ -91,23 +91,23 @@ class InterleavedComparison(GroupWork):
         calls, tolerance = self.workload.parity_calls, self.workload.tolerance[members[0].cell.dtype]
         with self.station.reporting([member.cell for member in members]) as trouble:
             forked = self.station.forks.count
-            self.own_model = user_model.examined(subject, calls, tolerance, folder, self.position)
+            self.user_model = user_model.examined(subject, calls, tolerance, folder, self.position)
             self.station.forks.refuse(forked)
         if trouble:
             members.clear()
 
-    def of_user(self, member: Member) -> OwnModel | None:
+    def of_user(self, member: Member) -> UserModelReport | None:
         """What was found out of a user's model, with the price of what its mode runs outside of graphs."""
         if (
-            self.own_model is None
+            self.user_model is None
             or not member.captured.breaks
             or not member.step.watch
             or member.cell.pass_name == "training"
         ):
-            return self.own_model  # backward's graphs run where none can be timed apart
+            return self.user_model  # backward's graphs run where none can be timed apart
         self.channel.phase(member.cell, "graph breaks")
         inside, whole = user_model.priced(member.step, self.adapter.synchronize, self.station.clocks)
-        return replace(self.own_model, inside_s=inside, whole_s=whole)
+        return replace(self.user_model, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:
         """A second contender on the warm step of a cell: the same, slower, or under another timer."""
@@ -221,7 +221,7 @@ class InterleavedComparison(GroupWork):
             noise=noise,
             **self.beside(member),
             position=self.position,
-            own=self.of_user(member),
+            user_model=self.of_user(member),
             outputs=self.save_outputs(member.step, self.group.inputs)
             if self.position
             else None,  # a peak benchmark is not compared
@@ -244,7 +244,7 @@ class InterleavedComparison(GroupWork):
             output = step()
             self.adapter.synchronize(output)
             arrays = without_padding(self.on_host(step)(output), counts.get(index))
-            kind = None if step.own else np.float32
+            kind = None if step.user_model else np.float32
             values |= {f"{index}.{name}": sampled(v, kind) for name, v in arrays.items()}
         folder = Path(self.station.job.folder) / OUTPUTS
         with writing.own(folder):
@@ -253,7 +253,7 @@ class InterleavedComparison(GroupWork):
 
     def on_host(self, step: Step) -> Callable[[Any], dict[str, np.ndarray]]:
         """Return what fetches an output of this step as arrays by name."""
-        subject = step.own
+        subject = step.user_model
         return self.adapter.to_numpy if subject is None else lambda output: subject.values(output).arrays
 
     def unseen(self, member: Member) -> Unseen | None:

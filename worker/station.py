@@ -32,7 +32,7 @@ class Station:
         self.effective: Effective
         self.synchronizing: set[str] = set()  # modes whose calls were seen to be done when synchronized
         self.forks = Forks()
-        if job.own_models:
+        if job.user_models:
             self.forks.watch()
         self.sound = False  # the device computed what it should when the process started
 
@@ -66,7 +66,7 @@ class Station:
         try:
             yield trouble
         except (Exception, SystemExit) as error:
-            source = self.job.own_models.get(cells[0].workload)
+            source = self.job.user_models.get(cells[0].workload)
             if isinstance(error, SystemExit) and source is None:
                 raise
             writing.check_room(self.job.folder)

@@ -13,9 +13,9 @@ import numpy as np
 from frameworks.adapter import Step, Unsupported
 from frameworks.user_model import Subject, Uncounted
 from frameworks.values import Values
-from measurement.own import OwnModel
 from measurement.parity import MOST_EAGER_ERROR, difference
 from measurement.sampling import Clocks
+from measurement.user_model import UserModelReport
 from worker import writing
 from workloads.spec import sampled
 
@@ -35,12 +35,12 @@ RANDOMNESS = (
 
 def of(step: Step) -> Subject:
     """Return the user model behind a step. Raises TypeError for a step of another workload."""
-    if step.own is None:
+    if step.user_model is None:
         raise TypeError("this step is of no user model")
-    return step.own
+    return step.user_model
 
 
-def examined(subject: Subject, calls: int, tolerance: float, folder: Path, position: int) -> OwnModel:
+def examined(subject: Subject, calls: int, tolerance: float, folder: Path, position: int) -> UserModelReport:
     """Return what was found out of a user model: files with what outputs are compared with, costs, dtypes, settings.
 
     Raises Unsupported for a model whose outputs no two modes can have in common.
@@ -54,7 +54,7 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
         beside = _saved(eager, folder / f"eager-{position}.npz")
         _refuse_what_is_far(eager, outputs, tolerance, name)
     costs, reason = cost_of(subject)
-    return OwnModel(
+    return UserModelReport(
         kept,
         name,
         eager=beside,

@@ -10,8 +10,8 @@ from workloads.passes import PASSES as PASSES
 from workloads.passes import WITH_CACHE
 
 if TYPE_CHECKING:
-    from workloads.own import Own
     from workloads.spec import Workload
+    from workloads.user_model import UserModel
 
 # name -> module; a module holds its workloads in WORKLOADS, by name.
 _MODULES = {"bert-base": "bert", "bert-tiny": "bert", "mlp": "mlp", "matmul": "matmul", "matvec": "matmul"}
@@ -23,7 +23,7 @@ _MODULES |= dict.fromkeys(("pointwise-chain", "fused-cos", "stream"), "pointwise
 
 
 # Users' own models of this process by name, once `add` has made them known.
-_OWN: dict[str, Own] = {}
+_OWN: dict[str, UserModel] = {}
 
 
 def names() -> tuple[str, ...]:
@@ -33,11 +33,11 @@ def names() -> tuple[str, ...]:
 
 def add(sources: Mapping[str, str]) -> None:
     """Make users' models known: their files or libraries' names by name. Raises `workloads.signature.Unreadable`."""
-    from workloads import own
+    from workloads import user_model
 
     for name, source in sources.items():
         if name not in _OWN or _OWN[name].source != source:
-            _OWN[name] = own.workload(name, source)
+            _OWN[name] = user_model.workload(name, source)
 
 
 def source_of(name: str) -> str | None:

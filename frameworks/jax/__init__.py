@@ -128,7 +128,7 @@ FRAMEWORK = Framework(
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
     other_architectures={"llama": "that of transformers 4 has Llama 2's rotary frequencies alone"},
-    own_passes=("inference", "training"),
+    user_model_passes=("inference", "training"),
     environment=_environment,
     # cuDNN's kernel; elsewhere the operator is made of XLA's own, which write the scores.
     attention_kernel=lambda implementation, device_kind, dtype: (

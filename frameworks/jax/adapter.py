@@ -16,11 +16,15 @@ import numpy as np
 import frameworks.adapter as boundary
 from frameworks import canary, generating, values
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.jax import compiling, generation, graphs, memory, models, program, runtime, user_model
+from frameworks.jax import runtime
+from frameworks.jax.inspect import memory, program
+from frameworks.jax.models import build
+from frameworks.jax.modes import compiling, generation, graphs
+from frameworks.jax.user_model import model as user_model
 from measurement.cells import Cell
-from workloads.own import Own
 from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
+from workloads.user_model import UserModel
 
 # dtype -> (dtype of parameters and activations, jax_default_matmul_precision). JAX's own default is TF32 on a GPU.
 PRECISION = {
@@ -73,7 +77,7 @@ class Adapter(boundary.Adapter):
             "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         }
         if cell.pass_name == "training":
-            from frameworks.jax.training import SETTINGS
+            from frameworks.jax.modes.training import SETTINGS
 
             settings |= SETTINGS
         gpu = cell.device_kind == "gpu"
@@ -94,10 +98,10 @@ class Adapter(boundary.Adapter):
             way_out = "" if cell.implementation == "own" else ": measure IMPL=plain"
             raise Unsupported(f"only the suite's plain models are divided into blocks{way_out}.")
         if cell.implementation == "own":
-            return self._prepare_own(workload, cell, weights, inputs)
+            return self._prepare_user_model(workload, cell, weights, inputs)
         if cell.pass_name in WITH_CACHE:
             return self._prepare_generating(workload, cell, weights, inputs)
-        built = models.of(cell.implementation)
+        built = build.of(cell.implementation)
         dtype, trains = jnp.dtype(PRECISION[cell.dtype][0]), cell.pass_name == "training"
         load = functools.partial(self._load, jnp.dtype(jnp.float32) if trains else dtype)
         model = workload.model if trains else workload
@@ -105,7 +109,7 @@ class Adapter(boundary.Adapter):
         device_inputs = [self.place(cell, arrays) for arrays in inputs]
         jax.block_until_ready((params, device_inputs))
         if trains:
-            from frameworks.jax import training
+            from frameworks.jax.modes import training
 
             objective = training.objective_of(workload.family, forward, dtype)
             return self._trained(cell, objective, params, device_inputs, detail)
@@ -116,7 +120,7 @@ class Adapter(boundary.Adapter):
 
     def _trained(self, cell: Cell, objective: Callable, params: dict, sets: Sequence[tuple], detail: str) -> Step:
         """An optimizer iteration on the parameters, in the cell's mode."""
-        from frameworks.jax import training
+        from frameworks.jax.modes import training
 
         accumulate = int(cell.parameter("accumulate") or 1)
         iterate = training.iteration(objective, accumulate, scanned=cell.mode != "eager")
@@ -126,14 +130,14 @@ class Adapter(boundary.Adapter):
         listed = program.listing(cell, trainer.iterate, arguments, trainer, sets[0])
         return Step(trainer, sets, capture, trainer.restore, listed)
 
-    def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    def _prepare_user_model(self, workload: UserModel, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.group_id not in self._own:
             dtype = jnp.dtype(jnp.float32 if cell.pass_name == "training" else PRECISION[cell.dtype][0])
             trains = cell.pass_name == "training"
             self._own[cell.group_id] = user_model.Model(workload, weights, inputs, self._device, dtype, trains)
         model = self._own[cell.group_id]
         if cell.pass_name == "training":
-            from frameworks.jax import user_training
+            from frameworks.jax.user_model import training as user_training
 
             return user_training.prepare(model, cell, jnp.dtype(PRECISION[cell.dtype][0]), self._compilations)
         return user_model.prepare(model, cell, self._compilations)

@@ -12,7 +12,7 @@ import onnxruntime
 
 from frameworks import adapter, canary
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.onnxruntime import plain
+from frameworks.onnxruntime.models import plain
 from frameworks.onnxruntime.sessions import BASELINE, PROVIDER, Model, Runner, Value
 from frameworks.onnxruntime.writer import OPSET, Writer
 from measurement.cells import Cell

@@ -15,7 +15,7 @@ import onnxruntime
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from frameworks.adapter import Capture
-from frameworks.onnxruntime import program
+from frameworks.onnxruntime.inspect import program
 from frameworks.onnxruntime.writer import Writer
 from frameworks.program import Program
 

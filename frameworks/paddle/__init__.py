@@ -96,7 +96,7 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    own_passes=("inference", "training"),
+    user_model_passes=("inference", "training"),
     environment=_environment,
     # Flash attention; elsewhere, and in the library's model, attention is made of products and a softmax.
     attention_kernel=lambda implementation, device_kind, dtype: (

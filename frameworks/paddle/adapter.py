@@ -16,20 +16,13 @@ from paddle import nn
 
 from frameworks import adapter, canary, generating, values
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.paddle import (
-    calls,
-    cinn,
-    eager_log,
-    generation,
-    graphs,
-    models,
-    plain,
-    training,
-    user_model,
-    user_training,
-)
 from frameworks.paddle import device as gpu
-from frameworks.paddle.calls import DTYPES
+from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.models import build, calls, plain
+from frameworks.paddle.models.calls import DTYPES
+from frameworks.paddle.modes import cinn, generation, graphs, training
+from frameworks.paddle.user_model import model as user_model
+from frameworks.paddle.user_model import training as user_training
 from measurement.cells import Cell
 from workloads import bert, gpt, lstm
 from workloads.passes import WITH_CACHE
@@ -120,7 +113,7 @@ class Adapter(adapter.Adapter):
             return (user_training if trains else user_model).prepare(self._own[cell.group_id], cell, workload)
         if trains:
             return self._prepare_training(workload, cell, weights, inputs)
-        model = models.build(workload, cell, weights)
+        model = build.build(workload, cell, weights)
         model.eval()
         if any(DTYPES[cell.dtype] not in str(parameter.dtype) for parameter in model.parameters()):
             model.to(dtype=DTYPES[cell.dtype])  # asks a GPU for its free memory even where nothing is to be cast
@@ -132,7 +125,7 @@ class Adapter(adapter.Adapter):
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         """Parameters stay in float32; the captured program holds the loss and its gradients."""
-        model = models.build(workload.model, cell, weights)
+        model = build.build(workload.model, cell, weights)
         state = plain.state(workload.model, model, workload.model.state(dict(cell.parameters)))
         objective = training.OBJECTIVES[workload.family](model)
         objective.train()

@@ -83,7 +83,7 @@ FRAMEWORK = Framework(
         "resnet": "keras.applications has its stride in a block's first convolution, and biases; "
         "WORKLOAD=keras:ResNet50 measures that",
     },
-    own_passes=("inference", "training"),
+    user_model_passes=("inference", "training"),
     environment=environment,
     defaults={"layout": "nhwc", "cell": "scan"},  # as Keras has them; its LSTM is cuDNN's where there is a GPU
     conventions=lambda device_kind: {"adamw_epsilon": "uncorrected"},  # Keras' AdamW

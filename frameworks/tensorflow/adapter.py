@@ -16,7 +16,10 @@ from tensorflow.python.util import _pywrap_util_port
 from frameworks import adapter as boundary
 from frameworks import canary as known
 from frameworks import generating, values
-from frameworks.tensorflow import generation, graphs, layers, memory, user_model
+from frameworks.tensorflow.inspect import memory
+from frameworks.tensorflow.models import layers
+from frameworks.tensorflow.modes import generation, graphs
+from frameworks.tensorflow.user_model import model as user_model
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
 
@@ -73,7 +76,7 @@ class Adapter(boundary.Adapter):
             "affinity": sorted(os.sched_getaffinity(0)),
         }
         if cell.pass_name == "training":
-            from frameworks.tensorflow.training import SETTINGS
+            from frameworks.tensorflow.modes.training import SETTINGS
 
             settings |= SETTINGS
         threads = tf.config.threading.get_intra_op_parallelism_threads()
@@ -94,7 +97,7 @@ class Adapter(boundary.Adapter):
                     trains = cell.pass_name == "training"
                     self._own[cell.group_id] = user_model.Model(workload, weights, inputs, _variable_type(cell), trains)
                 training = cell.pass_name == "training"
-                running = import_module("frameworks.tensorflow.user_training") if training else user_model
+                running = import_module("frameworks.tensorflow.user_model.training") if training else user_model
                 return running.prepare(self._own[cell.group_id], cell)
         models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
         trains = cell.pass_name == "training"
@@ -107,7 +110,7 @@ class Adapter(boundary.Adapter):
                 return generation.generating(model, partial(graphs.in_mode, workload, cell), sets, places)
             state, called = generation.keeping(model, cell)
             if trains:
-                from frameworks.tensorflow.training import LOSSES, Trainer
+                from frameworks.tensorflow.modes.training import LOSSES, Trainer
 
                 loss, count = partial(LOSSES[workload.family], model), int(cell.parameter("accumulate"))
                 model = Trainer(loss, model.trainable_variables, getattr(model, "state", {}), count)

@@ -155,8 +155,8 @@ FRAMEWORK = Framework(
         ),
     },
     trained=("bert", "gpt", "resnet", "vit", "lstm", "mlp"),
-    own_passes=("inference", "training"),
-    own_dynamic=True,
+    user_model_passes=("inference", "training"),
+    user_model_dynamic=True,
     environment=environment,
     attention_kernel=lambda implementation, device_kind, dtype: True,  # scaled_dot_product_attention, the library too
     fused_attention=lambda device_kind, dtype: True,

@@ -12,26 +12,17 @@ import torch
 
 from frameworks import adapter, canary, generating, values
 from frameworks.adapter import Effective, Step, Unsupported
-from frameworks.torch import (
-    FRAMEWORK,
-    cuda_graph,
-    generation,
-    graphs,
-    iteration,
-    models,
-    modes,
-    plain,
-    training,
-    user_model,
-    user_training,
-    whole_iteration,
-)
+from frameworks.torch import FRAMEWORK
 from frameworks.torch import device as gpu
 from frameworks.torch.device import gpu_problem, settings
+from frameworks.torch.models import build, plain
+from frameworks.torch.modes import cuda_graph, generation, graphs, in_mode, iteration, training, whole_iteration
+from frameworks.torch.user_model import model as user_model
+from frameworks.torch.user_model import training as user_training
 from measurement.cells import Cell
-from workloads.own import Own
 from workloads.passes import WITH_CACHE
 from workloads.spec import Arrays, Workload
+from workloads.user_model import UserModel
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -86,21 +77,21 @@ class Adapter(adapter.Adapter):
 
     def prepare(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         if cell.implementation == "own":
-            return self._prepare_own(workload, cell, weights, inputs)
+            return self._prepare_user_model(workload, cell, weights, inputs)
         if cell.pass_name == "training":
             return self._prepare_training(workload, cell, weights, inputs)
         if cell.group_id not in self._models:
             tensors = {name: self._tensor(array, cell.dtype) for name, array in weights.items()}
-            self._models[cell.group_id] = models.build(workload, cell, tensors)
+            self._models[cell.group_id] = build.build(workload, cell, tensors)
         model = self._models[cell.group_id]
         resident = [self.place(cell, arrays) for arrays in inputs]
-        in_mode = partial(modes.in_mode, self._device, cell)
+        in_this_mode = partial(in_mode.in_mode, self._device, cell)
         if cell.pass_name not in WITH_CACHE:
-            return in_mode(model, resident)
+            return in_this_mode(model, resident)
         places = [self.place(cell, {"place": place})[0] for place in workload.places_told(dict(cell.parameters))]
-        return generation.step(workload, cell, model, in_mode, resident, places)
+        return generation.step(workload, cell, model, in_this_mode, resident, places)
 
-    def _prepare_own(self, workload: Own, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
+    def _prepare_user_model(self, workload: UserModel, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
         trains = cell.pass_name == "training"
         if cell.group_id not in self._own:
             dtype = torch.float32 if trains else DTYPES[cell.dtype]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import turns
 
-from frameworks.jax import gpt, plain
+from frameworks.jax.models import gpt, plain
 
 BLOCKS = {"bert-tiny": (plain, "encoder_layer"), "gpt-tiny": (gpt, "block")}
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import turns
 from jax.flatten_util import ravel_pytree
 
-from frameworks.jax import plain
+from frameworks.jax.models import plain
 
 LEAVES = 200
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import turns
 
-from frameworks.jax import plain
+from frameworks.jax.models import plain
 from workloads.bert import LAYER_NORM_EPSILON
 
 

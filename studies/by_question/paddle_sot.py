@@ -8,7 +8,7 @@ import turns
 from paddle.jit.sot.utils.envs import ENV_SOT_COLLECT_INFO
 from paddle.jit.sot.utils.info_collector import InfoCollector, InfoType
 
-from frameworks.paddle import plain
+from frameworks.paddle.models import plain
 
 COLLECTED = {"subgraph_info": [], "breakgraph_reason": []}
 

@@ -6,8 +6,8 @@ import tensorflow as tf
 import turns
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from frameworks.tensorflow import plain
-from frameworks.tensorflow.layers import Types
+from frameworks.tensorflow.models import plain
+from frameworks.tensorflow.models.layers import Types
 
 
 def trials(options):

@@ -5,7 +5,7 @@ import tempfile
 import torch
 import turns
 
-from frameworks.torch import plain
+from frameworks.torch.models import plain
 
 
 def trials(options):

@@ -12,7 +12,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._inductor.compile_fx import select_decomp_table
 from torch.fx.graph import _BoxedCodeGen
 
-from frameworks.torch import plain
+from frameworks.torch.models import plain
 
 LAYERS = 4
 

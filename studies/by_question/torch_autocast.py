@@ -3,7 +3,7 @@
 import torch
 import turns
 
-from frameworks.torch import plain
+from frameworks.torch.models import plain
 
 
 def trials(options):

@@ -91,7 +91,7 @@ def found(adapter, name: str, pass_name: str, order: tuple[str, ...]) -> dict:
         for mode, step in steps.items():
             step.rewind()
             before = calls
-            outputs[mode] = {key: np.array(value) for key, value in step.own.values(step()).arrays.items()}
+            outputs[mode] = {key: np.array(value) for key, value in step.user_model.values(step()).arrays.items()}
             ran[mode] = calls - before
     right = outputs["eager"]
     answer = {
@@ -119,7 +119,7 @@ def unwrapped(adapter, name: str) -> list:
     before = calls
     step()
     adapter.release()
-    return [step.own.settings["to_static removed from"], calls - before]
+    return [step.user_model.settings["to_static removed from"], calls - before]
 
 
 def main() -> None:

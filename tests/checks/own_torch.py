@@ -12,14 +12,16 @@ import torch
 
 import workloads
 from commands import skeletons
-from frameworks.torch import counting, graphs, hubs
 from frameworks.torch.adapter import Adapter
+from frameworks.torch.inspect import counting
+from frameworks.torch.modes import graphs
+from frameworks.torch.user_model import hubs
 from measurement.cells import Cell
 from measurement.parity import difference
 from measurement.sampling import Clocks
 from worker import user_model as examining
 from worker.channel import classify
-from workloads.own import Own
+from workloads.user_model import UserModel
 
 MODELS = {
     "broken": """
@@ -189,7 +191,7 @@ LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_s
 LLAMA |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}
 
 
-def cell_of(workload: Own, mode: str, dtype: str, pass_name: str) -> Cell:
+def cell_of(workload: UserModel, mode: str, dtype: str, pass_name: str) -> Cell:
     shape = tuple((parameter.name, parameter.default) for parameter in workload.parameters)
     return Cell("torch", workload.name, "own", pass_name, "cpu", dtype, 1, shape, mode)
 
@@ -207,8 +209,8 @@ def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "f
 
 def reference(step, calls: int) -> tuple[str, list]:
     """The name and the outputs of what a step's outputs are compared with."""
-    examining.refuse_what_changes(step.own, 1e-4)
-    name, outputs = examining.reference(step.own, step.own.eager(calls), calls)
+    examining.refuse_what_changes(step.user_model, 1e-4)
+    name, outputs = examining.reference(step.user_model, step.user_model.eager(calls), calls)
     return name, [found.arrays for found in outputs]
 
 
@@ -251,7 +253,7 @@ def trained(adapter: Adapter, source: str, mode: str) -> dict:
     return {
         "worst": max(float(abs(one - other).max()) for one, other in pairs), "outputs": sorted(taken[0]),
         "moves": float(taken[0]["loss"][0] - taken[2]["loss"][0]), "reference": told,
-        "breaks": [place for place, _ in step.capture().breaks], "flops": step.own.cost().flops,
+        "breaks": [place for place, _ in step.capture().breaks], "flops": step.user_model.cost().flops,
     }  # fmt: skip
 
 
@@ -259,7 +261,7 @@ def unsettled(adapter: Adapter, source: str) -> list[float]:
     """Errors of eager mode and of a graph where AdamW makes whole steps of rounding errors, which no loss notices."""
     step = prepared(adapter, source, "inductor", pass_name="training")
     taken = [{name: value.copy() for name, value in adapter.to_numpy(step()).items()} for _ in range(3)]
-    eager = [found.arrays for found in step.own.eager(3)]
+    eager = [found.arrays for found in step.user_model.eager(3)]
     _, right = reference(step, 3)
     return [difference(joined(one), joined(right)).needed for one in (eager, taken)]
 
@@ -305,7 +307,7 @@ def main() -> None:
     first = [adapter.to_numpy(step())["output"].tolist() for _ in range(2)]
     step.rewind()
     name, outputs = reference(step, 2)
-    cost = step.own.cost()
+    cost = step.user_model.cost()
     answers["norm"] = {
         "again": [adapter.to_numpy(step())["output"].tolist() for _ in range(2)] == first,
         "reference": name, "dtype": str(outputs[0]["output"].dtype), "bytes": cost.bytes, "unfused": cost.unfused_bytes,
@@ -314,7 +316,7 @@ def main() -> None:
     (folder / "llama").mkdir(exist_ok=True)
     (folder / "llama" / "config.json").write_text(json.dumps(LLAMA))
     step = prepared(adapter, f"transformers:{folder / 'llama'}")
-    answers["transformers"] = [sorted(adapter.to_numpy(step())), reference(step, 1)[0], step.own.cost().flops]
+    answers["transformers"] = [sorted(adapter.to_numpy(step())), reference(step, 1)[0], step.user_model.cost().flops]
     modes = ("eager", "inductor", "inductor-whole-iteration")
     answers["trained"] = {mode: trained(adapter, str(folder / "trained.py"), mode) for mode in modes}
     try:
@@ -322,7 +324,7 @@ def main() -> None:
     except Exception as error:
         answers["dropped"] = classify(error)
     answers["unsettled"] = unsettled(adapter, str(folder / "unsettled.py"))
-    answers["lstm"] = [prepared(adapter, str(folder / "lstm.py")).own.cost().flops]
+    answers["lstm"] = [prepared(adapter, str(folder / "lstm.py")).user_model.cost().flops]
     for mode in ("inductor", "dynamo"):  # of the second mode torch says nothing
         step = prepared(adapter, str(folder / "lstm.py"), mode)
         step()

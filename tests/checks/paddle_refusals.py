@@ -14,7 +14,9 @@ import frameworks
 import workloads
 from frameworks.adapter import Unsupported
 from frameworks.paddle import adapter as paddle_adapter
-from frameworks.paddle import graphs, models, user_model
+from frameworks.paddle.models import build
+from frameworks.paddle.modes import graphs
+from frameworks.paddle.user_model import model as user_model
 from measurement.cells import Cell
 
 CELL = Cell(
@@ -63,8 +65,8 @@ def refused(call) -> str:
 
 
 def no_library() -> None:
-    with mock.patch.dict(sys.modules, {"frameworks.paddle.library": None}):
-        models.build(workloads.get("bert-tiny"), dataclasses.replace(CELL, implementation="library"), {})
+    with mock.patch.dict(sys.modules, {"frameworks.paddle.models.library": None}):
+        build.build(workloads.get("bert-tiny"), dataclasses.replace(CELL, implementation="library"), {})
 
 
 def refusals() -> dict[str, str]:
@@ -74,7 +76,7 @@ def refusals() -> dict[str, str]:
     return {
         "tf32": refused(lambda: paddle_adapter._require(changed(dtype="tf32"))),
         "bf16": refused(lambda: paddle_adapter._require(changed(dtype="bf16"))),
-        "fused": refused(lambda: models.build(bert, CELL, {})),
+        "fused": refused(lambda: build.build(bert, CELL, {})),
         "library": refused(no_library),
         "passes": refused(lambda: graphs._configure(config, passes=False, onednn=False)),
         "hub": refused(lambda: user_model.Model(SimpleNamespace(is_file=False, name="timm:vit"), {}, [], "float32")),

@@ -11,7 +11,7 @@ import torch
 from prepared import BERT, TRAINED, Prepared, arguments, largest_difference, run_checks
 
 from frameworks.adapter import Unsupported
-from frameworks.torch import cuda_graph
+from frameworks.torch.modes import cuda_graph
 
 
 def prepared(device: str, *cell) -> Prepared:

@@ -13,7 +13,7 @@ import torch._inductor.config
 from prepared import TRAINED, Prepared, arguments, largest_difference, run_checks
 
 from frameworks.adapter import Capture
-from frameworks.torch import graphs
+from frameworks.torch.modes import graphs
 
 
 def change_of_output(mlp: Prepared, step) -> float:

@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 from prepared import arguments, run_checks
 
-from frameworks.torch import graphs
+from frameworks.torch.modes import graphs
 
 GPU = torch.device("cuda")  # none is needed to be told what is missing
 

@@ -110,10 +110,10 @@ class Part(keras.layers.Layer):
     def __init__(self):
         super().__init__()
         self.dense = keras.layers.Dense(4)
-        self.own = tf.function(lambda x: x + 1.0)
+        self.user_model = tf.function(lambda x: x + 1.0)
     @tf.function
     def call(self, x):
-        return self.own(self.dense(hot(x)))
+        return self.user_model(self.dense(hot(x)))
 class Net(keras.Model):
     def __init__(self):
         super().__init__()
@@ -205,21 +205,27 @@ def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "f
 
 def outputs(step, calls: int = 3) -> list[dict[str, list]]:
     step.rewind()
-    return [{name: array.tolist() for name, array in step.own.values(step()).arrays.items()} for _ in range(calls)]
+    return [
+        {name: array.tolist() for name, array in step.user_model.values(step()).arrays.items()} for _ in range(calls)
+    ]
 
 
 def compared(adapter: Adapter, source: str) -> dict:
     """What each mode gives of the first input set, how its program differs, and how often it was traced again."""
     try:
         step = prepared(adapter, source)
-        examining.refuse_what_changes(step.own, 1e-4)
-        name, right = examining.reference(step.own, step.own.eager(3), 3)
+        examining.refuse_what_changes(step.user_model, 1e-4)
+        name, right = examining.reference(step.user_model, step.user_model.eager(3), 3)
     except Exception as error:
         return {"ended": ": ".join(classify(error))}
-    answer = {"reference": name, "not compared": right[0].not_compared, "settings": dict(step.own.settings)}
-    answer |= {"writes": step.own.writes, "computes in": step.own.computes_in(), "output": outputs(step, 1)[0]}
+    answer = {"reference": name, "not compared": right[0].not_compared, "settings": dict(step.user_model.settings)}
+    answer |= {
+        "writes": step.user_model.writes,
+        "computes in": step.user_model.computes_in(),
+        "output": outputs(step, 1)[0],
+    }
     try:
-        answer["counted"] = bool(examining.cost_of(step.own)[0])
+        answer["counted"] = bool(examining.cost_of(step.user_model)[0])
     except Exception as error:
         answer["counted"] = repr(error)
     eager = step.program()
@@ -229,7 +235,7 @@ def compared(adapter: Adapter, source: str) -> dict:
         try:
             outputs(step)
             step.rewind()
-            found = {f"{call}.{k}": v for call in range(3) for k, v in step.own.values(step()).arrays.items()}
+            found = {f"{call}.{k}": v for call in range(3) for k, v in step.user_model.values(step()).arrays.items()}
         except Exception as error:
             answer["alike"][mode] = ": ".join(classify(error))
             continue

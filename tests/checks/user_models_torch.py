@@ -14,8 +14,9 @@ import torch
 import workloads
 from frameworks import program
 from frameworks.adapter import Unsupported
-from frameworks.torch import cuda_graph, graphs, user_model
 from frameworks.torch.adapter import Adapter
+from frameworks.torch.modes import cuda_graph, graphs
+from frameworks.torch.user_model import model as user_model
 from frameworks.values import Rules, Values, read
 from measurement.cells import Cell
 from worker import user_model as examining
@@ -165,7 +166,9 @@ def prepared(adapter: Adapter, source: str, mode: str = "eager", dtype: str = "f
 
 def outputs(step, calls: int = 3) -> list[dict[str, list]]:
     step.rewind()
-    return [{name: array.tolist() for name, array in step.own.values(step()).arrays.items()} for _ in range(calls)]
+    return [
+        {name: array.tolist() for name, array in step.user_model.values(step()).arrays.items()} for _ in range(calls)
+    ]
 
 
 class Recorder:
@@ -189,7 +192,7 @@ def replayed(adapter: Adapter, sources: dict[str, str]) -> dict:
     """What a recorded call gives of inputs by keyword, by position, and with scalars that change."""
     found = {}
     for name in ("keywords", "writes", "scalars", "writes to an object", "differentiates inputs"):
-        model = prepared(adapter, sources[name]).own
+        model = prepared(adapter, sources[name]).user_model
         try:
             call = user_model.Replayed(model, model.call, Recorder(), model.restore)
             found[name] = [call(*inputs).tolist() for inputs in (*model.sets, *map(model.fresh, model.sets))]
@@ -246,13 +249,13 @@ def main() -> None:
     for name in ("writes", "writes to an object", "another buffer"):
         step = prepared(adapter, sources[name])
         twice = [outputs(step, 4) for _ in range(2)]
-        answers[name] = [step.own.writes, twice[0][0], twice[0] == twice[1], twice[0][0] == twice[0][3]]
+        answers[name] = [step.user_model.writes, twice[0][0], twice[0] == twice[1], twice[0][0] == twice[0][3]]
     for dtype in ("fp32", "bf16"):
         step = prepared(adapter, sources["complex"], dtype=dtype)
         answers[f"complex {dtype}"] = np.array(outputs(step, 1)[0]["output"]).round(4).reshape(-1, 2)[:4].tolist()
         adapter.release()
     counted = ("own kernel", "sparse", "lock", "norm", "parametrized")
-    answers["costs"] = {name: examining.cost_of(prepared(adapter, sources[name]).own) for name in counted}
+    answers["costs"] = {name: examining.cost_of(prepared(adapter, sources[name]).user_model) for name in counted}
     step = prepared(adapter, sources["breaks with gradients"], "inductor")
     step()
     steps = {mode: prepared(adapter, sources["branches"], mode) for mode in ("eager", "inductor")}
@@ -261,7 +264,7 @@ def main() -> None:
     answers["breaks with gradients"] = [step.capture().breaks, step.watch is None]
     answers["replayed"] = replayed(adapter, sources)
     answers["trained on"] = called_where_its_inputs_are(sources["parametrized"])
-    answers["kinds"] = kinds(step.own.rules)
+    answers["kinds"] = kinds(step.user_model.rules)
     print(json.dumps(answers))
 
 

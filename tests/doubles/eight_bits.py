@@ -25,7 +25,7 @@ from workloads.quantized import LARGEST, quantized
 def in_torch(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
     import torch
 
-    from frameworks.torch.matrices import Matrix
+    from frameworks.torch.models.matrices import Matrix
 
     matrix = Matrix(torch.tensor(weight), kind)
     return matrix.values.float().numpy(), matrix.scales.numpy(), matrix.values.element_size()
@@ -34,7 +34,7 @@ def in_torch(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int
 def in_jax(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
     import jax.numpy as jnp
 
-    from frameworks.jax.matrices import stored
+    from frameworks.jax.models.matrices import stored
 
     values, scales = stored(jnp.asarray(weight), kind)
     return np.asarray(values.astype(jnp.float32)), np.asarray(scales), values.itemsize
@@ -43,14 +43,14 @@ def in_jax(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
 def in_tensorflow(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
     import tensorflow as tf
 
-    from frameworks.tensorflow.matrices import Matrix
+    from frameworks.tensorflow.models.matrices import Matrix
 
     matrix = Matrix(weight, kind, tf.float32)
     return tf.cast(matrix.stored, tf.float32).numpy().T, matrix.scales.numpy(), matrix.stored.dtype.size
 
 
 def in_paddle(weight: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
-    from frameworks.paddle.matrices import Linear
+    from frameworks.paddle.models.matrices import Linear
 
     layer = Linear(weight, kind, MATMUL)
     return layer.stored.cast("float32").numpy().T, layer.scales.numpy(), layer.stored.element_size()

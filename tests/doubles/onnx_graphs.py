@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from frameworks.onnxruntime.program import operations
+from frameworks.onnxruntime.inspect.program import operations
 from frameworks.program import difference
 
 node = helper.make_node

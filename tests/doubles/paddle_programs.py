@@ -16,7 +16,9 @@ from paddle import nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from frameworks import program
-from frameworks.paddle import eager_log, graphs, programs
+from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.inspect import program as programs
+from frameworks.paddle.modes import graphs
 from measurement.cells import Cell
 
 CELL = Cell("paddle", "mlp", "plain", "inference", "cpu", "fp32", 1, (("batch_size", 2),), "eager")

@@ -7,7 +7,7 @@ import math
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
-from frameworks.torch.cuda_graph import WARM_UP_CALLS, Recording
+from frameworks.torch.modes.cuda_graph import WARM_UP_CALLS, Recording
 
 
 class Recorder:

@@ -18,7 +18,7 @@ from torch import nn
 from torch._subclasses import FakeTensorMode
 
 from frameworks.program import difference
-from frameworks.torch.program import CapturedGraph, operations
+from frameworks.torch.inspect.program import CapturedGraph, operations
 
 B, S, HEADS, HIDDEN = 2, 4, 2, 8
 # What eager mode executes in each of these models, with and without autograd.

@@ -17,7 +17,7 @@ EARLY, OTHER_BASE, UNMASKED, NOT_CAUSAL = 17, 18, 19, 13
 
 
 def plant_causal(module) -> None:
-    """The faults of caches and masks, into `frameworks.torch.causal`."""
+    """The faults of caches and masks, into `frameworks.torch.models.causal`."""
     written, grow = module.StaticLayer.written, module.CausalModel.grow
     decode, attend = module.Block.decode, module.F.scaled_dot_product_attention
 
@@ -40,7 +40,7 @@ def plant_causal(module) -> None:
 
 
 def plant_llama(module) -> None:
-    """Another rotary base, into `frameworks.torch.llama`."""
+    """Another rotary base, into `frameworks.torch.models.llama`."""
     build = module.LlamaModel.__init__
 
     def faulty_build(self, model, weights, places, fused):
@@ -51,7 +51,7 @@ def plant_llama(module) -> None:
 
 
 def plant_gpt(module) -> None:
-    """Another position's embedding, into `frameworks.torch.cached_gpt`."""
+    """Another position's embedding, into `frameworks.torch.models.cached_gpt`."""
     embedded = module.GptModel.embedded
 
     def faulty_embedded(self, ids, places):
@@ -63,7 +63,7 @@ def plant_gpt(module) -> None:
 
 
 def plant_library(module) -> None:
-    """All of these, into `frameworks.torch.library_llama`."""
+    """All of these, into `frameworks.torch.models.library_llama`."""
     model = module.LibraryLlama
     build, tell, grow, logits_after = model.__init__, model.tell, model.grow, model.logits_after
 
@@ -92,10 +92,10 @@ def moved(torch, layers: list) -> list:
 
 
 PLANTS = {
-    "frameworks.torch.library_llama": plant_library,
-    "frameworks.torch.causal": plant_causal,
-    "frameworks.torch.llama": plant_llama,
-    "frameworks.torch.cached_gpt": plant_gpt,
+    "frameworks.torch.models.library_llama": plant_library,
+    "frameworks.torch.models.causal": plant_causal,
+    "frameworks.torch.models.llama": plant_llama,
+    "frameworks.torch.models.cached_gpt": plant_gpt,
 }
 
 

@@ -1,0 +1,195 @@
+"""The primitives that JAX runs op by op, and those that a jitted function's jaxpr holds, in one normal form.
+
+Both sides are lists of the same primitives, since XLA takes them apart only afterwards. Functions that are jitted, as
+most of `jax.numpy` is, stand for what they hold on both sides; so do gradient rules, rematerialization and loops.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from frameworks.adapter import Unsupported
+from frameworks.jax import runtime
+from frameworks.jax.modes import compiling
+from frameworks.program import Operation, Program
+from measurement.cells import Cell
+
+try:  # no part of JAX's API, and the only place where it shows what it runs op by op
+    from jax._src import core
+
+    _EvalTrace, _set_current_trace, _eval_trace = core.EvalTrace, core.set_current_trace, core.eval_trace
+except (ImportError, AttributeError):
+    _EvalTrace, _set_current_trace, _eval_trace = object, None, None
+
+# Primitives that stand for the jaxprs they hold.
+CALLS = (
+    "jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call",
+    "custom_vjp_call_jaxpr", "custom_partitioning", "eval_jaxpr", "scan", "while", "cond",
+)  # fmt: skip
+# What renames memory or brings a value to the device; reading one micro-batch is a slice here and part of `scan` there.
+RENAMES = (
+    "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "unstack", "copy", "copy_p", "stop_gradient",
+    "stage",
+)  # fmt: skip
+KINDS = {"dot_general": "matmul", "conv_general_dilated": "convolution", "reduce_precision": "cast"}
+# Parameters that choose no kernel: names, and placement, as there is one device.
+DROPPED = ("name", "sharding", "out_sharding", "weak_type")
+RANK_OF_SCORES = 4
+PLAIN_TYPES = (bool, int, float, str, tuple, list, np.dtype, np.generic, enum.Enum)
+
+
+class Listing(_EvalTrace):
+    """Executes op by op, as JAX does where nothing traces, and keeps what was executed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: list[Operation] = []
+
+    def process_primitive(self, primitive: Any, args: Sequence, params: dict, /) -> Any:
+        with _set_current_trace(_eval_trace):
+            self.operations += operations(primitive.name, [jax.typeof(x) for x in args], params)
+            return _eval_trace.process_primitive(primitive, args, params)
+
+    def process_call(self, primitive: Any, function: Any, args: Sequence, params: dict, /) -> Any:
+        with _set_current_trace(self):
+            return function.call_wrapped(*args)
+
+    def process_custom_jvp_call(self, primitive: Any, function: Any, jvp: Any, args: Sequence, /, **_: Any) -> Any:
+        with _set_current_trace(self):
+            return function.call_wrapped(*args)
+
+    def process_custom_vjp_call(
+        self, primitive: Any, function: Any, forward: Any, backward: Any, args: Sequence, /, **_: Any
+    ) -> Any:
+        with _set_current_trace(self):
+            return function.call_wrapped(*args)
+
+
+class Dispatches(_EvalTrace):
+    """Executes op by op, as JAX does where nothing traces, and counts what was dispatched.
+
+    A jitted function counts by its own name, and so do operators: most of `jax.numpy` is jitted.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def process_primitive(self, primitive: Any, args: Sequence, params: dict, /) -> Any:
+        with _set_current_trace(_eval_trace):
+            self.counts[params["name"] if primitive.name in ("jit", "pjit") else primitive.name] += 1
+            return _eval_trace.process_primitive(primitive, args, params)
+
+
+def dispatched(function: Callable, *arguments: Any) -> Counter[str]:
+    """How often one call of `function` dispatches each primitive and jitted function, whatever these hold.
+
+    Raises Unsupported where this version of JAX keeps no such trace.
+    """
+    if _eval_trace is None:
+        raise Unsupported(f"JAX {jax.__version__} does not show what it dispatches, so nothing proves what a block is.")
+    trace = Dispatches()
+    with _set_current_trace(trace):
+        function(*arguments)
+    return trace.counts
+
+
+def listing(cell: Cell, call: Callable, arguments: tuple, step: Callable, inputs: tuple) -> Callable[[], Program]:
+    """What lists the cell's mode: `call` takes `arguments`, of which only shapes are kept, `step` takes `inputs`."""
+    if cell.mode in ("eager", compiling.BLOCKS):
+        return functools.partial(executed, step, *inputs)
+    return functools.partial(captured, call, runtime.shapes(arguments))
+
+
+def executed(function: Callable, *arguments: Any) -> Program:
+    """What one call of `function` runs op by op. Values stay concrete, so a model that branches on tracing shows.
+
+    Raises NotImplementedError where this version of JAX keeps no such trace.
+    """
+    if _eval_trace is None:
+        raise NotImplementedError(f"JAX {jax.__version__} does not show what it runs op by op")
+    listing = Listing()
+    with _set_current_trace(listing):
+        function(*arguments)
+    return listing.operations
+
+
+def captured(graph: Any, shapes: tuple) -> Program:
+    """What the jaxpr of a jitted function holds for arguments of `shapes`; nothing is compiled."""
+    return list(_of_jaxpr(graph.trace(*shapes).jaxpr))
+
+
+def operations(name: str, operands: Sequence, params: dict) -> Iterator[Operation]:
+    """A primitive in normal form: none, itself, or what it holds. `operands` are abstract values."""
+    if name in CALLS:
+        for _ in range(params["length"] if name == "scan" else 1):
+            for jaxpr in _jaxprs(params):
+                yield from _of_jaxpr(jaxpr)
+    elif name not in RENAMES and not (name == "convert_element_type" and _is_no_cast(operands[0], params)):
+        yield _operation(name, operands, params)
+
+
+def _of_jaxpr(jaxpr: Any) -> Iterator[Operation]:
+    for equation in jaxpr.eqns:
+        yield from operations(equation.primitive.name, [x.aval for x in equation.invars], equation.params)
+
+
+def _jaxprs(params: dict) -> Iterator[Any]:
+    for value in params.values():
+        for inner in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(inner, "eqns"):
+                yield inner
+
+
+def _is_no_cast(operand: Any, params: dict) -> bool:
+    """Whether nothing is converted, or a single number: Python's, which a graph converts while it is traced."""
+    return not operand.shape or np.dtype(params["new_dtype"]) == operand.dtype
+
+
+def _operation(name: str, operands: Sequence, params: dict) -> Operation:
+    mask = _mask(name, operands)
+    arguments = {} if mask is None else {"mask": _type(mask)}
+    arguments |= {f"operand {index}": _type(x) for index, x in enumerate(operands)}
+    arguments |= {
+        key: _text(value) for key, value in params.items() if key not in DROPPED and isinstance(value, PLAIN_TYPES)
+    }
+    return Operation(name, _kind(name, operands, params) if mask is None else "attention", arguments)
+
+
+def _mask(name: str, operands: Sequence) -> Any | None:
+    """What masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
+
+    It decides which attention kernels can be used, so it counts as attention.
+    """
+    if any(len(getattr(x, "shape", ())) != RANK_OF_SCORES for x in operands):
+        return None
+    if name == "select_n":
+        return operands[0]
+    if name == "add" and operands[0].shape != operands[1].shape:
+        return min(operands, key=lambda x: x.size)
+    return None
+
+
+def _kind(name: str, operands: Sequence, params: dict) -> str:
+    if name == "convert_element_type":
+        floats = all(jax.numpy.issubdtype(dtype, np.floating) for dtype in (params["new_dtype"], operands[0].dtype))
+        return "cast" if floats else ""
+    return "attention" if "attention" in name else KINDS.get(name, "")
+
+
+def _type(aval: Any) -> str:
+    return f"{aval.dtype} ({','.join(map(str, aval.shape))})" if hasattr(aval, "shape") else str(aval)
+
+
+def _text(value: Any) -> str:
+    """The same text for the same value, whether NumPy's or Python's."""
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(map(_text, value))})"
+    return str(value)

@@ -1,0 +1,1 @@
+"""Models as modes call them: inference, training, generation."""

@@ -1,0 +1,134 @@
+"""The training pass: loss, gradients and optax's AdamW as one function from state to state, eager or jitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from frameworks.jax.models.layers import STATE, linear
+from workloads import training
+
+SETTINGS = {
+    "optimizer": "optax.adamw; jit holds forward, backward and update, and reuses the old state's memory (donation)",
+    "parameters_and_inputs": "fp32, cast to the cell's dtype inside the loss; moments in fp32; token ids are int32",
+}
+
+
+def _mlp(params: dict, outputs: dict, target: jax.Array) -> jax.Array:
+    return jnp.mean(jnp.square(outputs["output"].astype(jnp.float32) - target))
+
+
+def _bert(params: dict, outputs: dict, labels: jax.Array) -> jax.Array:
+    return _cross_entropy(linear(params["classifier"], outputs["pooler_output"]), labels)
+
+
+def _gpt(params: dict, outputs: dict, targets: jax.Array) -> jax.Array:
+    return _cross_entropy(outputs["logits"], targets)
+
+
+def _classes(params: dict, outputs: dict, labels: jax.Array) -> jax.Array:
+    return _cross_entropy(outputs["logits"], labels)
+
+
+def _cross_entropy(logits: jax.Array, classes: jax.Array) -> jax.Array:
+    return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), classes).mean()
+
+
+LOSSES = {"mlp": _mlp, "bert": _bert, "gpt": _gpt} | dict.fromkeys(("resnet", "vit", "lstm"), _classes)
+
+
+def optimizer() -> optax.GradientTransformation:
+    """AdamW as every framework runs it here."""
+    first, second = training.BETAS
+    return optax.adamw(
+        training.LEARNING_RATE, b1=first, b2=second, eps=training.EPSILON, weight_decay=training.WEIGHT_DECAY
+    )
+
+
+def objective_of(family: str, forward: Callable, dtype: np.dtype) -> Callable:
+    """A function from (params, held, *inputs) to (loss, what is held after it)."""
+
+    def cast(x: jax.Array) -> jax.Array:
+        return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+    def objective(params: dict, held: dict, *inputs: jax.Array) -> tuple[jax.Array, dict]:
+        *given, target = inputs
+        params = {**jax.tree.map(cast, params), STATE: held}
+        outputs = forward(params, *map(cast, given))
+        return LOSSES[family](params, outputs, target), outputs.get(STATE, {})
+
+    return objective
+
+
+def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
+    """A function from (state, *inputs) to (new state, loss); `objective` is as `objective_of` makes it.
+
+    Micro-batches lie along the first axis of every input; `scanned` runs them as one XLA loop, otherwise Python's.
+    """
+    gradients_of = jax.value_and_grad(objective, has_aux=True)
+    adamw = optimizer()
+
+    def summed(params: dict, held: dict, inputs: tuple) -> tuple:
+        if accumulate == 1:
+            (loss, held), gradients = gradients_of(params, held, *inputs)
+            return loss, gradients, held
+
+        def add(carried: tuple, batch: tuple) -> tuple:
+            *total, held = carried
+            (loss, held), gradients = gradients_of(params, held, *batch)
+            return (*jax.tree.map(jnp.add, total, [loss, gradients]), held), None
+
+        carried = (*jax.tree.map(jnp.zeros_like, (jnp.float32(0), params)), held)
+        if scanned:
+            carried, _ = jax.lax.scan(add, carried, inputs)
+        else:
+            for index in range(accumulate):
+                carried, _ = add(carried, tuple(x[index] for x in inputs))
+        *total, held = carried
+        return (*jax.tree.map(lambda x: x / accumulate, total), held)
+
+    def iterate(state: tuple, *inputs: jax.Array) -> tuple:
+        params, held, moments = state
+        loss, gradients, held = summed(params, held, inputs)
+        updates, moments = adamw.update(gradients, moments, params)
+        return (optax.apply_updates(params, updates), held, moments), loss
+
+    return iterate
+
+
+class Trainer:
+    """Calling it runs one optimizer iteration on the state it holds."""
+
+    def __init__(self, params: dict, device: jax.Device):
+        self._device = device
+        self.iterate: Callable | None = None  # set once it is built, for which the state's shapes must be known
+        self._first = jax.device_get(params)
+        self._held = self._first.pop(STATE, {})
+        self.restore()
+
+    def __call__(self, *inputs: jax.Array) -> dict[str, Any]:
+        self.state, loss = self.iterate(self.state, *inputs)
+        return {"loss": loss, "state": self}  # itself, so that outputs kept for long do not keep every state
+
+    @property
+    def held(self) -> dict[str, jax.Array]:
+        """The newest of what no gradient reaches, by name."""
+        return self.state[1]
+
+    def block_until_ready(self) -> Trainer:
+        """What `jax.block_until_ready` calls: return when the newest state is there."""
+        jax.block_until_ready(self.state)
+        return self
+
+    def restore(self) -> None:
+        """Begin again with the first weights."""
+        put = partial(jax.device_put, device=self._device)  # committed, as a jitted function's results are
+        params, held = jax.tree.map(put, (self._first, self._held))
+        self.state = jax.tree.map(put, (params, held, optimizer().init(params)))
+        jax.block_until_ready(self.state)

@@ -1,0 +1,518 @@
+"""User models in JAX: functions with their parameters or closures, callable pytrees, and Flax modules."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frameworks import user_file, user_model
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.jax import runtime
+from frameworks.jax.inspect import program
+from frameworks.jax.user_model.captured import Reached
+from frameworks.program import PRODUCTS, Operation, product_dtypes
+from frameworks.user_file import Fault
+from frameworks.user_model import Call, Counted, Inputs
+from frameworks.values import Rules
+from measurement.cells import Cell
+from workloads.spec import Arrays
+from workloads.user_model import UserModel
+
+try:
+    from flax import linen, nnx
+except ImportError:
+    linen = nnx = None
+
+STATEFUL = (
+    "training of a model with more than parameters (running statistics, random streams, arrays that a call writes to) "
+    "is not run: return (function, parameters) from model()."
+)
+BY = "XLA's cost analysis of the lowered module, before it is optimised"
+# Calls in StableHLO that compute nothing, or that XLA takes apart.
+COUNTED_CALLS = ("Sharding", "SPMD", "annotate_device_placement", "mhlo.", "chlo.", "LayoutConstraint")
+
+
+class JaxRules(Rules):
+    """Arrays of JAX, and the children of what is registered as a pytree."""
+
+    def array(self, value: Any) -> np.ndarray | None:
+        if not isinstance(value, jax.Array):
+            return None
+        if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+            return np.asarray(jax.random.key_data(value))
+        array = np.asarray(value)
+        if array.dtype.kind in "biufc":
+            return array
+        return array.astype(np.float32 if jnp.issubdtype(array.dtype, jnp.floating) else np.int32)
+
+    def parts(self, value: Any) -> Mapping[str, Any] | None:
+        if isinstance(value, np.dtype | jax.Device | jax.sharding.Sharding):
+            return {}
+        if jax.tree_util.all_leaves([value]):
+            return None
+        children = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda child: child is not value)[0]
+        return {_key(path[0]): child for path, child in children}
+
+    def opaque(self, value: Any) -> bool:
+        return bool(nnx) and isinstance(value, nnx.Module | linen.Module)
+
+
+@jax.tree_util.register_pytree_node_class
+class Partitioned:
+    """A tree for jit: arrays and floating-point numbers are arguments, and all else is static, compared by equality."""
+
+    def __init__(self, dynamic: Sequence[Any], static: tuple):
+        self._dynamic, self._static = dynamic, static
+
+    @classmethod
+    def of(cls, tree: Any, is_dynamic: Callable[[Any], bool] | None = None) -> Any:
+        """Return a tree as jit takes it: itself where nothing in it is static."""
+        leaves, form = jax.tree.flatten(tree)
+        dynamic = list(map(is_dynamic or _is_dynamic, leaves))
+        if all(dynamic):
+            return tree
+        static = tuple(None if kept else Static(leaf) for leaf, kept in zip(leaves, dynamic, strict=True))
+        return cls([leaf for leaf, kept in zip(leaves, dynamic, strict=True) if kept], (form, static))
+
+    @classmethod
+    def of_parameters(cls, tree: Any) -> Any:
+        """Return parameters as jit takes them: a number among them is of the code, as a rate of dropout is."""
+        return cls.of(tree, _is_array)
+
+    @staticmethod
+    def joined(tree: Any) -> Any:
+        """Return the tree that was partitioned."""
+        if not isinstance(tree, Partitioned):
+            return tree
+        left, (form, static) = iter(tree._dynamic), tree._static
+        return jax.tree.unflatten(form, [next(left) if kept is None else kept.value for kept in static])
+
+    def tree_flatten(self) -> tuple[Sequence[Any], tuple]:
+        return self._dynamic, self._static
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple, dynamic: Sequence[Any]) -> Partitioned:
+        return cls(dynamic, static)
+
+
+class Static:
+    """A value that a compilation holds."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Static) or type(self.value) is not type(other.value):
+            return False
+        return self.value is other.value or bool(np.all(self.value == other.value))
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.value)
+        except TypeError:
+            return hash(type(self.value))
+
+
+class Applied:
+    """How a model is called with its parameters: those it was given, and the arrays that its code reaches otherwise.
+
+    Where a call `writes` to them, `pure` returns those after it, too.
+    """
+
+    def __init__(self, reached: Reached, given: Any, called: Callable[[Any], Callable]):
+        self.reached, self._given, self._called = reached, given, called
+        self.writes, self.constants = False, ""
+
+    @property
+    def params(self) -> tuple[Any, list[Any]]:
+        return self._given, self.reached.arrays
+
+    def settle(self, inputs: Inputs, cast: Callable[[Any], Any]) -> None:
+        """Take as parameters what the model can be traced with, and find whether a call writes to them.
+
+        Code of NumPy needs NumPy's arrays, and whole numbers may be needed while it is traced.
+        """
+        for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
+            self.reached.only(wanted or (lambda _: False))
+            try:
+                jax.eval_shape(self._traced, Partitioned.of_parameters(cast(self.params)), Partitioned.of(inputs))
+                return
+            except Exception as error:
+                self.writes, self.constants = False, f"some arrays, for {type(error).__name__} where they are arguments"
+        self.reached.only(lambda _: True)  # it cannot be traced, as its graph mode says
+        self.constants = ""
+
+    def bind(self, params: Any) -> Callable:
+        """Return what the user calls, with parameters from now on."""
+        given, arrays = params
+        self.reached.put(arrays)
+        return self._called(_copied(given))
+
+    def pure(self, params: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Call it with parameters, and leave nothing behind."""
+        given, arrays = params
+        with self.reached.holding(arrays):
+            callee = self._called(_copied(given))
+            output = callee(*args, **kwargs)
+            return (output, self._after(callee, params)) if self.writes else output
+
+    def release(self) -> None:
+        """Put back what the user's code held."""
+        self.reached.restore()
+
+    def _after(self, callee: Callable, params: Any) -> Any:
+        """Return the parameters after a call."""
+        given, arrays = params
+        return nnx.state(callee) if _is_module(callee) else given, self.reached.after(arrays)
+
+    def _traced(self, params: Any, inputs: Any) -> None:
+        self.writes, params = True, Partitioned.joined(params)
+        _, after = self.pure(params, *Partitioned.joined(inputs))
+        before, after = jax.tree.leaves(params), jax.tree.leaves(after)
+        self.writes = len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True))
+
+
+class Model(user_model.UserModel):
+    """A user's model in the cell's dtype on its device."""
+
+    rules = JaxRules()
+
+    def __init__(
+        self,
+        workload: UserModel,
+        weights: Arrays,
+        inputs: Sequence[Arrays],
+        device: jax.Device,
+        dtype: np.dtype,
+        trains: bool = False,
+    ):
+        if not workload.is_file:
+            raise Unsupported(f"{workload.name} is no model of JAX: write a file.")
+        super().__init__(user_file.UserFile(workload.source))
+        self.device, self.dtype, self.source = device, np.dtype(dtype), workload.source
+        wider = ("float64", "float32") if self.dtype.itemsize < 4 else ("float64",)
+        self.precisions = wider if self.dtype != np.float64 else ()
+        self.seed(int(weights["seed"]))
+        made = self.file.call("model")
+        self.sets = [self.place(arrays) for arrays in inputs]
+        self.applied, self.detail = _applied(made, self.sets[0], int(weights["seed"]), trains)
+        try:
+            self.params = self._on_device(self.applied.params)
+            self.restore()
+            self.settle()  # before anything is traced: the model may keep what it makes in its first call
+            self.applied.settle(self.fresh(self.sets[0]), self._on_device)
+            self.params = self._on_device(self.applied.params)
+            self.restore()
+            if trains and self.applied.writes:
+                raise Unsupported(STATEFUL)
+            # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
+            draws = self.applied.writes or not _is_module(made)
+            if any(map(_is_key, jax.tree.leaves((self.sets, self.params if draws else ())))):
+                self.precisions = tuple(name for name in self.precisions if name != "float64") or ("float32",) * trains
+        except BaseException:
+            self.release()
+            raise
+        self.settings = {"called as": self.detail}
+        if self.applied.constants:
+            self.settings["held as constants"] = self.applied.constants
+        if removed := self.applied.reached.removed:
+            self.settings["jit removed from"] = ", ".join(dict.fromkeys(removed))
+
+    def seed(self, seed: int) -> None:
+        user_file.seed_python(seed)
+
+    def placed(self, given: Inputs) -> Inputs:
+        for leaf in jax.tree.leaves(given):
+            _register(leaf)
+        return self._on_device(given)
+
+    def fresh(self, inputs: Inputs) -> Inputs:
+        # Arrays of JAX are never written to; containers are made again.
+        return jax.tree.map(lambda leaf: copy.deepcopy(leaf) if _is_object(leaf) else leaf, inputs)
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return self._bound(*args, **kwargs)
+
+    def restore(self) -> None:
+        self._bound = self.applied.bind(self.params)
+
+    @contextlib.contextmanager
+    def in_precision(self, dtype: str) -> Iterator[tuple[Any, Callable[[Inputs], Inputs]]]:
+        with jax.enable_x64(dtype == "float64"):
+            yield cast(self.params, np.dtype(dtype)), partial(cast, dtype=np.dtype(dtype))
+
+    def calling(self, model: Any) -> Call:
+        bound = functools.cache(partial(self.applied.bind, model))  # until the state is restored
+        return lambda args, kwargs: bound()(*args, **kwargs)
+
+    def release(self) -> None:
+        """Put back what the user's functions held."""
+        self.applied.release()
+
+    def forward(self, params: Any, inputs: Any) -> Any:
+        """Return the output, and the state after it where a call writes to it, of what jit is given."""
+        return self.applied.pure(Partitioned.joined(params), *Partitioned.joined(inputs))
+
+    def arguments(self) -> tuple:
+        """Return what jit is given in the first call."""
+        return Partitioned.of_parameters(self.params), Partitioned.of(self.sets[0])
+
+    def cost(self) -> Counted | None:
+        return counted(self.forward, *self.arguments())
+
+    def computes_in(self) -> Sequence[str]:
+        listed = program.executed(self.applied.pure, self.params, *self.fresh(self.sets[0]))
+        products = [operation for operation in listed if operation.kind in PRODUCTS]
+        return product_dtypes([replace(operation, arguments={"dtype": _widest(operation)}) for operation in products])
+
+    def _on_device(self, tree: Any) -> Any:
+        return cast(tree, self.dtype, self.device)
+
+
+class Jitted:
+    """A call of a model's graph, which holds its state where a call writes to it."""
+
+    def __init__(self, model: Model, graph: Callable):
+        self._model, self._graph, self._writes = model, graph, model.applied.writes
+        self._first = self._params = Partitioned.of_parameters(model.params)
+        # Inputs that were made for one call are partitioned within it.
+        self._known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
+        self._sets = list(model.sets)  # so that no identity above is given to another object
+
+    def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        output = self._graph(self._params, self._known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
+        if self._writes:
+            output, state = output
+            self._params = Partitioned.of_parameters(state)
+        return output
+
+    def restore(self) -> None:
+        self._params = self._first
+        self._model.restore()
+
+
+def prepare(model: Model, cell: Cell, compilations: Any) -> Step:
+    """Return the step of the model in the cell's mode."""
+    arguments = model.arguments()
+    call, capture = compilations.callable(cell, model.forward, arguments, model.detail)
+    if cell.mode == "eager":
+        listed: Callable = lambda: program.executed(  # noqa: E731
+            model.applied.pure, model.params, *model.fresh(model.sets[0])
+        )
+        return Step(model.call, model.sets, capture, model.restore, listed, user_model=model)
+    refuse_what_is_held(model)
+    step = Jitted(model, call)
+    listed = partial(program.captured, call, runtime.shapes(arguments))
+    captured = lambda: with_recompilations(capture(), model)  # noqa: E731
+    return Step(step, model.sets, captured, step.restore, listed, user_model=model)
+
+
+def identity(args: tuple, kwargs: dict[str, Any]) -> tuple[int, int]:
+    """Return what tells an input set that is kept from every other; all empty tuples are one object."""
+    return id(args), id(kwargs)
+
+
+def refuse_what_is_held(model: Model) -> None:
+    """Raise Unsupported for inputs with an object whose arrays jit would not be given."""
+    for leaf in jax.tree.leaves(model.sets):
+        if _is_object(leaf) and not isinstance(leaf, np.ndarray) and model.values(leaf).arrays:
+            raise Unsupported(
+                f"a {type(leaf).__name__} among the inputs holds arrays that jit would not be given: register it with "
+                "jax.tree_util."
+            )
+
+
+def with_recompilations(captured: Capture, model: Model) -> Capture:
+    """Return what was captured with the compilations after the first, and what was other in their inputs."""
+    again = min(captured.graphs or 0, captured.compilations or 0) - 1
+    if again < 1:
+        return captured
+    reason = "; ".join(_changes(list(map(_signature, model.sets)))) or "inputs of another form"
+    return replace(captured, recompilations=again, recompiled=((Path(model.source).name, reason),))
+
+
+def _changes(signatures: list[list[tuple[str, str]]]) -> Iterator[str]:
+    """Yield what each form of the inputs after the first has that the first has not."""
+    known = dict(signatures[0])
+    for signature in [other for index, other in enumerate(signatures) if other not in signatures[:index]][1:]:
+        changed = [(name, kind) for name, kind in signature if known.get(name) != kind]
+        what = "inputs of another shape" if any("[" in kind for _, kind in changed) else "inputs of another value"
+        if changed:
+            yield f"{what}: {', '.join(f'{name} {kind}' for name, kind in changed)}"
+
+
+def counted(function: Callable, *arguments: Any) -> Counted | None:
+    """Return what XLA says of a call before it fuses; None where it has no rule for a part of it."""
+    traced = jax.jit(function).trace(*arguments)
+    lowered = traced.lower()
+    calls = re.findall(r"custom_call @([\w.]+)", lowered.as_text())
+    found = lowered.cost_analysis() or {}
+    if found.get("flops", -1) < 0 or not all(name.startswith(COUNTED_CALLS) for name in calls):
+        return None
+    once = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in _moved(traced.jaxpr, arguments))
+    moved, transcendentals = found.get("bytes accessed", once), found.get("transcendentals", 0)
+    return Counted(int(found["flops"]), once, max(int(moved), 0), BY, max(int(transcendentals), 0))
+
+
+def _moved(jaxpr: Any, arguments: Any) -> list[Any]:
+    """Return what a call must move: arguments that it reads and constants, each array once, and results."""
+    read = {id(variable) for equation in jaxpr.eqns for variable in equation.invars} | set(map(id, jaxpr.jaxpr.outvars))
+    leaves = zip(jax.tree.leaves(arguments), jaxpr.jaxpr.invars, strict=True)
+    given = [leaf if hasattr(leaf, "shape") else variable.aval for leaf, variable in leaves if id(variable) in read]
+    return [*{id(array): array for array in (*given, *jaxpr.consts)}.values(), *jaxpr.out_avals]
+
+
+def cast(tree: Any, dtype: np.dtype, device: jax.Device | None = None) -> Any:
+    """Return a tree with its arrays as JAX's: floating point in a dtype, complex numbers in the type of that width.
+
+    An array that is held twice stays one.
+    """
+    made: dict[int, Any] = {}
+
+    def one(leaf: Any) -> Any:
+        if not _is_array(leaf):
+            return leaf
+        if id(leaf) not in made:
+            kind = None
+            if jnp.issubdtype(leaf.dtype, jnp.floating):
+                kind = dtype
+            elif jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+                kind = np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
+            array = leaf if _is_jax(leaf) and (kind is None or kind == leaf.dtype) else jnp.asarray(leaf, kind)
+            made[id(leaf)] = array if device is None else jax.device_put(array, device)
+        return made[id(leaf)]
+
+    return jax.tree.map(one, tree)
+
+
+def _applied(made: Any, inputs: Inputs, seed: int, trains: bool) -> tuple[Applied, str]:
+    """Return how what `model()` returned is called with parameters, and what it is."""
+    reached = Reached()
+    if isinstance(made, tuple) and len(made) == 2 and callable(made[0]):
+        return _with_parameters(reached, *made), "a function and its parameters"
+    if _is_module(made):
+        (made.train if trains else made.eval)()
+        if trains and jax.tree.leaves(nnx.state(made, nnx.Not(nnx.Param))):
+            raise Unsupported(STATEFUL)
+        for _, node in nnx.iter_graph(made):
+            reached.walk(node)
+        reached.put(reached.arrays)
+        graph, state = nnx.split(made)
+        reached.restore()
+        # Variables of NNX are written to only where they were made: inside of what traces.
+        return Applied(reached, state, partial(nnx.merge, graph)), "flax.nnx, split and merged"
+    if linen and isinstance(made, linen.Module):
+        args, kwargs = inputs
+        variables = made.init(jax.random.key(seed), *args, **kwargs)
+        if trains and variables.keys() - {"params"}:
+            raise Unsupported(STATEFUL)
+        return _with_parameters(reached, made.apply, variables), "flax.linen, initialised from the seed"
+    callee = reached.plain(made)
+    if not callable(callee):
+        raise Fault(
+            f"model() returned {type(made).__name__}: return (function, parameters), a Flax module, or a function."
+        )
+    if not jax.tree_util.all_leaves([callee]):
+        return Applied(reached, callee, lambda given: given), "a pytree that is called"
+    detail = f"a function {'and the arrays it reaches' if reached.arrays else 'without parameters'}"
+    return Applied(reached, None, lambda _: callee), detail
+
+
+def _with_parameters(reached: Reached, function: Callable, params: Any) -> Applied:
+    function, params = reached.plain((function, params))
+    if jax.tree_util.all_leaves([function]):  # what is static costs time in every call
+        return Applied(reached, params, lambda given: partial(function, given))
+    return Applied(reached, (function, params), lambda given: partial(*given))
+
+
+def _register(leaf: Any) -> None:
+    """Register the class of a dataclass among the inputs as a pytree, which it is for nobody else."""
+    if not dataclasses.is_dataclass(leaf) or isinstance(leaf, type):
+        return
+    names = [field.name for field in dataclasses.fields(leaf) if field.init]
+    if jax.tree_util.all_leaves([leaf]):
+        jax.tree_util.register_dataclass(type(leaf), data_fields=names, meta_fields=[])
+    for name in names:
+        for inner in jax.tree.leaves(getattr(leaf, name)):
+            if dataclasses.is_dataclass(inner) and jax.tree_util.all_leaves([inner]):
+                _register(inner)
+
+
+def _signature(inputs: Inputs) -> list[tuple[str, str]]:
+    """Return the names of an input set's leaves, with what a compilation holds of each."""
+    args, kwargs = inputs
+    leaves = jax.tree_util.tree_leaves_with_path({**{str(i + 1): a for i, a in enumerate(args)}, **kwargs})
+    return [(".".join(map(_key, path)), _held(leaf)) for path, leaf in leaves]
+
+
+def _held(leaf: Any) -> str:
+    if _is_array(leaf):
+        return f"{leaf.dtype}[{','.join(map(str, leaf.shape))}]"
+    return "" if _is_dynamic(leaf) else repr(leaf)[:40]
+
+
+def _key(key: Any) -> str:
+    for name in ("name", "key", "idx"):
+        if hasattr(key, name):
+            return str(getattr(key, name))
+    return str(key)
+
+
+def _widest(product: Operation) -> str:
+    """Return the dtype in which a product is computed: that of its widest operand."""
+    dtypes = [text.partition(" ")[0] for name, text in product.arguments.items() if name in ("operand 0", "operand 1")]
+    return max(dtypes, key=lambda name: jnp.dtype(name).itemsize, default="")
+
+
+def _copied(tree: Any) -> Any:
+    """Return a tree with containers of its own."""
+    return jax.tree.map(lambda leaf: leaf, tree)
+
+
+def _is_module(value: Any) -> bool:
+    return bool(nnx) and isinstance(value, nnx.Module)
+
+
+def _is_jax(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array)
+
+
+def _is_floating(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
+
+
+def _is_array(leaf: Any) -> bool:
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.dtype.kind in "biufc" or jnp.issubdtype(leaf.dtype, jnp.number)
+    return isinstance(leaf, jax.Array)
+
+
+def _is_key(leaf: Any) -> bool:
+    """Say whether a leaf is a random key, typed or, as raw keys are, of two or more whole numbers of 32 bits."""
+    if not isinstance(leaf, jax.Array):
+        return False
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) or (
+        leaf.dtype == np.uint32 and leaf.shape[-1:] in ((2,), (4,))
+    )
+
+
+def _is_dynamic(leaf: Any) -> bool:
+    """Say whether a leaf is an argument of a jitted function: whole numbers and flags choose what is computed."""
+    return _is_array(leaf) or type(leaf) in (float, complex)
+
+
+def _is_object(leaf: Any) -> bool:
+    kinds = (jax.Array, np.generic, str, bytes, bool, int, float, complex, type(None))
+    return not isinstance(leaf, kinds) and not callable(leaf)

@@ -1,0 +1,101 @@
+"""Training of user models in JAX: one optimizer iteration on their file's loss of the model's output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from frameworks import user_model
+from frameworks.adapter import Step
+from frameworks.jax import runtime
+from frameworks.jax.inspect import program
+from frameworks.jax.modes import training
+from frameworks.jax.user_model.model import (
+    Model,
+    Partitioned,
+    cast,
+    counted,
+    identity,
+    refuse_what_is_held,
+    with_recompilations,
+)
+from frameworks.user_file import Fault
+from frameworks.user_model import Counted, Inputs
+from frameworks.values import Values
+from measurement.cells import Cell
+
+
+class Training(user_model.Training):
+    """A user model under training: floating-point parameters are trained in float32, and `dtype` is computed in."""
+
+    model: Model
+
+    def __init__(self, model: Model, dtype: np.dtype):
+        super().__init__(model, in_float32=dtype == np.float32)
+        self.objective, self._loss = partial(self._objective, dtype), model.file.function("loss")
+        leaves, self._form = jax.tree.flatten(model.params)
+        self._kept = [None if _is_trained(leaf) else (leaf,) for leaf in leaves]
+        if all(kept is not None for kept in self._kept):
+            raise Fault("model() has no floating-point parameters that could be trained.")
+        self.params = self._trained(model.params)
+
+    def values(self, output: dict[str, Any]) -> Values:
+        """Return the loss: the training state that a call gives besides is no output."""
+        return super().values({"loss": output["loss"]})
+
+    def losses(self, model: Any, sets: Sequence[Inputs], dtype: str) -> Iterator[Any]:
+        iterate = training.iteration(partial(self._objective, np.dtype(dtype)), 1, scanned=False)
+        params = self._trained(model)
+        state = (params, {}, training.optimizer().init(params))
+        for inputs in sets:
+            state, loss = iterate(state, inputs)
+            yield {"loss": loss}
+
+    def cost(self) -> Counted | None:
+        iterate = training.iteration(self.objective, 1, scanned=False)
+        state = (self.params, {}, training.optimizer().init(self.params))
+        return counted(iterate, state, Partitioned.of(self.model.sets[0]))
+
+    @staticmethod
+    def _trained(params: Any) -> dict[str, list]:
+        return {"own": [leaf for leaf in jax.tree.leaves(params) if _is_trained(leaf)]}
+
+    def _objective(self, dtype: np.dtype, params: dict, held: dict, inputs: Any) -> tuple[jax.Array, dict]:
+        trained = iter(params["own"])
+        whole = jax.tree.unflatten(self._form, [next(trained) if kept is None else kept[0] for kept in self._kept])
+        loss = self._loss(self.model.forward(cast(whole, dtype), cast(inputs, dtype)))
+        if jnp.size(loss) != 1:
+            raise Fault("loss(output) is to return a scalar, such as (output**2).mean().")
+        loss = jnp.asarray(loss)
+        return jnp.reshape(loss, ()).astype(jnp.promote_types(loss.dtype, jnp.float32)), held
+
+
+def prepare(model: Model, cell: Cell, dtype: np.dtype, compilations: Any) -> Step:
+    """Return an optimizer iteration in the cell's mode, on parameters of its own."""
+    subject = Training(model, dtype)
+    iterate = training.iteration(subject.objective, 1, scanned=cell.mode != "eager")
+    trainer = training.Trainer(subject.params, model.device)
+    arguments = (trainer.state, Partitioned.of(model.sets[0]))
+    trainer.iterate, capture = compilations.callable(cell, iterate, arguments, model.detail, donated=(0,))
+    captured: Callable = capture
+    if cell.mode == "eager":
+        listed: Callable = lambda: program.executed(iterate, *arguments)  # noqa: E731
+    else:
+        refuse_what_is_held(model)
+        listed = partial(program.captured, trainer.iterate, runtime.shapes(arguments))
+        captured = lambda: with_recompilations(capture(), model)  # noqa: E731
+    known = {identity(args, kwargs): Partitioned.of((args, kwargs)) for args, kwargs in model.sets}
+
+    def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+        return trainer(known.get(identity(args, kwargs)) or Partitioned.of((args, kwargs)))
+
+    return Step(call, model.sets, captured, trainer.restore, listed, user_model=subject)
+
+
+def _is_trained(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)

@@ -1,0 +1,1 @@
+"""Programs, profiles, memory and counts of a call."""

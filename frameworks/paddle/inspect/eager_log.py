@@ -1,0 +1,203 @@
+"""What eager mode dispatches, as Paddle's own log of a call tells it.
+
+At level 3 Paddle logs each operator with its operands, whoever calls it: Python, a tensor's `+`, automatic mixed
+precision. It leaves out attributes, so the functions of those operators whose attributes matter write theirs between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import re
+import sys
+import tempfile
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import paddle
+
+from frameworks.paddle.inspect import program
+from frameworks.program import Program
+from measurement.cells import Cell
+
+LEVEL = 3  # at 4 and above operands are printed by their address
+GRADIENT = "Running_AD_API_GRAD: "
+BEGIN, END = "arguments of a call: ", "end of a call"
+_EVENT = re.compile(
+    rf"^{BEGIN}(?P<begin>[^\n]*)$|^(?P<end>{END})$|^=+Running_AD_API: (?P<running>\w+)=+$"
+    r"|^Forward Debug Info \{\s*API_Name: (?P<api>\w+)[ :]*\n\s*Input: \[(?P<operands>.*?)\]\s*\n"
+    r"\s*Output: \[(?P<results>.*?)\] \} *$",
+    re.MULTILINE | re.DOTALL,
+)
+_OPERAND = re.compile(r"^\( (\w+) , ", re.MULTILINE)
+_TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTILINE)
+
+
+def listed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Program | None:
+    """The operators that a call on `inputs` dispatches in eager mode, in their order.
+
+    None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError where the log is not as
+    this module knows it, or where the call takes a tensor to NumPy: nothing logs what that does.
+    """
+    if not hasattr(paddle.base.core, "set_vlog_level"):
+        return None
+    with _arguments_written(), _taken_to_numpy() as taken, _logged() as log:
+        call(*inputs)
+    if taken:
+        raise ValueError("eager mode takes a tensor to NumPy within the call, whose operators are not listed.")
+    if GRADIENT in log():
+        raise ValueError("eager mode differentiates within the call, whose operators for gradients are not listed.")
+    return program.normal_form(dispatches(log(), cell))
+
+
+def dispatches(log: str, cell: Cell | None) -> list[program.Dispatch]:
+    """The operators in a log of eager calls. Raises ValueError where it misses an operator's operands or attributes."""
+    operators, running, calls = [], [], []
+    for event in _EVENT.finditer(log):
+        if event["begin"]:
+            calls.append(json.loads(event["begin"]))
+        elif event["end"]:
+            calls.pop()
+        elif event["running"]:
+            running.append(event["running"])
+        else:
+            name = running.pop() if running else ""
+            if not re.fullmatch(rf"{name}\d*", event["api"]):  # calls of one operator are numbered
+                raise ValueError(
+                    f"Paddle's log has the operands of {event['api']} after its operator {name or 'none'}."
+                )
+            while running and running[-1] == name:  # called itself once its operands were cast
+                running.pop()
+            parts = _OPERAND.split(event["operands"])
+            operands = {key: _tensors(text, cell) for key, text in zip(parts[1::2], parts[2::2], strict=True)}
+            attributes = _attributes(name.removesuffix("_"), calls)
+            operators.append(program.Dispatch(name, operands, _tensors(event["results"], cell), attributes))
+    if running or not operators:
+        raise ValueError(f"Paddle's log has no operands of {running[0] if running else 'any operator'}.")
+    return operators
+
+
+def _tensors(text: str, cell: Cell) -> list[str]:
+    return [
+        program.tensor(dtype, [int(size) for size in re.findall(r"\d+", shape)], cell)
+        for dtype, shape in _TENSOR.findall(text)
+    ]
+
+
+def _attributes(name: str, calls: list[tuple[str, dict]]) -> dict[str, Any]:
+    """What the innermost call under way was given, where the operator has attributes that matter."""
+    if name not in program.ATTRIBUTES:
+        return {}
+    if not calls or calls[-1][0] != name:
+        raise ValueError(f"{name} was dispatched by a way on which its attributes are not seen.")
+    return calls[-1][1]
+
+
+@contextlib.contextmanager
+def _logged() -> Iterator[Callable[[], str]]:
+    """Paddle's log of what is done meanwhile, which goes to this process's stderr otherwise."""
+    severity = ctypes.c_int.in_dll(ctypes.CDLL(paddle.base.libpaddle.__file__), "_ZN3fLI17FLAGS_minloglevelE")
+    sys.stderr.flush()
+    text, least, stderr = "", severity.value, os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            severity.value = 0
+            paddle.base.core.set_vlog_level(LEVEL)
+            yield lambda: text
+        finally:
+            paddle.base.core.set_vlog_level(int(os.environ.get("GLOG_v", 0)))  # noqa: SIM112 - so spelt
+            severity.value = least
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            file.seek(0)
+            text = file.read().decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _taken_to_numpy() -> Iterator[list[str]]:
+    """Collect the files whose code turns tensors into arrays meanwhile; Paddle does so itself for `float(tensor)`."""
+    taken: list[str] = []
+    names = ("numpy", "__array__")
+    functions = {name: getattr(paddle.Tensor, name) for name in names}
+    package = os.path.dirname(paddle.__file__) + "/"
+
+    def noting(function: Callable) -> Callable:
+        def noted(*arguments, **named):
+            file = sys._getframe(1).f_code.co_filename
+            if not file.startswith(package):
+                taken.append(file)
+            return function(*arguments, **named)
+
+        return noted
+
+    try:
+        for name, function in functions.items():
+            setattr(paddle.Tensor, name, noting(function))
+        yield taken
+    finally:
+        for name, function in functions.items():
+            setattr(paddle.Tensor, name, function)
+
+
+@contextlib.contextmanager
+def _arguments_written() -> Iterator[None]:
+    """Functions of the operators in `ATTRIBUTES` say what they were given, wherever Python holds them."""
+    product = paddle.Tensor.__matmul__  # `@`
+    functions = {spelling: name for name in program.ATTRIBUTES for spelling in (name, f"{name}_")}
+    functions["linear"] = "matmul"  # a function of eager mode alone, which calls matmul and add
+    functions = {getattr(paddle._C_ops, key, None): (key, name) for key, name in functions.items()}
+    functions.pop(None, None)
+    places = _places(list(functions))  # before the stand-ins hold them as well
+    try:
+        paddle.Tensor.__matmul__ = _telling("matmul", product)
+        for function, (spelling, name) in functions.items():
+            stand_in = _telling(name, function, plain=spelling == "linear")
+            _put([place for place in places if place[2] is function], stand_in)
+        yield
+    finally:
+        paddle.Tensor.__matmul__ = product
+        for place in places:
+            _put([place], place[2])
+
+
+def _places(functions: list[Callable]) -> list[tuple[Any, str, Callable]]:
+    """Where functions are held: modules' and objects' names, and closures; many keep a reference of their own."""
+    places, ids = [], {id(function) for function in functions}
+    for holder in gc.get_referrers(*functions):
+        if isinstance(holder, types.CellType):
+            places.append((holder, "", holder.cell_contents))
+            continue
+        names = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+        if isinstance(names, dict) and "__module__" not in names:  # a class's, which may not be written to
+            places += [(names, name, value) for name, value in list(names.items()) if id(value) in ids]
+    return places
+
+
+def _put(places: list[tuple[Any, str, Callable]], function: Callable) -> None:
+    for holder, name, _ in places:
+        if isinstance(holder, types.CellType):
+            holder.cell_contents = function
+        else:
+            holder[name] = function
+
+
+def _telling(name: str, function: Callable, plain: bool = False) -> Callable:
+    """`function`, which writes the attributes that `name` is given into the log; where `plain`, their defaults."""
+
+    def stand_in(*arguments, **named):
+        attributes = {
+            key: default if plain else named.get(key, arguments[place] if place < len(arguments) else default)
+            for key, (place, default) in program.ATTRIBUTES[name].items()
+        }
+        os.write(2, f"{BEGIN}{json.dumps([name, attributes], default=str)}\n".encode())
+        try:
+            return function(*arguments, **named)
+        finally:
+            os.write(2, f"{END}\n".encode())
+
+    return stand_in

@@ -1,0 +1,39 @@
+"""Which model a cell means."""
+
+from __future__ import annotations
+
+from paddle import nn
+
+from frameworks.adapter import Unsupported
+from frameworks.paddle.models import library_images, plain
+from frameworks.paddle.models.calls import DTYPES
+from frameworks.paddle.modes import generation
+from measurement.cells import Cell
+from workloads.passes import WITH_CACHE
+from workloads.spec import Arrays, Workload
+
+
+def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
+    """The cell's model with these weights. Raises `Unsupported` where there is none."""
+    if cell.implementation == "library" and workload.family == "resnet":
+        return library_images.resnet(workload, dict(cell.parameters), weights)
+    if cell.implementation == "library":
+        try:
+            from frameworks.paddle.models import library, library_llama  # PaddleNLP takes seconds to import
+        except ImportError as error:
+            reason = f"the library implementation needs the package paddlenlp ({error})"
+            raise Unsupported(f"{reason}: install it, or IMPL=plain.") from error
+        if workload.family == "llama":
+            return library_llama.build(workload, cell, weights)
+        return library.bert(workload, weights)
+    if cell.pass_name in WITH_CACHE:
+        return generation.build(workload, cell, weights)
+    fused = cell.parameter("attention") == "fused"
+    if fused and (cell.device_kind == "cpu" or DTYPES[cell.dtype] == "float32"):
+        # There, Paddle 3's operator is the same matmul, softmax and matmul in Python, and Paddle 2's fails.
+        raise Unsupported("Paddle has a fused attention kernel for bf16 and fp16 on a GPU only: ATTENTION=explicit.")
+    if workload.family in plain.TRANSFORMERS:
+        return plain.TRANSFORMERS[workload.family](workload, weights, fused)
+    if workload.family in plain.OTHERS:
+        return plain.OTHERS[workload.family](workload, dict(cell.parameters), weights)
+    return plain.SMALL_MODELS[workload.family](dict(cell.parameters), weights)

@@ -1,0 +1,167 @@
+"""Llama as PaddleNLP has it, whose cache grows: keys and values of each layer, (B, n, nkv, hs), concatenated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import paddle
+from paddle import nn
+from paddlenlp.transformers import LlamaConfig, LlamaForCausalLM
+from paddlenlp.transformers.model_utils import no_init_weights
+
+from frameworks.adapter import Step, Unsupported
+from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.models import calls
+from frameworks.paddle.models.plain import load
+from frameworks.paddle.modes import graphs
+from measurement.cells import Cell
+from workloads.decode import PAST, STEPS
+from workloads.llama import HEAD
+from workloads.spec import Arrays, Workload
+
+Layers = tuple[tuple[paddle.Tensor, paddle.Tensor], ...]
+LENGTH = 1  # the axis of keys and values along which a cache grows
+
+
+class LibraryLlama(nn.Layer):
+    """The library's model, called as its users call it; it gives logits or, where it `chooses`, the likeliest token."""
+
+    def __init__(self, model: LlamaForCausalLM, chooses: bool):
+        super().__init__()
+        self.model, self.chooses = model, chooses
+
+    def forward(self, ids, place=None, layers=None):
+        """A prompt (B, T), or tokens (B,) for a place (1,) behind what `layers` hold, int64.
+
+        Gives logits (B, V), or tokens and their logits, (B,) each; and the longer cache behind them.
+        """
+        if place is None:
+            output = self.model(ids, use_cache=True, return_dict=True)
+        else:
+            told = {"position_ids": place.unsqueeze(0).expand([ids.shape[0], 1]), "past_key_values": layers}
+            output = self.model(ids.unsqueeze(1), use_cache=True, return_dict=True, **told)
+        logits = output.logits[:, -1]
+        results = (paddle.argmax(logits, axis=-1), paddle.max(logits, axis=-1)) if self.chooses else (logits,)
+        return *results, output.past_key_values
+
+
+class Growth:
+    """The cache between calls: that before a first call is there again after `period` of them."""
+
+    def __init__(self, first: Layers, period: int | None = None):
+        self._first, self._period = first, period
+        self.restore()
+
+    def restore(self) -> None:
+        """Make the cache that before a first call."""
+        self.layers, self._calls = self._first, 0
+
+    def reading(self, call: Callable[..., tuple], names: tuple[str, ...]) -> Callable[..., dict]:
+        """`call(prompt)`, whose results come under `names`, and whose keys and values are the cache from then on."""
+
+        def called(prompt):
+            *results, self.layers = call(prompt)
+            return dict(zip(names, results))  # noqa: B905 - timed
+
+        return called
+
+    def proceeding(self, call: Callable[..., tuple], names: tuple[str, ...]) -> Callable[..., dict]:
+        """`call(tokens, place, layers)` as a call of tokens and place alone."""
+
+        def called(tokens, place):
+            if self._calls == self._period:
+                self.restore()
+            self._calls += 1
+            *results, self.layers = call(tokens, place, self.layers)
+            return dict(zip(names, results))  # noqa: B905 - timed
+
+        return called
+
+    def told(self, places: paddle.Tensor) -> dict[str, paddle.Tensor]:
+        """Keys and values of all layers at some places (n,): (layers, B, nkv, n, hs)."""
+        sides = zip(("keys", "values"), zip(*self.layers, strict=True), strict=True)
+        return {
+            name: paddle.stack([paddle.gather(t, places, axis=LENGTH).transpose([0, 2, 1, 3]) for t in tensors])
+            for name, tensors in sides
+        }
+
+
+def build(workload: Workload, cell: Cell, weights: Arrays) -> LlamaForCausalLM:
+    """The model with `weights`; raises ValueError for a missing or left-over one, `Unsupported` for another cache."""
+    if cell.mode in graphs.PREDICTORS:
+        raise Unsupported(
+            "paddle.inference has a cache of one shape here, and that of PaddleNLP's Llama grows: IMPL=plain."
+        )
+    if cell.pass_name != "prefill" and cell.parameter("cache") != "dynamic":
+        raise Unsupported("The cache of PaddleNLP's Llama grows by concatenation: CACHE=dynamic.")
+    told = dict(workload.model.library_config())
+    rope = told.pop("rope_parameters")
+    scaled = {"rope_scaling": rope} if workload.model.scaling else {}
+    with no_init_weights():
+        model = LlamaForCausalLM(LlamaConfig(**told, rope_theta=rope["rope_theta"], **scaled))
+    return load(model, weights, _paddlenlp_name, turned=(HEAD,))
+
+
+def _paddlenlp_name(name: str) -> str | None:
+    return None if name in PAST else name.replace("model.", "llama.", 1)
+
+
+def prepared(workload: Workload, cell: Cell, model: LlamaForCausalLM, weights: Arrays, inputs: Sequence[tuple]) -> Step:
+    """The model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+    in_mode = partial(_in_mode, workload, cell)
+    places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
+    if cell.pass_name == "generate":
+        growth, names = Growth(()), (NEXT, LARGEST)
+        token = (paddle.zeros([len(inputs[0][0])], "int64"), places[0])
+        read = in_mode(LibraryLlama(model, True), inputs[0])
+        proceed = in_mode(LibraryLlama(model, True), (*token, _past(workload, cell, None)))
+        read.call, proceed.call = growth.reading(read.call, names), growth.proceeding(proceed.call, names)
+        return Generation(read, proceed, places, partial(paddle.stack, axis=1)).step(inputs)
+    if cell.pass_name == "prefill":
+        growth, inner = Growth(()), in_mode(LibraryLlama(model, False), inputs[0])
+        call = telling_cache(growth.reading(inner.call, ("logits",)), lambda _: growth.told(places[0]))
+        return Step(call, inputs, inner.capture, program=inner.program)
+    growth = Growth(_past(workload, cell, weights), STEPS)
+    inner = in_mode(LibraryLlama(model, False), (*inputs[0], growth.layers))
+    told = lambda place: growth.told(paddle.concat([place - 1, place]))  # noqa: E731
+    call = telling_cache(growth.proceeding(inner.call, ("logits",)), told)
+    return Step(call, inputs, inner.capture, growth.restore, inner.program)
+
+
+def _past(workload: Workload, cell: Cell, weights: Arrays | None) -> Layers:
+    """What a decode pass's cache holds before its first call; zeros in its shape, after a prompt, without weights."""
+    model, batch, dtype = workload.model, int(cell.parameter("batch_size")), calls.DTYPES[cell.dtype]
+    if weights is None:
+        empty = paddle.zeros([batch, int(cell.parameter("prompt")), model.kv_heads, model.head_size], dtype)
+        return tuple((empty, empty) for _ in range(model.layers))
+    ends = workload.first_place(dict(cell.parameters))
+
+    def of_each_sequence(name: str, layer: int) -> paddle.Tensor:
+        past = np.array(weights[name][layer])[:, :ends].transpose(1, 0, 2)  # (n, nkv, hs)
+        return paddle.to_tensor(np.repeat(past[None], batch, 0), dtype)
+
+    return tuple(tuple(of_each_sequence(name, layer) for name in PAST) for layer in range(model.layers))
+
+
+def _in_mode(workload: Workload, cell: Cell, layer: LibraryLlama, inputs: tuple) -> Step:
+    """The layer as the cell's mode calls it. One graph serves all lengths of a cache, which its signature leaves open.
+
+    What depends on such a length is compared by its rank alone.
+    """
+    layer.eval()
+    signature = None
+    if len(inputs) > 1:
+        cell = replace(cell, shapes="dynamic")
+        spec = paddle.static.InputSpec
+        ids, place, layers = inputs
+        open_ended = (tuple(spec([t.shape[0], None, *t.shape[2:]], t.dtype) for t in pair) for pair in layers)
+        signature = [spec(ids.shape, ids.dtype), spec(place.shape, place.dtype), tuple(open_ended)]
+    if cell.mode == "eager":
+        call = calls.without_gradients(layer)
+        return Step(call, [inputs], program=partial(eager_log.listed, call, inputs, cell))
+    static, capture, operators = graphs.to_static(layer, workload, cell, inputs, signature)
+    return Step(calls.without_gradients(static), [inputs], capture, program=operators)

@@ -1,0 +1,70 @@
+"""The passes with a cache: which model a cell means, and generations of its two parts in the cell's mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import paddle
+from paddle import nn
+
+from frameworks.adapter import Step, Unsupported
+from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.paddle.models import cached_gpt, llama
+from frameworks.paddle.models.causal import Cache, CausalModel
+from frameworks.paddle.modes import graphs
+from measurement.cells import Cell
+from workloads.spec import Arrays, Workload
+
+MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
+
+
+def build(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
+    """The model of the cell's pass. Raises `Unsupported` where the cell asks for what it does not have."""
+    if cell.parameter("attention") == "fused":
+        raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
+    if cell.parameter("cache") == "dynamic":
+        raise Unsupported("The cache of these models is in buffers, whose shapes are fixed: CACHE=static.")
+    batch, places = int(cell.parameter("batch_size")), workload.places(dict(cell.parameters))
+    model = workload.model.given(dict(cell.parameters))
+    return MODELS[workload.family](model, weights, batch, places)
+
+
+class Choosing(nn.Layer):
+    """A call of the model -> the likeliest next token of each sequence and its logit, (B,)."""
+
+    def __init__(self, model: CausalModel):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, place=None, cache=None):
+        logits = self.model(ids, place, cache)
+        return paddle.argmax(logits, axis=-1), paddle.max(logits, axis=-1)
+
+
+def prepared(
+    workload: Workload, cell: Cell, model: CausalModel, weights: Arrays, inputs: Sequence[tuple], names: tuple[str, ...]
+) -> Step:
+    """The model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+    if cell.implementation == "library":
+        from frameworks.paddle.models import library_llama  # as in `models`
+
+        return library_llama.prepared(workload, cell, model, weights, inputs)
+    cache = Cache(model, workload, cell, weights)
+    in_mode = partial(graphs.in_mode, workload, cell, cache=cache.layers)
+    if cell.pass_name == "generate":
+        places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
+        return _generating(model, in_mode, inputs, places)
+    return in_mode(model, inputs, names, partial(telling_cache, told=cache.compared), cache.restore)
+
+
+def _generating(
+    model: CausalModel, in_mode: Callable, prompts: Sequence[tuple], places: Sequence[paddle.Tensor]
+) -> Step:
+    """Generations of two graphs, of a prompt and of a token, each `in_mode(layer, input sets, names of results)`."""
+    token = (paddle.zeros([len(prompts[0][0])], "int64"), places[0])
+    read, proceed = (in_mode(Choosing(model).eval(), sets, (NEXT, LARGEST)) for sets in (prompts, [token]))
+    stacked = partial(paddle.stack, axis=1)
+    if read.load:  # a predictor's results are its own memory
+        return Generation(read, proceed, places, stacked, paddle.clone).step(prompts)
+    return Generation(read, proceed, places, stacked).step(prompts)

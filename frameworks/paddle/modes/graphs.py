@@ -1,0 +1,258 @@
+"""Graphs of Paddle: what `to_static` captured, and the exported program under `paddle.inference`."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import paddle
+from paddle import inference, nn
+from paddle.jit.dy2static.error import ERROR_DATA
+
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.inspect import program as programs
+from frameworks.paddle.models import calls, matrices
+from frameworks.program import Program
+from measurement.cells import Cell
+from workloads.products import SUM
+from workloads.spec import Workload
+
+FRAMEWORKS = f"{Path(__file__).parents[1]}/"
+SIDES = ("keys", "values")
+MATMULS = ("pd_op.matmul", "matmul_v2")  # the operator's name in Paddle 3's programs, in Paddle 2's
+
+
+def specification(workload: Workload, cell: Cell, inputs: tuple) -> list[paddle.static.InputSpec]:
+    """The inputs' shapes and types; with dynamic shapes, what batch size and sequence length change is left open."""
+    axes = workload.dynamic_axes(dict(cell.parameters)) if cell.shapes == "dynamic" else [()] * len(inputs)
+    return [
+        paddle.static.InputSpec([None if i in free else n for i, n in enumerate(x.shape)], x.dtype, f"input_{number}")
+        for number, (x, free) in enumerate(zip(inputs, axes, strict=True))
+    ]
+
+
+def in_mode(
+    workload: Workload,
+    cell: Cell,
+    model: nn.Layer,
+    tensors: Sequence[tuple],
+    names: tuple[str, ...],
+    outer: Callable[[Callable], Callable] = lambda call: call,
+    restore: Callable[[], None] = lambda: None,
+    cache: Sequence[tuple] = (),
+) -> Step:
+    """The model as the cell's mode calls it, eager or a graph; its results come under `names`.
+
+    `cache`, of a model that has one, is its keys and values by layer.
+    """
+    if cell.mode in PREDICTORS:
+        signature = specification(workload, cell, tensors[0])
+        exported = ExportedWithCache(model, cell, signature, cache) if cache else Exported(model, cell, signature)
+        call = outer(calls.named(exported, names))
+        return Step(call, tensors, lambda: exported.captured, restore, exported.operators, exported.load)
+    if cell.mode == "eager":
+        call = calls.without_gradients(model)
+        listed = partial(eager_log.listed, call, tensors[0], cell)
+        return Step(outer(calls.named(call, names)), tensors, restore=restore, program=listed)
+    static, capture, operators = to_static(model, workload, cell, tensors[0])
+    call = outer(calls.named(calls.without_gradients(static), names))
+    return Step(call, tensors, capture, restore, operators)
+
+
+def to_static(
+    model: nn.Layer, workload: Workload, cell: Cell, inputs: tuple, signature: list | None = None
+) -> tuple[nn.Layer, Callable[[], Capture], Callable[[], Program | None]]:
+    """The model as `cell.mode` captures it, what tells of its capture, and of its operators; nothing is captured yet.
+
+    Without `full_graph`, graphs of fewer than ten operators would silently run eagerly; without a signature, each
+    shape is traced: with dynamic shapes the cell has one, unless another is given.
+    """
+    backend = "CINN" if cell.mode == "to_static-cinn" else None
+    if signature is None and cell.shapes == "dynamic":
+        signature = specification(workload, cell, inputs)
+    static = paddle.jit.to_static(model, signature, full_graph=True, backend=backend)
+    return static, lambda: captured(static, backend or "executor"), lambda: programs.of_graph(traced(static), cell)
+
+
+# Modes that run an exported program, and whether with IR passes, and with oneDNN where that is the default.
+PREDICTORS = {
+    "inference": (True, True),
+    "inference-no-onednn": (True, False),
+    "inference-no-passes": (False, False),
+}
+
+
+class Exported:
+    """A model under `paddle.inference`, in Paddle's defaults: IR passes, and oneDNN on a CPU with AVX2.
+
+    `PREDICTORS` has the modes that leave some of it out.
+
+    Loading saves it (`paddle.jit.save`), opens it and lets the passes run: that is this mode's compilation.
+    `enable_memory_optim` is left out: 3.3.1 raises on it.
+    """
+
+    OF_SAVING: ClassVar[dict[str, bool]] = {}  # options of `paddle.jit.save`
+
+    def __init__(self, model: nn.Layer, cell: Cell, specification: list) -> None:
+        self._model = paddle.jit.to_static(model, specification, full_graph=True, backend=None)
+        self._cell, self._predictor, self._program = cell, None, None
+        self._results: Any = None  # of the captured program, nested as the model gives them
+        self.captured = Capture(whole=False, graphs=0, compilations=0, detail="Not exported: not loaded yet.")
+
+    def __call__(self, *inputs):
+        for handle, tensor in zip(self._inputs, inputs):  # noqa: B905 - timed
+            handle.share_external_data(tensor)
+        self._predictor.run()
+        # The predictor leaves OpenMP at one thread, and the modes called in between would be stuck with that.
+        paddle.base.core.set_num_threads(self._cell.threads)
+        return self._outputs
+
+    def operators(self) -> Program | None:
+        """Those of the program as it was exported: what passes make of it is what the mode is for."""
+        return programs.of_graph(self._program, self._cell)
+
+    def structured(self) -> Any:
+        """Return the output handles in the structure of the model's output. Raises ValueError where there are fewer."""
+        kept: list[Any] = []  # saved once each, as `paddle.jit.save` does
+        filled = []
+        for value in paddle.utils.flatten(self._results):
+            if isinstance(value, paddle.pir.Value):
+                place = next((number for number, one in enumerate(kept) if one.is_same(value)), len(kept))
+                kept += [value] if place == len(kept) else []
+                value = self._outputs[place]
+            filled.append(value)
+        if len(kept) != len(self._outputs):
+            raise ValueError(f"the predictor has {len(self._outputs)} outputs and the captured program {len(kept)}.")
+        return paddle.utils.pack_sequence_as(self._results, filled)
+
+    def wanted(self) -> tuple[bool, bool]:
+        """Whether IR passes, and whether oneDNN."""
+        return PREDICTORS[self._cell.mode]
+
+    def load(self) -> None:
+        """Make the predictor that calls run."""
+        with tempfile.TemporaryDirectory(prefix="paddle-inference-") as folder:
+            paddle.jit.save(self._model, f"{folder}/model", **self.OF_SAVING)
+            names = ("model.json", "model.pdmodel")  # Paddle 3's file, Paddle 2's
+            program = next(name for name in names if os.path.exists(f"{folder}/{name}"))
+            config = inference.Config(f"{folder}/{program}", f"{folder}/model.pdiparams")
+            if self._cell.device_kind == "gpu":
+                config.enable_use_gpu(100, int(self._cell.device.split(":")[1]))  # MB to begin with
+            config.set_cpu_math_library_num_threads(self._cell.threads)
+            config.disable_glog_info()
+            _configure(config, *self.wanted())
+            backend = f"paddle.inference(ir_optim={config.ir_optim()}, onednn={config.mkldnn_enabled()}, "
+            backend += f"gpu={config.use_gpu()}, threads={config.cpu_math_library_num_threads()})"
+            capture, self._program = captured(self._model, backend), traced(self._model)
+            self._results = programs_of(self._model)[-1].outputs
+            self._model = None  # the predictor loads weights of its own
+            gc.collect()
+            if self._cell.device_kind == "gpu":
+                # A kernel that the build lacks leaves an error behind (only --force gets here with such a build), which
+                # the predictor would take for its own; asking for free memory raises it, once.
+                with contextlib.suppress(OSError, AttributeError):
+                    paddle.base.core.gpu_memory_available()
+            self._predictor = inference.create_predictor(config)
+        self._inputs = [self._predictor.get_input_handle(name) for name in self._predictor.get_input_names()]
+        self._outputs = tuple(map(self._predictor.get_output_handle, self._predictor.get_output_names()))
+        self.captured = capture
+
+
+class ExportedWithCache(Exported):
+    """Such a model whose cache is an input, which calls write to in place, as PaddleNLP's predictors have it.
+
+    Neither the cache nor a result is copied: a token can go into the next call without reaching the host. Saved is the
+    whole program, since pruning leaves out what is written to the cache and not read again, as of a prompt. It runs
+    without oneDNN, as in those predictors: beside it, Paddle 3.3's passes let operators write over what is read later.
+    """
+
+    OF_SAVING: ClassVar = {"skip_prune_program": True}
+
+    def __init__(self, model: nn.Layer, cell: Cell, specification: list, cache: Sequence[tuple]) -> None:
+        """`model` takes ids, a place unless it reads a prompt, and the cache: keys and values by layer."""
+        pairs = [
+            [
+                paddle.static.InputSpec(tensor.shape, tensor.dtype, f"{name}_{layer}")
+                for tensor, name in zip(pair, SIDES, strict=True)
+            ]
+            for layer, pair in enumerate(cache)
+        ]
+        place = specification[1:] or [None]
+        super().__init__(model, cell, [specification[0], *place, pairs])
+        self._cache = [tensor for pair in cache for tensor in pair]
+
+    def __call__(self, *inputs):
+        outputs = self._predictor.run([*inputs, *self._cache])
+        paddle.base.core.set_num_threads(self._cell.threads)  # as above
+        return outputs
+
+    def wanted(self) -> tuple[bool, bool]:
+        return PREDICTORS[self._cell.mode][0], False
+
+
+def _configure(config: inference.Config, passes: bool, onednn: bool) -> None:
+    """Leave out what the mode is without. Raises Unsupported where Paddle does not."""
+    if not passes:
+        config.switch_ir_optim(False)
+    if not onednn:
+        off = getattr(config, "disable_onednn", None) or getattr(config, "disable_mkldnn", None)  # its name in Paddle 2
+        off and off()
+    if config.ir_optim() != passes or (config.mkldnn_enabled() and not onednn):
+        raise Unsupported(
+            f"Paddle {paddle.__version__} cannot leave out IR passes and oneDNN, its predictor has both: "
+            "MODE=inference, or another release of Paddle."
+        )
+
+
+def captured(static: nn.Layer, backend: str) -> Capture:
+    """Read the programs that `to_static` traced. The last one is whole if it holds every linear layer's product."""
+    programs, program = static.forward.program_cache, traced(static)
+    if program is None:
+        return Capture(whole=False, graphs=0, compilations=0, detail="No program: not called yet, or to_static is off.")
+    names = [op.name() if callable(getattr(op, "name", None)) else op.type for op in program.global_block().ops]
+    held = [layer for layer in static.sublayers() if isinstance(layer, matrices.Linear)]
+    linears = len(held) + sum(isinstance(layer, nn.Linear) for layer in static.sublayers())
+    written = (*MATMULS, "pd_op.sum") if any(layer.form == SUM for layer in held) else MATMULS
+    products = sum(name in written for name in names)
+    detail = f"{len(names)} operators in {program.num_blocks} block(s); {products} products, {linears} linear layers"
+    return Capture(program.num_blocks == 1 and products >= linears, len(programs), 0, len(programs), backend, detail)
+
+
+def traced(static: nn.Layer, first: bool = False) -> paddle.static.Program | None:
+    """Return the program that `to_static` traced last, or first, as its passes found it; None before the first call."""
+    known = programs_of(static)
+    return known[0 if first else -1].main_program if known else None
+
+
+def programs_of(static: nn.Layer) -> list[Any]:
+    """Return what `to_static` knows of each program that it traced, in their order."""
+    return static.forward.program_cache.concrete_programs()
+
+
+def reason_of(error: BaseException) -> tuple[str, str, int] | None:
+    """Return why Paddle captures no graph, in its own words, and the file and line of the code it speaks of.
+
+    None for an error of another kind; the file is empty where Paddle names none.
+    """
+    data = getattr(error, ERROR_DATA, None)
+    if data is None:
+        return None
+    places = [place for file, line, *_ in data.origin_traceback if (place := _origin(data.origin_info_map, file, line))]
+    users = [place for place in places if not place[0].startswith(FRAMEWORKS)] or [("", 0)]
+    return f"{data.error_type.__name__}: {' '.join(str(data.error_value).split())}", *users[-1]
+
+
+def _origin(origins: Mapping[tuple[str, int], Any], file: str, line: int) -> tuple[str, int] | None:
+    """Return the place from which Paddle made a line of code, or the last one before it that was made from any."""
+    before = [number for name, number in origins if name == file and number <= line]
+    if not before:
+        return None
+    place = origins[file, max(before)].location
+    return place.filepath, place.lineno

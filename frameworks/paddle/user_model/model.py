@@ -1,0 +1,499 @@
+"""User models in Paddle: built from their file, called as their user calls them, compared with their own eager mode."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+import paddle
+from paddle import nn
+from paddle.jit import TranslatedLayer
+from paddle.jit.dy2static.program_translator import StaticFunction
+
+from frameworks import user_file, user_model
+from frameworks.adapter import Capture, Step, Unsupported
+from frameworks.paddle.inspect import eager_log
+from frameworks.paddle.inspect import program as programs
+from frameworks.paddle.modes import graphs
+from frameworks.paddle.user_model import trees
+from frameworks.user_file import Fault
+from frameworks.user_model import Call, Inputs
+from frameworks.values import Rules
+from measurement.cells import Cell
+from workloads.spec import Arrays
+from workloads.user_model import UserModel
+
+# How a model may be called: one that differentiates in forward needs more than the first.
+AUTOGRAD: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
+    "no_grad": paddle.no_grad,
+    "enabled": contextlib.nullcontext,
+}
+_ADDRESS = re.compile(r" at 0x\w+")
+EXACT = ("float32", "float64", "complex64", "complex128")
+
+
+class PaddleRules(Rules):
+    """Arrays of Paddle's tensors and of a predictor's handles, and the parts of sparse tensors."""
+
+    def array(self, value: Any) -> np.ndarray | None:
+        if hasattr(value, "copy_to_cpu"):
+            return _of_handle(value)
+        if not isinstance(value, paddle.Tensor) or not value.is_dense():
+            return None
+        kind = _name(value.dtype)
+        sixteen = "float" in kind and kind not in EXACT
+        return (value.detach().astype("float32") if sixteen else value.detach()).numpy()
+
+    def parts(self, value: Any) -> Mapping[str, Any] | None:
+        if isinstance(value, paddle.dtype | paddle.base.core.Place):
+            return {}
+        if not isinstance(value, paddle.Tensor):
+            return None
+        if value.is_sparse_coo():
+            value = value.detach().coalesce()
+            return {"indices": value.indices(), "values": value.values(), "shape": tuple(value.shape)}
+        if value.is_sparse_csr():
+            held = value.detach()
+            return {"rows": held.crows(), "columns": held.cols(), "values": held.values(), "shape": tuple(value.shape)}
+        return None
+
+    def opaque(self, value: Any) -> bool:
+        return isinstance(value, nn.Layer | StaticFunction)
+
+
+class Called(nn.Layer):
+    """A user's layer as `to_static` captures it, which wants parameters that have names: `args` and `kwargs`."""
+
+    def __init__(self, layer: nn.Layer, loss: Callable[[Any], paddle.Tensor] | None = None):
+        super().__init__()
+        self.layer, self._loss = layer, loss
+        self._unpacked, self._opened = map(paddle.jit.not_to_static, (trees.unpacked, trees.opened))
+        self.training = layer.training
+
+    def forward(self, args, kwargs):
+        output = self.layer(*self._unpacked(args), **self._unpacked(kwargs))
+        return self._opened(output) if self._loss is None else self._loss(output)
+
+
+class Exportable(nn.Layer):
+    """A user's layer as what takes tensors alone, as exported programs do; all else is that of one input set."""
+
+    def __init__(self, layer: nn.Layer, inputs: Inputs):
+        super().__init__()
+        self.called = Called(layer)
+        self._filled = paddle.jit.not_to_static(lambda tensors: _filled(inputs, tensors))
+        self.training = layer.training
+
+    def forward(self, tensors):
+        args, kwargs = self._filled(tensors)
+        return {"output": self.called(args, kwargs)}  # which Paddle puts into a list, as it does not every container
+
+
+class Model(user_model.UserModel):
+    """A user's layer in the cell's dtype on the current device."""
+
+    rules = PaddleRules()
+
+    def __init__(
+        self, workload: UserModel, weights: Arrays, inputs: Sequence[Arrays], dtype: str, trains: bool = False
+    ):
+        if not workload.is_file:
+            raise Unsupported(f"{workload.name} is no model of Paddle: write a file, as docs/own-models.md shows.")
+        super().__init__(user_file.UserFile(workload.source))
+        self.dtype, self.source = dtype, workload.source
+        self.precisions = [name for name in ("float64", "float32") if name != dtype]
+        self.seed(int(weights["seed"]))
+        layer, unwrapped = plain(self.file.call("model"), workload.name)
+        (layer.train if trains else layer.eval)()
+        self.layer = cast(layer, dtype)
+        self._buffers = [
+            (owner, name, buffer, buffer.clone())
+            for owner in layer.sublayers(include_self=True)
+            for name, buffer in owner._buffers.items()
+            if buffer is not None and has_memory(buffer)
+        ]
+        # Running statistics are parameters without a gradient.
+        self._fixed = [(one, one.clone()) for one in layer.parameters() if one.stop_gradient]
+        self.sets = [self.place(arrays) for arrays in inputs]
+        paddle.set_default_dtype(dtype)  # the file may have set another one
+        self.settings = {"autograd": self._settled(trains)}
+        if unwrapped:
+            self.settings["to_static removed from"] = unwrapped
+
+    def seed(self, seed: int) -> None:
+        user_file.seed_python(seed)
+        paddle.seed(seed)
+
+    def placed(self, given: Inputs) -> Inputs:
+        return trees.changed(given, partial(_placed, dtype=self.dtype))
+
+    def fresh(self, inputs: Inputs) -> Inputs:
+        return trees.changed(inputs, _copied)
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        with self.autograd():
+            return self.layer(*args, **kwargs)
+
+    def calling(self, model: Callable) -> Call:
+        autograd = self.autograd
+
+        def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+            with autograd():
+                return model(*args, **kwargs)
+
+        return call
+
+    def restore(self) -> None:
+        with paddle.no_grad():
+            for owner, name, buffer, first in self._buffers:
+                owner._buffers[name] = buffer  # where a call bound another one
+                paddle.assign(first, buffer)
+            for tensor, first in self._fixed:
+                paddle.assign(first, tensor)
+
+    @contextlib.contextmanager
+    def in_precision(self, dtype: str) -> Iterator[tuple[nn.Layer, Callable[[Inputs], Inputs]]]:
+        """Enter a copy in another dtype, which is also what its code makes by default."""
+        before = paddle.get_default_dtype()
+        paddle.set_default_dtype(dtype)
+        try:
+            yield cast(self.copied(), dtype), lambda given: trees.changed(given, partial(_placed, dtype=dtype))
+        finally:
+            paddle.set_default_dtype(before)
+
+    def computes_in(self) -> Sequence[str]:
+        try:
+            return programs.product_dtypes(eager_log.listed(self.call, self.fresh(self.sets[0]), None) or ())
+        finally:
+            self.restore()
+
+    def shared(self) -> nn.Layer:
+        """Return what one graph mode captures: copies of the layers, on the parameters and buffers of the user's own.
+
+        `to_static` replaces the forward of what it is given, and Paddle 2 that of every layer within, which are eager
+        mode's and the other graphs' as well.
+        """
+        self.restore()  # a call of eager mode may have bound other buffers, which are never put back
+        return self.copied(*self.layer.parameters(), *self.layer.buffers())
+
+    def copied(self, *shared: paddle.Tensor) -> nn.Layer:
+        """Return a copy of the user's layer that has the tensors `shared` in common with it."""
+        empty = [buffer for buffer in self.layer.buffers() if not has_memory(buffer)]  # those have no copy
+        try:
+            return copy.deepcopy(self.layer, {id(tensor): tensor for tensor in (*shared, *empty)})
+        except Exception as error:  # of the user's own attributes
+            raise Unsupported(
+                f"the layer cannot be copied ({type(error).__name__}: {error}), and Paddle writes to what it captures: "
+                "keep results of calls, locks and open files out of its attributes."
+            ) from error
+
+    def specification(self, cell: Cell, exported: bool = False) -> Inputs:
+        """Return the first input set with the shape and type of each tensor; lengths that change are left open.
+
+        With dynamic shapes these are the lengths that follow an argument of `inputs`; in an exported program also those
+        in which the input sets differ.
+        """
+        others = self.sets if exported else []
+        if cell.shapes == "dynamic":
+            parameters = dict(cell.parameters)
+            numbers = {name: value for name, value in parameters.items() if isinstance(value, int)}
+            changed = [{**parameters, name: value % 7 + 1} for name, value in numbers.items()]
+            given = [{name: np.array(value) for name, value in each.items()} for each in changed]
+            others = [*others, *(self.place({**arrays, "seed": np.array(0)}) for arrays in given)]
+        shapes = [[tensor.shape for tensor in trees.tensors(inputs)] for inputs in others]
+        lists = [shape for shape in itertools.zip_longest(*shapes)] or None
+        numbered = iter(range(len(trees.tensors(self.sets[0]))))
+
+        def specified(tensor: paddle.Tensor) -> paddle.static.InputSpec:
+            index = next(numbered)
+            usual, unlike = list(tensor.shape), lists[index] if lists else ()
+            alike = [shape for shape in unlike if shape is not None and len(shape) == len(usual)]
+            free = {axis for shape in alike for axis, length in enumerate(shape) if length != usual[axis]}
+            shape = [None if axis in free else length for axis, length in enumerate(usual)]
+            return paddle.static.InputSpec(shape, tensor.dtype, f"input_{index}")
+
+        return trees.changed(self.sets[0], specified)
+
+    def _settled(self, trains: bool) -> str:
+        """Return the first way of `AUTOGRAD` in which the model runs; a call shows which inputs it changes."""
+        ways = ["enabled"] if trains else list(AUTOGRAD)
+        for way in ways:
+            self.autograd = AUTOGRAD[way]
+            try:
+                with _refusing_graphs(self.source):
+                    self.settle()
+            except (RuntimeError, ValueError, OSError) as error:
+                if way == ways[-1] or not _wants_gradients(error):
+                    raise
+                continue
+            break
+        return way
+
+
+def prepare(model: Model, cell: Cell, workload: UserModel) -> Step:
+    """Return the step of the layer in the cell's mode."""
+    rest: dict[str, Any] = {"restore": model.restore, "user_model": model}  # Paddle has no counter for every operator
+    if cell.mode == "eager":
+        return Step(model.call, model.sets, program=partial(listed, model, model.call, cell), **rest)
+    if cell.mode in graphs.PREDICTORS:
+        called = Predicted(model, cell)
+        return Step(called, model.sets, called.capture, program=called.operators, load=called.load, **rest)
+    return captured(Called(model.shared()), model, workload, cell, model.autograd, rest)
+
+
+def captured(
+    layer: Called, model: Model, workload: UserModel, cell: Cell, autograd: Callable, rest: dict[str, Any]
+) -> Step:
+    """Return the step of what `to_static` makes of a layer."""
+    signature = list(trees.packed(model.specification(cell))) if cell.shapes == "dynamic" else None
+    static, capture, _ = graphs.to_static(layer, workload, cell, (), signature)
+    packs = any(trees.packed(inputs) is not inputs and _has_class(trees.packed(inputs)) for inputs in model.sets)
+
+    def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+        if packs:
+            args, kwargs = trees.packed((args, kwargs))
+        try:
+            with autograd():
+                return static(args, kwargs)
+        except Exception as error:
+            _raise(error, model.source)
+
+    def operators() -> Any:
+        program = graphs.traced(static, first=True)
+        return None if program is None else programs.of_graph(program, cell)
+
+    return Step(call, model.sets, lambda: whole(capture(), static, model.file.name), program=operators, **rest)
+
+
+class Predicted:
+    """A call of the exported program on an input set. Its outputs are the predictor's own memory, by eager's names.
+
+    Raises `Unsupported` for input sets of which one holds other scalars or another structure than the first.
+    """
+
+    def __init__(self, model: Model, cell: Cell):
+        self._model = model
+        forms = [trees.form(trees.packed(inputs)) for inputs in model.sets]
+        if any(form != forms[0] for form in forms):
+            raise Unsupported(
+                "inputs() gives other scalars or another structure at each call, which an exported program holds: pass "
+                "them as tensors."
+            )
+        layer = Exportable(model.shared(), model.sets[0])
+        signature = [trees.tensors(model.specification(cell, exported=True))]
+        self._exported = graphs.Exported(layer, cell, signature)
+        self._output: Any = None
+
+    def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self._exported(*trees.tensors((args, kwargs)))
+        return self._output
+
+    def load(self) -> None:
+        try:
+            with self._model.autograd():
+                self._exported.load()
+        except KeyError as error:
+            raise Unsupported(
+                f"paddle.jit.save saves no tensor that is neither parameter nor buffer ({error.args[0]}): register it "
+                "with register_buffer."
+            ) from error
+        except Exception as error:
+            _raise(error, self._model.source)
+        (outputs,) = self._exported.structured()
+        self._output = outputs["output"]
+
+    def capture(self) -> Capture:
+        return replace(self._exported.captured, whole=bool(self._exported.captured.graphs))
+
+    def operators(self) -> Any:
+        return self._exported.operators()
+
+
+def whole(capture: Capture, static: nn.Layer, name: str) -> Capture:
+    """Return a capture of a user's layer: with `full_graph` a program holds the whole layer or there is none.
+
+    Each program but the first is a recompilation, for what of its inputs is unlike the first one's.
+    """
+    first, *others = [_described(program.inputs) for program in graphs.programs_of(static)] or [[]]
+    reasons = [f"another input: {_ADDRESS.sub('', text)}" for texts in others for text in texts if text not in first]
+    recompiled = tuple((name, reason) for reason in dict.fromkeys(reasons))
+    return replace(capture, whole=bool(capture.graphs), recompilations=len(others), recompiled=recompiled)
+
+
+def _raise(error: Exception, source: str) -> NoReturn:
+    """Raise an error of capture with Paddle's own reason and the user's line, and others as they are."""
+    found = graphs.reason_of(error)
+    if found is None:
+        raise error
+    reason, file, line = found
+    place = f" (at {user_file.short_place(file, line, source)})" if file else ""
+    raise RuntimeError(f"to_static: {reason}{place}") from error
+
+
+def has_memory(tensor: paddle.Tensor) -> bool:
+    """Say whether a tensor holds values: recurrent layers keep a buffer for a state of dropout that has none."""
+    return tensor._is_initialized()
+
+
+def plain(layer: Any, name: str) -> tuple[nn.Layer, list[str]]:
+    """Return the layer without `to_static`, and the places from which that was removed.
+
+    Raises Fault for what is no layer, and Unsupported for a loaded program, which has no eager mode.
+    """
+    if isinstance(layer, TranslatedLayer) or type(layer).__name__ == "PirTranslatedLayer":
+        raise Unsupported(
+            "model() returned a loaded program, which has no eager mode: return the layer it was made of."
+        )
+    if not isinstance(layer, nn.Layer):
+        raise Fault(f"model() of {name} returned {type(layer).__name__}: return a paddle.nn.Layer.")
+    removed: list[str] = []
+    for path, part in layer.named_sublayers(include_self=True):
+        if isinstance(part, TranslatedLayer) or type(part).__name__ == "PirTranslatedLayer":
+            raise Unsupported(f"{path} is a loaded program, which has no eager mode: build it from its layers.")
+        for owner in (part, *type(part).__mro__, sys.modules.get(type(part).__module__)):
+            for attribute, value in list(getattr(owner, "__dict__", {}).items()):
+                if isinstance(value, StaticFunction):
+                    _put_back(owner, attribute, value)
+                    removed.append(f"{path}.{attribute}".strip("."))
+    return layer, list(dict.fromkeys(removed))
+
+
+def _put_back(owner: Any, attribute: str, static: StaticFunction) -> None:
+    """Give an owner the function again that `to_static` was given."""
+    function = static._dygraph_function
+    if not isinstance(owner, nn.Layer):
+        setattr(owner, attribute, function)
+    elif getattr(type(owner), attribute, None) in (function, static):
+        del owner.__dict__[attribute]
+    else:
+        bound = isinstance(function, types.FunctionType) and static._class_instance is not None
+        owner.__dict__[attribute] = types.MethodType(function, owner) if bound else function
+
+
+@contextlib.contextmanager
+def _refusing_graphs(source: str) -> Iterator[None]:
+    """Raise Unsupported within the block where a function under `to_static` is called."""
+    before = StaticFunction.__call__
+
+    def refuse(static: StaticFunction, *_: Any, **__: Any) -> NoReturn:
+        function = static._dygraph_function
+        code = getattr(function, "__code__", None)
+        place = f" ({user_file.short_place(code.co_filename, code.co_firstlineno, source)})" if code else ""
+        raise Unsupported(
+            f"the model calls {getattr(function, '__name__', 'a function')}{place} under to_static, so its eager mode "
+            "would run a graph: remove to_static from it."
+        )
+
+    StaticFunction.__call__ = refuse
+    try:
+        yield
+    finally:
+        StaticFunction.__call__ = before
+
+
+def cast(layer: nn.Layer, dtype: str) -> nn.Layer:
+    """Cast parameters and buffers in place, each by its kind: complex ones stay complex, whole numbers whole."""
+    with paddle.no_grad():
+        for tensor in (*layer.parameters(), *layer.buffers()):
+            made = _cast(tensor, dtype) if has_memory(tensor) else tensor
+            if made is not tensor:
+                tensor.value().get_tensor()._share_data_with(made.value().get_tensor())
+    for part in layer.sublayers(include_self=True):
+        part._dtype = dtype
+    return layer
+
+
+def _cast(tensor: paddle.Tensor, dtype: str) -> paddle.Tensor:
+    kind = _name(tensor.dtype)
+    if "complex" in kind:
+        target = "complex128" if dtype == "float64" else "complex64"
+    elif "float" in kind:
+        target = dtype
+    else:
+        return tensor
+    if kind == target:
+        return tensor
+    return paddle.sparse.cast(tensor, value_dtype=target) if tensor.is_sparse() else tensor.astype(target)
+
+
+def _placed(leaf: Any, dtype: str) -> Any:
+    """Return a tensor or array of the inputs as a tensor, floating point in a dtype; arrays of text stay."""
+    if isinstance(leaf, np.ndarray):
+        if leaf.dtype.kind not in "biufc":
+            return leaf
+        leaf = paddle.to_tensor(leaf)
+    made = _cast(leaf.detach(), dtype)
+    made.stop_gradient = leaf.stop_gradient
+    return made
+
+
+def _copied(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray):
+        return leaf.copy()
+    made = leaf.detach()
+    if leaf.is_sparse_coo():
+        made = paddle.sparse.sparse_coo_tensor(leaf.indices().clone(), leaf.values().clone(), leaf.shape)
+    elif leaf.is_sparse_csr():
+        parts = leaf.crows().clone(), leaf.cols().clone(), leaf.values().clone()
+        made = paddle.sparse.sparse_csr_tensor(*parts, leaf.shape)
+    else:
+        made = made.clone()
+    made.stop_gradient = leaf.stop_gradient
+    return made
+
+
+def _filled(inputs: Inputs, tensors: Sequence[Any]) -> Inputs:
+    left = iter(tensors)
+    return trees.changed(inputs, lambda _: next(left))
+
+
+def _of_handle(handle: Any) -> np.ndarray:
+    """Return what a predictor's output holds, in its own kind."""
+    values = handle.copy_to_cpu()
+    if values.dtype == np.uint16:  # the bits of bfloat16, the upper half of float32's
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values
+
+
+def listed(model: Model, call: Callable, cell: Cell) -> Any:
+    """Return the operators of `call` on the first input set, eager; the model's state is restored afterwards."""
+    try:
+        return eager_log.listed(call, model.fresh(model.sets[0]), cell)
+    finally:
+        model.restore()
+
+
+def _described(inputs: Any) -> list[str]:
+    """Return the inputs of a captured program as texts: tensors by dtype and shape, all else by its value."""
+
+    def text(leaf: Any) -> str:
+        if isinstance(leaf, type) or not hasattr(leaf, "dtype"):
+            return repr(leaf)[:60]
+        return f"{_name(leaf.dtype)}[{','.join(map(str, leaf.shape))}]"
+
+    args, kwargs = inputs[-2:]
+    named = [*((f"argument {number}", value) for number, value in enumerate(args, 1)), *kwargs.items()]
+    return [f"{name} {', '.join(map(text, paddle.utils.flatten([value])))}" for name, value in named]
+
+
+def _has_class(value: Any) -> bool:
+    return any(isinstance(leaf, type) for leaf in paddle.utils.flatten(value))
+
+
+def _name(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2].lower()
+
+
+def _wants_gradients(error: Exception) -> bool:
+    """Say whether an error of Paddle speaks of gradients that were not recorded."""
+    text = str(error).lower()
+    return "grad" in text

@@ -1,0 +1,91 @@
+"""FLOPs and bytes of a call, counted on the graph that TensorFlow traces of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from frameworks.tensorflow.inspect.program import CALLS, LEFT_OUT
+from frameworks.user_model import Counted, Uncounted
+
+BY = (
+    "tf.compat.v1.profiler's float operations of the traced graph, einsums by their sizes; bytes of every operator's "
+    "operands and results"
+)
+# Operators that compute much and that the profiler has no rule for: nothing is counted of a graph with one.
+_WITHOUT_RULE = (
+    *(
+        "Conv3DBackprop",
+        "CudnnRNN",
+        "LSTM",
+        "BlockLSTM",
+        "GRU",
+        "XlaDot",
+        "XlaConv",
+        "XlaCallModule",
+        "QuantizedMatMul",
+    ),
+    *("Sparse", "CSRSparse", "Cholesky", "Matrix", "Qr", "Svd", "SelfAdjointEig", "Eig", "Lu", "FFT", "IFFT", "RFFT"),
+    *("IRFFT", "CTC", "Tridiagonal", "PyFunc", "EagerPyFunc", "UniformQuantized"),
+)
+# Begin as one of these does, and compute little.
+_WITH_RULE = (
+    "SparseSegment",
+    "SparseSoftmaxCrossEntropy",
+    "SparseReshape",
+    "MatrixDiag",
+    "MatrixBandPart",
+    "MatrixSetDiag",
+)
+
+
+def _unknown(kind: str) -> bool:
+    """Say whether an operator may compute much of which nothing is counted."""
+    return kind in CALLS or (kind.startswith(_WITHOUT_RULE) and not kind.startswith(_WITH_RULE))
+
+
+def counted(call: Callable[..., Any], inputs: Sequence[Any]) -> Counted:
+    """Return what `call(*inputs)` computes and moves. Raises Uncounted where the profiler cannot count its graph.
+
+    The variables that it moves are those that the graph reads.
+    """
+    graph = tf.function(lambda *given: call(*given)).get_concrete_function(*inputs).graph
+    given = [leaf for leaf in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(leaf)]
+    operators = [op for op in graph.get_operations() if op.type not in LEFT_OUT]
+    if unknown := [op.type for op in operators if _unknown(op.type)]:
+        raise Uncounted.of(unknown)
+    einsums = [_einsum(op) for op in operators if op.type == "Einsum"]
+    moved = [_nbytes([*op.inputs, *op.outputs]) for op in operators]
+    once = _nbytes([*graph.variables, *given, *graph.outputs])
+    if None in (*einsums, *moved, once):
+        raise Uncounted("the traced graph leaves shapes open")
+    profiler = tf.compat.v1.profiler
+    options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation()).with_empty_output()
+    told = profiler.profile(graph=graph, options=options.build())
+    return Counted(int(told.total_float_ops) + sum(einsums), once, sum(moved), BY)
+
+
+def _einsum(op: tf.Operation) -> int | None:
+    """Two operations for every combination of the indices' values; None where an equation leaves some open."""
+    sides = op.get_attr("equation").decode().split("->")[0].split(",")
+    if any(not side.isalpha() for side in sides) or any(tensor.shape.rank is None for tensor in op.inputs):
+        return None
+    sizes = {
+        label: size
+        for side, tensor in zip(sides, op.inputs, strict=True)
+        for label, size in zip(side, tensor.shape, strict=True)
+    }
+    return None if None in sizes.values() else 2 * math.prod(sizes.values())
+
+
+def _nbytes(tensors: Sequence[Any]) -> int | None:
+    """Bytes of all tensors, handles of variables apart; None where a shape is open."""
+    sizes = [
+        None if tensor.shape.num_elements() is None else tensor.shape.num_elements() * tensor.dtype.size
+        for tensor in tensors
+        if tensor.dtype not in (tf.resource, tf.variant, tf.string)
+    ]
+    return None if None in sizes else sum(sizes)

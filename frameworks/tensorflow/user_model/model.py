@@ -1,0 +1,497 @@
+"""User models in TensorFlow: a Keras model, a `tf.Module`, or a function of tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import inspect
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from frameworks import user_file, user_model
+from frameworks.adapter import Step, Unsupported
+from frameworks.program import product_dtypes
+from frameworks.tensorflow.inspect import counting, program
+from frameworks.tensorflow.modes import graphs
+from frameworks.tensorflow.user_model import hubs
+from frameworks.user_file import Fault
+from frameworks.user_model import Call, Counted, Inputs
+from frameworks.values import Rules, attributes
+from measurement.cells import Cell
+from workloads.spec import Arrays
+from workloads.user_model import UserModel
+
+DTYPES = (
+    "variables and floating-point inputs in the cell's dtype, which Keras' layers compute in; in bf16 and fp16 Keras 2 "
+    "keeps variables of batch norm in float32, and its Input casts to float32 and back in bf16"
+)
+FUNCTION = tf.types.experimental.PolymorphicFunction
+COMPOSITE = tf.__internal__.CompositeTensor
+# Tensors that tf.cast casts.
+TENSORS = (tf.Tensor, tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
+# Whose own functions are part of eager mode.
+LIBRARIES = ("tensorflow", "keras", "tf_keras")
+SAVED_MODEL = "tensorflow.python.saved_model"
+# Modules through which TensorFlow runs a graph that others call.
+RUNS_GRAPHS = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.util", SAVED_MODEL)
+# What errors of a call say that cannot be compiled or traced, and whose limit it is.
+REFUSED = {
+    "Detected unsupported operations": "XLA",
+    "must be a compile-time constant": "XLA",
+    "XLA compilation": "XLA",
+    "uncompilable": "XLA",
+    "Could not generate a generic TraceType": "tf.function",
+    "To be compatible with tf.function": "tf.function",
+    "should not modify its Python input arguments": "tf.function",
+}
+
+
+class TensorFlowRules(Rules):
+    """Arrays of TensorFlow's tensors, and the parts of ragged, sparse and other composite ones."""
+
+    def array(self, value: Any) -> np.ndarray | None:
+        if not isinstance(value, tf.Tensor | tf.Variable) or value.dtype in (tf.variant, tf.resource):
+            return None
+        array = np.asarray(value.numpy())
+        return array.astype(np.float32) if array.dtype.kind == "V" else array  # bfloat16, and others of ml_dtypes
+
+    def parts(self, value: Any) -> Mapping[str, Any] | None:
+        if isinstance(value, tf.DType | tf.TensorShape):
+            return {}
+        if isinstance(value, tf.TensorArray):
+            return {"stack": value.stack()}
+        if isinstance(value, tf.RaggedTensor):
+            return {"values": value.flat_values, "row_splits": value.nested_row_splits}
+        if isinstance(value, tf.SparseTensor):
+            value = tf.sparse.reorder(value)
+            return {"indices": value.indices, "values": value.values, "shape": tuple(value.shape)}
+        if isinstance(value, tf.experimental.ExtensionType):
+            return _fields(value)
+        if _is_keras3(value):
+            return {"value": value.value}
+        if not isinstance(value, COMPOSITE) or isinstance(value, tf.Variable):
+            return None
+        return {str(index): part for index, part in enumerate(tf.nest.flatten(value, expand_composites=True))}
+
+    def opaque(self, value: Any) -> bool:
+        return isinstance(value, tf.Module | tf.__internal__.tracking.AutoTrackable) and not isinstance(
+            value, tf.Variable
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A user's model as `model()` made it: what is called in its place, and all of its variables in a fixed order."""
+
+    model: Any
+    call: Callable[..., Any]
+    variables: Sequence[tf.Variable]
+
+    @property
+    def trained(self) -> list[tf.Variable]:
+        """The variables that training changes."""
+        if hasattr(self.model, "trainable_variables"):
+            return raw(self.model.trainable_variables)
+        return [variable for variable in self.variables if variable.trainable and variable.dtype.is_floating]
+
+    @property
+    def state(self) -> list[tf.Variable]:
+        """The model's own variables that training leaves to the model: running statistics."""
+        trained = {id(variable) for variable in self.trained}
+        own = raw(self.model.variables) if hasattr(self.model, "variables") else self.variables
+        return [variable for variable in own if id(variable) not in trained]
+
+
+class Model(user_model.UserModel):
+    """A user's model with its variables in the cell's dtype; made on the current device."""
+
+    rules = TensorFlowRules()
+    precisions = ("float64", "float32")
+
+    def __init__(
+        self, workload: UserModel, weights: Arrays, inputs: Sequence[Arrays], dtype: tf.DType, trains: bool = False
+    ):
+        super().__init__(hubs.opened(workload.source, workload.is_file))
+        self._source, self._trains, self.dtype = workload.source, trains, dtype
+        self._seed_of_weights = int(weights["seed"])
+        self.settings: dict[str, Any] = {}
+        self._removed: list[str] = []
+        self.sets = [self.place(arrays) for arrays in inputs]
+        self.made = self._built(dtype)
+        self._model = self.made.call
+        self._state = [(variable, tf.identity(variable)) for variable in self.made.variables]
+        self.settle()
+        self._refuse_functions()
+
+    def seed(self, seed: int) -> None:
+        user_file.seed_python(seed)
+        tf.random.set_seed(seed)
+
+    def placed(self, given: Inputs) -> Inputs:
+        return cast(given, self.dtype)
+
+    def fresh(self, inputs: Inputs) -> Inputs:
+        return tf.nest.map_structure(_copied, inputs)
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        return self._model(*args, **kwargs)
+
+    def calling(self, model: Made) -> Call:
+        return lambda args, kwargs: model.call(*args, **kwargs)
+
+    def restore(self) -> None:
+        for variable, first in self._state:
+            variable.assign(first)
+
+    @contextlib.contextmanager
+    def in_precision(self, dtype: str) -> Iterator[tuple[Made, Callable[[Inputs], Inputs]]]:
+        """Enter the model in another dtype, with the values that this one's variables had first.
+
+        The model itself where it computes in that dtype already and is not trained.
+        """
+        kind = tf.as_dtype(dtype)
+        own = kind == self.dtype and not self._trains and not _computing_otherwise(self.made.model, kind)
+        yield self.made if own else self.copied(kind, everywhere=True), partial(cast, dtype=kind)
+
+    def cost(self) -> Counted | None:
+        return counting.counted(self.call, self.fresh(self.sets[0]))
+
+    def computes_in(self) -> Sequence[str]:
+        try:
+            return product_dtypes(program.executed(self.call, *self.fresh(self.sets[0])))
+        finally:
+            self.restore()
+
+    def copied(self, dtype: tf.DType, everywhere: bool = False) -> Made:
+        """Return a new model in a dtype, with the values that this one's variables had first."""
+        made = self._built(dtype, everywhere)
+        for variable, (own, first) in zip(made.variables, self._state, strict=True):
+            if variable is not own:
+                variable.assign(tf.cast(first, variable.dtype) if variable.dtype != first.dtype else first)
+        return made
+
+    def _built(self, dtype: tf.DType, everywhere: bool = False) -> Made:
+        """Return a new model, whose variables are made by a first call.
+
+        `everywhere`: Keras' layers compute in the dtype even where the user's policy names another one.
+        """
+        created: list[tf.Variable] = []
+
+        def keep(make: Callable[..., tf.Variable], **told: Any) -> tf.Variable:
+            created.append(make(**told))
+            return created[-1]
+
+        with _making(dtype), tf.variable_creator_scope(keep):
+            self.seed(self._seed_of_weights)
+            model, removed = plain(self.file.call("model"))
+            hubs.refuse_other_backends(self.file.name)
+            if removed:
+                self._removed = list(dict.fromkeys([*self._removed, *removed]))  # of a class once for all copies
+                self.settings["tf.function removed from"] = ", ".join(self._removed)
+            for layer in _computing_otherwise(model, dtype) if everywhere else ():
+                hubs.compute_in(layer, dtype.name)
+            call = partial(model, training=self._trains) if _takes_training(model) else model
+            args, kwargs = cast(self.fresh(self.sets[0]), dtype)
+            call(*args, **kwargs)
+        own = raw(getattr(model, "variables", ()))
+        known = {id(variable) for variable in own}
+        variables = [*own, *(variable for variable in created if id(variable) not in known)]
+        kept = _kept_in_float32(model)
+        floating = [v.dtype for v in own or variables if v.dtype.is_floating and id(v) not in kept]
+        if wrong := [made for made in floating if made.base_dtype != dtype]:
+            raise Unsupported(
+                f"the model makes variables in {wrong[0].name} where {dtype.name} is asked for: leave dtypes to Keras, "
+                "or measure in fp32."
+            )
+        return Made(model, call, variables)
+
+    def _refuse_functions(self) -> None:
+        """Raise Unsupported for a model of which eager mode runs graphs other than those of TensorFlow's own code."""
+        try:
+            stacks = program.graphs_called(self.call, *self.fresh(self.sets[0]))
+        except NotImplementedError:
+            return
+        finally:
+            self.restore()
+        for stack in stacks:
+            if any(_module_of(frame).startswith(SAVED_MODEL) for frame, _ in stack):
+                raise Unsupported(
+                    "the model calls a SavedModel, which has no eager mode: use the model it was made of."
+                )
+            called = [holder for frame, _ in stack if isinstance(holder := frame.f_locals.get("self"), FUNCTION)]
+            code = getattr(called[0].python_function, "__code__", None) if called else None
+            caller, line = next(entry for entry in stack if not _module_of(entry[0]).startswith(RUNS_GRAPHS))
+            if code and _is_users(called[0].python_function.__module__):
+                place = user_file.short_place(code.co_filename, code.co_firstlineno, self._source)
+                raise Unsupported(
+                    f"the model calls {code.co_name} ({place}), a tf.function, so its eager mode would run a graph: "
+                    "remove tf.function from it."
+                )
+            if not called and _is_users(_module_of(caller)):
+                place = user_file.short_place(caller.f_code.co_filename, line, self._source)
+                raise Unsupported(
+                    f"the model calls a graph ({place}), which has no eager mode: use the code that it was made of."
+                )
+
+
+def prepare(model: Model, cell: Cell) -> Step:
+    """Return the step of the model in the cell's mode."""
+    fields = {"restore": model.restore, "user_model": model}
+    if cell.mode == "eager":
+        return Step(
+            model.call, model.sets, program=lambda: program.executed(model.call, *model.fresh(model.sets[0])), **fields
+        )
+    call, sets, capture, listed = captured(model.call, model, cell)
+    return Step(call, sets, capture, program=listed, **fields)
+
+
+def captured(function: Callable, model: Model, cell: Cell) -> tuple:
+    """Return what a graph mode calls of a function of input sets, the sets, its capture, and its operators."""
+    graph = tf.function(lambda args, kwargs: function(args, kwargs), jit_compile=cell.mode == "function-xla")
+    reasons = [(model.file.name, reason) for reason in other_inputs(model.sets)]
+    call, sets, capture = graphs.called(cell, graph, model.sets, reasons)
+    return partial(_refusing, call), sets, capture, partial(program.captured, graph, model.sets[0], None)
+
+
+def _refusing(graph: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a graph. Raises Unsupported, with TensorFlow's reason, where it cannot hold the model or XLA compile it."""
+    try:
+        return graph(args, kwargs)
+    except (TypeError, ValueError, tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
+        words = " ".join(str(error).split())
+        sign = next((sign for sign in REFUSED if sign in words), None)
+        if sign is None:
+            raise
+        words = re.sub(r"graph __\S+?(\[\S*\])? on", "the graph on", words.partition("The op is created at")[0])
+        words = re.sub(r"\{\{node (\S+)\}\}", r" \1", re.sub(r"<function \S+ at \w+>|\S*<lambda>\(.*?\)", "it", words))
+        raise Unsupported(f"{REFUSED[sign]} cannot take the model: {words[words.find(sign) :][:400]}") from error
+
+
+def other_inputs(sets: Sequence[Inputs]) -> list[str]:
+    """Return, of the input sets for which a function is traced again, what differs from the first set."""
+    first, *rest = map(_specification, sets)
+    reasons = []
+    for given in rest:
+        if other := {name: text for name, (text, key) in given.items() if first.get(name, ("", None))[1] != key}:
+            kind = "shape" if any("[" in text for text in other.values()) else "value"
+            reasons.append(f"inputs of another {kind}: {', '.join(f'{name} {text}' for name, text in other.items())}")
+    return list(dict.fromkeys(reasons))
+
+
+def _specification(inputs: Inputs) -> dict[str, tuple[str, Any]]:
+    """Return what a trace depends on by the input's name, as text and to compare: shapes, other values, objects."""
+    args, kwargs = inputs
+    named = {f"argument {index + 1}": value for index, value in enumerate(args)} | kwargs
+    found = {name: [_traced_by(leaf) for leaf in tf.nest.flatten(value)] for name, value in named.items()}
+    return {name: (", ".join(text for text, _ in leaves), leaves) for name, leaves in found.items()}
+
+
+def _traced_by(leaf: Any) -> tuple[str, Any]:
+    if isinstance(leaf, tf.experimental.ExtensionType):
+        parts = [_traced_by(part) for part in tf.nest.flatten(_fields(leaf))]
+        return ", ".join(text for text, _ in parts), parts
+    if isinstance(leaf, (*TENSORS, tf.Variable)):
+        lengths = leaf.shape if leaf.shape.rank is not None else ("any rank",)
+        text = f"{leaf.dtype.name}[{','.join('?' if n is None else str(n) for n in lengths)}]"
+        return text, text
+    if isinstance(leaf, bool | int | float | complex | str | bytes | None):
+        return repr(leaf)[:80], leaf
+    return f"{type(leaf).__name__} object", id(leaf)
+
+
+def plain(made: Any) -> tuple[Callable, list[str]]:
+    """Return the user's model without `tf.function`, and the names from which that was removed.
+
+    Raises Fault for what cannot be called, and Unsupported for what has no Python function behind it.
+    """
+    removed = []
+    if _has_original(made):
+        made = made.python_function
+        removed = [getattr(made, "__name__", "the function")]
+    if isinstance(made, tf.types.experimental.ConcreteFunction | FUNCTION):
+        raise Unsupported("model() returned a graph, which has no eager mode: return the model it was made of.")
+    if not callable(made):
+        raise Fault(f"model() returned {type(made).__name__}: return a Keras model, a tf.Module or a function.")
+    for owner in _reached(made):
+        for name, value in list(vars(owner).items()):
+            if _has_original(value):
+                if isinstance(owner, type):
+                    setattr(owner, name, value.python_function)
+                else:
+                    vars(owner)[name] = value.python_function  # Keras would track an attribute that is set
+                removed.append(name)
+    return made, list(dict.fromkeys(removed))
+
+
+def _has_original(value: Any) -> bool:
+    """Say whether a value is a tf.function that was made of a Python function, not of a SavedModel."""
+    return isinstance(value, FUNCTION) and hasattr(value, "python_function") and not _is_restored(value)
+
+
+def _module_of(frame: types.FrameType) -> str:
+    return frame.f_globals.get("__name__", "")
+
+
+def _is_restored(function: Any) -> bool:
+    return type(function).__module__.startswith(SAVED_MODEL)
+
+
+def _reached(made: Any) -> Iterator[Any]:
+    """Yield a user's objects that a model reaches, their classes, and the modules of these."""
+    pending, seen = [made], set()
+    while pending and len(seen) < 100_000:
+        one = pending.pop()
+        if id(one) in seen or isinstance(one, tf.Tensor | tf.Variable | np.ndarray | str | bytes | int | float):
+            continue
+        seen.add(id(one))
+        if isinstance(one, Mapping):
+            pending += list(one.values())
+        elif isinstance(one, list | tuple | set):
+            pending += list(one)
+        elif isinstance(one, partial):
+            pending += [one.func, *one.args, *one.keywords.values()]
+        elif isinstance(one, types.MethodType):
+            pending += [one.__self__, one.__func__]
+        elif isinstance(one, types.FunctionType):
+            pending += [cell.cell_contents for cell in one.__closure__ or () if _is_set(cell)]
+            pending += [one.__globals__[name] for name in one.__code__.co_names if name in one.__globals__]
+            pending.append(sys.modules.get(one.__module__))
+        elif _has_original(one):
+            pending.append(one.python_function)
+        elif isinstance(one, types.ModuleType | type):
+            if _is_users(one.__name__ if isinstance(one, types.ModuleType) else one.__module__):
+                pending += [value for value in vars(one).values() if isinstance(one, type)]
+                yield one
+        elif hasattr(one, "__dict__"):
+            pending += [*vars(one).values(), *type(one).__mro__]
+            pending += [sys.modules.get(kind.__module__) for kind in type(one).__mro__]
+            yield one
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # of a name that its function has not reached yet
+        return False
+
+
+def _is_users(module: str) -> bool:
+    return module.partition(".")[0] not in (*LIBRARIES, *sys.stdlib_module_names, "numpy")
+
+
+def cast(inputs: Any, dtype: tf.DType) -> Any:
+    """Return inputs with their arrays as tensors, floating-point ones in a dtype and complex ones in its width."""
+    return tf.nest.map_structure(partial(_cast, dtype=dtype), inputs)
+
+
+def _cast(leaf: Any, dtype: tf.DType) -> Any:
+    if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, bool | str | bytes):
+        with contextlib.suppress(ValueError, TypeError):  # dates, objects: as the user would pass them
+            leaf = tf.convert_to_tensor(leaf)
+    if isinstance(leaf, tf.Variable):
+        kind = _kind_of(leaf.dtype, dtype)
+        return leaf if kind == leaf.dtype else tf.Variable(tf.cast(leaf, kind), trainable=leaf.trainable)
+    if isinstance(leaf, TENSORS):
+        kind = _kind_of(leaf.dtype, dtype)
+        return leaf if kind == leaf.dtype else tf.cast(leaf, kind)
+    if isinstance(leaf, tf.experimental.ExtensionType):
+        return _rebuilt(leaf, cast(_fields(leaf), dtype))
+    if dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+        return _rebuilt(leaf, {name: cast(value, dtype) for name, value in attributes(leaf).items()})
+    return leaf
+
+
+def _kind_of(kind: tf.DType, dtype: tf.DType) -> tf.DType:
+    if kind.is_complex:
+        return tf.complex128 if dtype == tf.float64 else tf.complex64
+    return dtype if kind.is_floating else kind
+
+
+def _fields(value: tf.experimental.ExtensionType) -> dict[str, Any]:
+    """Return the fields of an extension type; TensorFlow keeps a cache beside them."""
+    return {name: field for name, field in vars(value).items() if not name.startswith("_tf_extension_type")}
+
+
+def _rebuilt(value: Any, fields: Mapping[str, Any]) -> Any:
+    """Return an object of the same class that holds other fields, whatever its `__init__` takes."""
+    made = object.__new__(type(value))
+    for name, field in fields.items():
+        object.__setattr__(made, name, field)  # of a frozen class too
+    return made
+
+
+def _copied(leaf: Any) -> Any:
+    if isinstance(leaf, tf.Variable):
+        return tf.Variable(leaf, trainable=leaf.trainable, dtype=leaf.dtype)
+    constant = isinstance(leaf, str | bytes | bool | int | float | complex | type(None) | tf.Tensor | COMPOSITE)
+    return leaf if constant else copy.deepcopy(leaf)
+
+
+def _computing_otherwise(model: Any, dtype: tf.DType) -> list[Any]:
+    """Return Keras' layers of a model that compute in another floating-point dtype."""
+    layers = getattr(model, "_flatten_layers", None)
+    computing = {layer: getattr(layer, "compute_dtype", None) for layer in (layers() if callable(layers) else ())}
+    return [
+        layer for layer, kind in computing.items() if kind not in (None, dtype.name) and tf.as_dtype(kind).is_floating
+    ]
+
+
+def raw(variables: Sequence[Any]) -> list[tf.Variable]:
+    """TensorFlow's variables behind those of Keras 3; others as they are."""
+    return [getattr(variable, "value", variable) if _is_keras3(variable) else variable for variable in variables]
+
+
+def _is_keras3(variable: Any) -> bool:
+    return type(variable).__module__.startswith("keras.") and isinstance(getattr(variable, "value", None), tf.Variable)
+
+
+def _takes_training(model: Any) -> bool:
+    try:
+        return "training" in inspect.signature(getattr(model, "call", model)).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _kept_in_float32(model: Any) -> set[int]:
+    """Variables, by identity, that Keras 2 makes in float32 even where its layers compute in 16 bits: batch norm's."""
+    kinds = tuple(keras.layers.BatchNormalization for keras in hubs.installed_keras() if not _is_version_3(keras))
+    layers = (model, *model.submodules) if isinstance(model, tf.Module) else ()
+    return {id(variable) for layer in layers if isinstance(layer, kinds) for variable in layer.variables}
+
+
+@contextlib.contextmanager
+def _making(dtype: tf.DType) -> Iterator[None]:
+    """Have Keras, of either kind, make layers in a dtype."""
+    before = [(keras, keras.backend.floatx(), _policy(keras)) for keras in hubs.installed_keras()]
+    try:
+        for keras, floatx, _ in before:
+            # That of Keras 2 has no bfloat16, and its policies have.
+            told = floatx if dtype == tf.bfloat16 and not _is_version_3(keras) else dtype.name
+            _default(keras, told, dtype.name)
+        yield
+    finally:
+        for told in before:
+            _default(*told)
+
+
+def _is_version_3(keras: Any) -> bool:
+    return hasattr(keras, "config")
+
+
+def _policy(keras: Any) -> Any:
+    return keras.config.dtype_policy() if _is_version_3(keras) else keras.mixed_precision.global_policy()
+
+
+def _default(keras: Any, floatx: str, policy: Any) -> None:
+    """Set both, since a policy that was asked for, or set, does not follow `floatx` any more."""
+    keras.backend.set_floatx(floatx)
+    set_policy = keras.config.set_dtype_policy if _is_version_3(keras) else keras.mixed_precision.set_global_policy
+    set_policy(policy)

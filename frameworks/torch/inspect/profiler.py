@@ -1,0 +1,85 @@
+"""`torch.profiler`: CUDA kernels on a GPU, operators and Inductor's generated kernels on the CPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from frameworks.adapter import Step
+from frameworks.torch.inspect import attention
+from frameworks.traces import profile as boundary
+from frameworks.traces.events import Event
+from frameworks.traces.profile import Profile, reduce
+
+CALLS = "calls"
+# On the CPU: operators (aten::addmm, mkldnn::...) and kernels that Inductor generates, loops and products alike, which
+# it names after the graph's number in the process if it counts them. The rest are wrappers, whose time is overhead.
+OPERATORS, GENERATED = "::", re.compile(r"^graph_\d+_|^(?=cpp_)")
+MICROSECONDS = 1e-6
+
+
+class Profiler(boundary.Profiler):
+    """Made before anything is compiled: Inductor must write its CPU kernels' names into the code it generates."""
+
+    def __init__(self, dumps: Path) -> None:
+        torch._inductor.config.cpp.enable_kernel_profile = True
+
+    def profile(self, step: Step, synchronize: Callable[[Any], None], calls: int, folder: Path) -> Profile:
+        on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
+        activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * on_gpu
+        with profile(activities=activities) as recorded, record_function(CALLS):
+            for _ in range(calls):
+                synchronize(step())
+        trace = folder / "trace.json"
+        recorded.export_chrome_trace(str(trace))
+        events = recorded.events()
+        (whole,) = (e for e in events if e.name == CALLS and e.device_type == DeviceType.CPU)
+        kernels = _kernels(events, _links(recorded)) if on_gpu else _operators(events)
+        return reduce(kernels, whole.time_range.elapsed_us() * MICROSECONDS, calls, trace)
+
+    def attention(self, step: Step, eager: bool) -> list[dict]:
+        return attention.described(step, eager)
+
+
+def _event(event: Any, operators: tuple[str, ...] = ()) -> Event:
+    times = event.time_range
+    lane = event.device_resource_id if event.device_type == DeviceType.CUDA else event.thread
+    name = GENERATED.sub("", event.name)
+    return Event(name, times.start * MICROSECONDS, times.elapsed_us() * MICROSECONDS, lane, operators)
+
+
+def _kernels(events: Any, links: dict[int, int]) -> list[Event]:
+    """Kernels of a GPU with the operators that launched them; `links` leads from a launch to the operator's number."""
+    launchers = {e.id: e for e in events if e.device_type == DeviceType.CPU and OPERATORS in e.name}
+    on_gpu = (e for e in events if e.device_type == DeviceType.CUDA and not e.is_user_annotation)
+    # Annotations of the host appear again as ranges of the device.
+    kernels = [e for e in on_gpu if e.name != CALLS and not e.name.startswith(("##", "Torch-Compiled"))]
+    return [_event(e, _path(launchers.get(links.get(e.id, 0)))) for e in kernels]
+
+
+def _links(recorded: Any) -> dict[int, int]:
+    """By the number of a launch, that of the operator on the host; empty where torch, whose API it is not, has none."""
+    try:
+        events = recorded.profiler.kineto_results.events()
+        return {e.correlation_id(): e.linked_correlation_id() for e in events if e.device_type() == DeviceType.CUDA}
+    except AttributeError:
+        return {}
+
+
+def _path(event: Any) -> tuple[str, ...]:
+    """The operators around an operator and itself, the outermost first."""
+    names: list[str] = []
+    while event is not None:
+        names += [event.name] if OPERATORS in event.name else []
+        event = event.cpu_parent
+    return tuple(reversed(names))
+
+
+def _operators(events: Any) -> list[Event]:
+    return [_event(e) for e in events if OPERATORS in e.name or GENERATED.match(e.name)]

@@ -1,0 +1,107 @@
+"""Llama as transformers has it, on the library's own caches."""
+
+from __future__ import annotations
+
+import torch
+
+from frameworks.adapter import Unsupported
+from frameworks.torch.models.causal import CausalModel, Layers, of_each_sequence
+from frameworks.torch.models.filled import check_filled
+from measurement.cells import Cell
+from workloads.decode import PAST
+from workloads.llama import EMBEDDING, HEAD, Llama
+from workloads.spec import Workload
+
+try:
+    import transformers
+    from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM, StaticCache
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+except ImportError as error:
+    raise Unsupported(f"the library model needs transformers ({error}): install it, or measure IMPL=plain.") from None
+
+
+class LibraryLlama(CausalModel):
+    """The library's model, called as its users call it, on a `StaticCache` and on a `DynamicCache`.
+
+    Each layer of a static cache counts the tokens that were written to it: there it writes next, and up to there it is
+    attended to. The suite's calls come to the same places again, so each first tells every count its place, by one
+    operator that a user's loop does not have.
+    """
+
+    def __init__(self, model: LlamaForCausalLM, places: int):
+        super().__init__([], places)
+        self.model = model
+        self.static = StaticCache(config=model.config, max_cache_len=places)  # no memory yet
+        self.growing = DynamicCache(config=model.config)
+        if not all(hasattr(layer, "cumulative_length") for layer in self.static.layers):
+            raise Unsupported(
+                f"a static cache of transformers {transformers.__version__} does not count its tokens, by which the "
+                "suite tells it the place: take transformers 5.23."
+            )
+
+    def hold_static(self, batch: int, past: list[torch.Tensor] | None) -> None:
+        """Give the static cache its memory and, where there is one, a past: keys and values, (layers, nkv, C, hs)."""
+        config, like = self.model.config, self.model.lm_head.weight
+        self.static.early_initialization(batch, config.num_key_value_heads, config.head_dim, like.dtype, like.device)
+        self.hold([(layer.keys, layer.values) for layer in self.static.layers])  # counted among the module's memory
+        for index, layer in enumerate(self.static.layers if past else []):
+            layer.keys.copy_(past[0][index])
+            layer.values.copy_(past[1][index])
+
+    def read(self, input_ids: torch.Tensor, fills: bool) -> tuple[torch.Tensor, Layers]:
+        if fills:
+            torch._foreach_zero_([layer.cumulative_length for layer in self.static.layers])
+            return self.logits_after(input_ids, self.static), []
+        self.growing.reset()
+        return self.logits_after(input_ids, self.growing), self._grown()
+
+    def proceed(self, tokens: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
+        self.tell(place)
+        return self.logits_after(tokens[:, None], self.static, position_ids=place[None])
+
+    def grow(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> tuple[torch.Tensor, Layers]:
+        for layer, (keys, values) in zip(self.growing.layers, layers, strict=True):
+            layer.keys, layer.values, layer.is_initialized = keys, values, True
+        return self.logits_after(tokens[:, None], self.growing, position_ids=place[None]), self._grown()
+
+    def tell(self, place: torch.Tensor) -> None:
+        """Let the static cache go on at this place (1,)."""
+        counts = [layer.cumulative_length for layer in self.static.layers]
+        torch._foreach_copy_(counts, [place[0]] * len(counts))
+
+    def logits_after(self, ids: torch.Tensor, cache: StaticCache | DynamicCache, **told: torch.Tensor) -> torch.Tensor:
+        """Those of the token after `ids` (B, T), whose keys and values go into the cache: (B, V)."""
+        return self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1, **told).logits[:, -1]
+
+    def _grown(self) -> Layers:
+        return [(layer.keys, layer.values) for layer in self.growing.layers]
+
+
+def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> LibraryLlama:
+    """`LlamaForCausalLM` in the workload's configuration holding `weights` themselves, with the cell's cache.
+
+    A missing or left-over tensor is a RuntimeError. Attention is the library's own default implementation.
+    """
+    parameters = dict(cell.parameters)
+    batch = int(cell.parameter("batch_size"))
+    past = [weights.pop(name) for name in PAST] if cell.pass_name == "decode" else None  # (layers, nkv, C, hs)
+    model = LibraryLlama(causal_lm(workload.model, weights), workload.places(parameters)).eval()
+    if cell.parameter("cache") != "dynamic":
+        model.hold_static(batch, past)
+    elif past:
+        model.past = of_each_sequence(past, batch)
+    return model
+
+
+def causal_lm(model: Llama, weights: dict[str, torch.Tensor]) -> LlamaForCausalLM:
+    """The library's module with these weights."""
+    config = LlamaConfig(**model.library_config())
+    with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
+        made = LlamaForCausalLM(config)
+    made.load_state_dict({HEAD: weights[EMBEDDING]} | weights if model.tied else weights, assign=True)
+    if model.tied:
+        made.lm_head.weight = made.model.embed_tokens.weight
+    # Frequencies, which no checkpoint holds, came without storage as well.
+    made.model.rotary_emb = LlamaRotaryEmbedding(config).to(weights[EMBEDDING].device)
+    check_filled(made)
+    return made

@@ -1,0 +1,225 @@
+"""The passes with a cache: a model's parts as modes call them, on a cache that changes from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from frameworks.adapter import Step, Unsupported
+from frameworks.generating import LARGEST, NEXT, Generation, telling_cache
+from frameworks.torch import FRAMEWORK
+from frameworks.torch.models import cached_gpt, llama
+from frameworks.torch.models.causal import CausalModel, Layers, of_each_sequence
+from frameworks.torch.modes import graphs
+from measurement.cells import Cell
+from workloads.causal import Causal
+from workloads.decode import PAST, STEPS
+from workloads.spec import Workload
+
+MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
+InMode = Callable[[torch.nn.Module, Sequence[tuple]], Step]
+LENGTH = 2  # the axis of keys and values along which a cache grows
+
+
+def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> CausalModel:
+    """The cell's model, which takes the weights out of `weights`. One left over is a RuntimeError.
+
+    The past of a decode pass is in its static cache or, of a cell with a dynamic one, in `past`.
+    """
+    parameters = dict(cell.parameters)
+    places, batch = workload.places(parameters), int(cell.parameter("batch_size"))
+    past = [weights.pop(name) for name in PAST] if cell.pass_name == "decode" else None  # (layers, nkv, C, hs)
+    model = MODELS[workload.family](
+        workload.model.given(parameters), weights, places, cell.parameter("attention") == "fused"
+    ).eval()
+    if weights:
+        raise RuntimeError(f"the model has no place for {', '.join(weights)}")
+    if past:
+        model.past = of_each_sequence(past, batch)
+    if cell.parameter("cache") != "dynamic":
+        model.hold(model.past or empty(workload.model, batch, places, next(model.parameters())))
+        model.past = None
+    return model
+
+
+def empty(model: Causal, batch: int, places: int, like: torch.Tensor) -> Layers:
+    """Keys and values of so many places, all zero."""
+    shape = (batch, model.kv_heads, places, model.head_size)
+    return [(like.new_zeros(shape), like.new_zeros(shape)) for _ in range(model.layers)]
+
+
+class Part(torch.nn.Module):
+    """A part of a model as a module: it gives logits or, in a generation, the likeliest next token and its logit, (B,).
+
+    Each kind has its own `forward`, for Dynamo counts compilations by function.
+    """
+
+    def __init__(self, model: CausalModel, chooses: bool, grows: bool = False):
+        super().__init__()
+        self.model, self.chooses, self.grows = model, chooses, grows
+
+    def told(self, logits: torch.Tensor) -> dict:
+        """What is given of a call's logits (B, V)."""
+        if not self.chooses:
+            return {"logits": logits}
+        largest, tokens = logits.max(-1)
+        return {NEXT: tokens, LARGEST: largest}
+
+
+class Reading(Part):
+    """A prompt (B, T) into the static cache or, where that grows, as the cache's `layers`."""
+
+    def forward(self, input_ids: torch.Tensor) -> dict:
+        logits, layers = self.model.read(input_ids, fills=not self.grows)
+        return {**self.told(logits), "layers": layers} if self.grows else self.told(logits)
+
+
+class Proceeding(Part):
+    """Tokens (B,) at a place (1,) of the static cache."""
+
+    def forward(self, tokens: torch.Tensor, place: torch.Tensor) -> dict:
+        return self.told(self.model.proceed(tokens, place))
+
+
+class Growing(Part):
+    """The same on a dynamic cache, of which the longer one is given as `layers`."""
+
+    def forward(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> dict:
+        logits, layers = self.model.grow(tokens, place, layers)
+        return {**self.told(logits), "layers": layers}
+
+
+class Growth:
+    """A dynamic cache between calls of a model's parts.
+
+    One graph is to serve all its lengths: with `marks`, that of what a graph may be made for is marked as dynamic.
+    """
+
+    def __init__(self, marks: bool):
+        self._marks = marks
+        self.begin([], None)
+
+    def begin(self, layers: Layers, period: int | None) -> None:
+        """Let these be the cache before a first call, and again after `period` calls."""
+        self._first, self._period = layers, period
+        self._mark(layers)
+        self.restore()
+
+    def restore(self) -> None:
+        """Make the cache that before a first call."""
+        self.layers, self._calls = self._first, 0
+
+    def proceeding(self, call: Callable) -> Callable:
+        """`call(tokens, place, layers)` as a call of tokens and place alone."""
+
+        def called(*inputs: torch.Tensor) -> dict:
+            if self._calls == self._period:
+                self.restore()
+            self._calls += 1
+            output = call(*inputs, self.layers)
+            self.layers = output.pop("layers")
+            return output
+
+        return called
+
+    def reading(self, call: Callable) -> Callable:
+        """`call(prompt)`, whose keys and values are the cache from then on."""
+
+        def called(prompt: torch.Tensor) -> dict:
+            output = call(prompt)
+            self.layers = output.pop("layers")
+            self._mark(self.layers)
+            return output
+
+        return called
+
+    def _mark(self, layers: Layers) -> None:
+        if self._marks:
+            for tensor in (tensor for pair in layers for tensor in pair):
+                if tensor.size(LENGTH) < 2:
+                    raise Unsupported("torch makes a graph of its own of one place: a longer PROMPT or CONTEXT.")
+                torch._dynamo.mark_dynamic(tensor, LENGTH)
+
+
+def told(layers: Layers, places: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Keys and values of all layers at some places (n,), (layers, B, nkv, n, hs)."""
+    parts = ([part.index_select(LENGTH, places) for part in tensors] for tensors in zip(*layers, strict=True))
+    return {name: torch.stack(part) for name, part in zip(("keys", "values"), parts, strict=True)}
+
+
+def has_dynamic_cache(cell: Cell) -> bool:
+    """Whether the cell's cache grows, for its mode or its own sake."""
+    return (FRAMEWORK.mode(cell.mode).cache or cell.parameter("cache")) == "dynamic"
+
+
+def static_layers(model: CausalModel) -> Layers:
+    """The tensors of the static cache."""
+    return [(layer.keys, layer.values) for layer in model.cache]
+
+
+def step(
+    workload: Workload, cell: Cell, model: CausalModel, in_mode: InMode, sets: Sequence[tuple], places: Sequence
+) -> Step:
+    """The cell's pass in its mode on input sets that are on the device.
+
+    `places` are those of a generation's tokens or, of a prompt's, those at which the cache is compared.
+    """
+    dynamic = has_dynamic_cache(cell)
+    if cell.pass_name == "prefill":
+        inner = in_mode(Reading(model, chooses=False), sets)
+        call = telling_cache(inner.call, lambda _: told(static_layers(model), places[0]))
+        return Step(call, sets, inner.capture, program=inner.program)
+    growth = Growth(cell.mode in graphs.BACKENDS) if dynamic else None
+    if cell.pass_name == "generate":
+        example = (torch.zeros_like(sets[0][0][:, 0]), places[0])
+        if growth:
+            example += (empty(workload.model, *sets[0][0].shape, next(model.parameters())),)
+        kept = torch.clone if FRAMEWORK.mode(cell.mode).cuda_graphs and places[0].is_cuda else lambda tensor: tensor
+        return generating(model, in_mode, sets, places, example, growth, kept)
+    if not dynamic:
+        return decoding(model, in_mode, sets)
+    layers = model.past or static_layers(model)
+    with torch.inference_mode():  # as calls make them: else a graph of its own
+        growth.begin([tuple(part[:, :, : model.places - STEPS].clone() for part in pair) for pair in layers], STEPS)
+    inner = in_mode(Growing(model, chooses=False), [(*sets[0], growth.layers)])
+    call = telling_cache(
+        growth.proceeding(inner.call), lambda place: told(growth.layers, torch.cat((place - 1, place)))
+    )
+    return Step(call, sets, inner.capture, growth.restore, inner.program)
+
+
+def decoding(model: CausalModel, in_mode: InMode, sets: Sequence[tuple]) -> Step:
+    """Tokens one after the other, at the end of the static cache."""
+    parts = [part for pair in static_layers(model) for part in pair]
+    firsts = [part[:, :, -STEPS:].clone() for part in parts]  # what calls write over
+
+    def restore() -> None:
+        for part, first in zip(parts, firsts, strict=True):
+            part[:, :, -STEPS:].copy_(first)
+
+    inner = in_mode(Proceeding(model, chooses=False), sets, restore=restore)
+    call = telling_cache(inner.call, lambda place: told(static_layers(model), torch.cat((place - 1, place))))
+    return Step(call, sets, inner.capture, restore, inner.program)
+
+
+def generating(
+    model: CausalModel,
+    in_mode: InMode,
+    prompts: Sequence[tuple],
+    places: Sequence[torch.Tensor],
+    example: tuple,
+    growth: Growth | None,
+    kept: Callable,
+) -> Step:
+    """Generations of the model's two parts, each in the mode; `example` are inputs of the second.
+
+    Where there is one, `growth` is the cache of both. `kept` keeps a token that the next call would write over.
+    """
+    proceeds = Growing if growth else Proceeding
+    read = in_mode(Reading(model, chooses=True, grows=growth is not None), prompts)
+    proceed = in_mode(proceeds(model, chooses=True), [example])
+    if growth:
+        read.call, proceed.call = growth.reading(read.call), growth.proceeding(proceed.call)
+    return Generation(read, proceed, places, partial(torch.stack, dim=1), kept).step(prompts)

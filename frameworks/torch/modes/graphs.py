@@ -1,0 +1,278 @@
+"""torch.compile, with captures, compilations and compile caches kept apart by mode."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import os
+import shutil
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from frameworks.adapter import Capture, Unsupported
+from frameworks.program import Program
+from frameworks.torch import FRAMEWORK
+from frameworks.torch.inspect.program import CapturedGraph
+
+# Our graph modes: the backend each runs, and what torch.compile calls the mode.
+BACKENDS = {
+    "inductor": ("inductor", "default"),
+    "inductor-reduce-overhead": ("inductor", "reduce-overhead"),
+    "inductor-max-autotune": ("inductor", "max-autotune"),
+    "inductor-max-autotune-no-cudagraphs": ("inductor", "max-autotune-no-cudagraphs"),
+    "inductor-freezing": ("inductor", "default"),
+    "inductor-max-autotune-freezing": ("inductor", "max-autotune"),
+    "inductor-whole-iteration": ("inductor", "default"),
+    "cudagraphs": ("cudagraphs", None),
+    "dynamo": ("eager", None),
+    "aot-eager": ("aot_eager_decomp_partition", None),
+}
+# What runs a graph where no kernels are generated for it.
+RUN_BY = {
+    "cudagraphs": "functional operators' kernels",
+    "eager": "eager's kernels",
+    "aot_eager_decomp_partition": "decomposed operators' kernels",
+}
+# Inductor's switches that a mode has besides those of torch.compile's mode.
+OPTIONS = {mode: {"freezing": True} for mode in ("inductor-freezing", "inductor-max-autotune-freezing")}
+
+
+def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
+    """Whether the mode's kernels are in CUDA graphs on this device."""
+    return device.type == "cuda" and FRAMEWORK.mode(mode).cuda_graphs
+
+
+def internal(module: str, name: str) -> Any:
+    """Something of torch that is no part of its API, which may have moved. Raises Unsupported with a sentence."""
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError):
+        raise Unsupported(
+            f"torch {torch.__version__} has no {module}.{name}, by which this suite makes a graph mode prove what it "
+            "captured: take a version that docs/versions.md lists."
+        ) from None
+
+
+def compile_model(
+    model: Callable, mode: str, device: torch.device, dynamic: bool
+) -> tuple[Callable, Callable[[], Capture], Callable[..., Program]]:
+    """The compiled module or function; what tells what capture has done so far; and what lists the graph's operators.
+
+    Nothing is compiled yet.
+
+    With `dynamic`, one compilation serves all sizes; else each has its own. A graph break is an error of the first
+    call (`fullgraph`), not a slower mode under the same name.
+    """
+    backend = CountingBackend(mode, device)
+    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=dynamic)
+    if mode in OPTIONS:
+        compiled = under_options(compiled, OPTIONS[mode])
+    return compiled, backend.capture, backend.captured.operations
+
+
+def under_options(compiled: Callable, options: dict[str, Any]) -> Callable:
+    """`compiled`, with `options` set while it is called with shapes for the first time.
+
+    Dynamo reads some as well, while it traces: whether weights are the graph's constants or its inputs. Other modes
+    compile in this process without them.
+    """
+    import torch._inductor.config as inductor
+
+    known = set()
+
+    def call(*inputs: torch.Tensor, **named: torch.Tensor) -> Any:
+        shapes = tuple(getattr(given, "shape", None) for given in (*inputs, *named.values()))
+        if shapes in known:
+            return compiled(*inputs, **named)
+        known.add(shapes)
+        with inductor.patch(options):
+            return compiled(*inputs, **named)
+
+    return call
+
+
+def start(mode: str, device: torch.device) -> dict[str, Any]:
+    """Start the mode's compiler; returns its settings."""
+    return _start(BACKENDS[mode][0], device) | OPTIONS.get(mode, {})
+
+
+@functools.cache
+def _start(backend: str, device: torch.device) -> dict[str, Any]:
+    """Have torch do what it does once per process, on a graph of one operator; returns the compiler's settings.
+
+    Imports, instruction set checks and precompiled headers take longer than a small model's own compilation; the
+    first mode to be called would pay for all of them.
+    """
+    with torch.inference_mode(), _own_caches("start"):
+        torch.compile(lambda x: x + 1, backend=backend, dynamic=False)(torch.ones(16, device=device))
+    import torch._inductor.config as inductor  # seconds, which a process without a compiler is spared
+
+    return {
+        "compile_threads": getattr(inductor, "compile_threads", None),
+        "freezing": getattr(inductor, "freezing", None),
+        "compile": "fullgraph=True; dynamic as the column shapes says",
+    }
+
+
+class CountingBackend:
+    """The backend that torch.compile would have chosen, behind a count of the graphs it was given.
+
+    Dynamo's own counters are the process's; several modes share it, so each has to count for itself.
+    """
+
+    def __init__(self, mode: str, device: torch.device):
+        # torch tells its own backends from others' by name and treats the two differently.
+        self.__name__, torch_mode = BACKENDS[mode]
+        if self.__name__ == "inductor":
+            self._compile = internal("torch", "_TorchCompileInductorWrapper")(torch_mode, OPTIONS.get(mode), False)
+        else:
+            self._compile = internal("torch._dynamo.backends.registry", "lookup_backend")(self.__name__)
+        # Here, since what is raised while Dynamo compiles comes out as Dynamo's error.
+        self._compile_context = internal("torch._guards", "CompileContext")
+        # Not its item "inductor": a copy takes that one's place when Inductor builds its patterns, once a process.
+        self._counters = internal("torch._dynamo.utils", "counters")
+        self._mode, self._device = mode, device
+        self._cuda_graphs = uses_cuda_graphs(mode, device)
+        self._frames: set[int] = set()  # the Python frames captured: more than one is a broken graph
+        self._compile_ids: list = []
+        self._constants = 0  # weights that the latest graph holds itself
+        self.captured = CapturedGraph()
+        self._notes: dict[str, int] = {}  # what Inductor counted while it compiled for this mode
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
+        compile_id = self._compile_context.current_compile_id()
+        self._frames.add(compile_id.frame_id)
+        self._compile_ids.append(compile_id)
+        self._constants = len(list(graph.parameters()))
+        self.captured.keep(graph, inputs)
+        before = dict(self._counters["inductor"])
+        with _own_caches(self._mode):
+            compiled = self._compile(graph, inputs)
+        for name, count in self._counters["inductor"].items():
+            self._notes[name] = self._notes.get(name, 0) + count - before.get(name, 0)
+        return compiled
+
+    def reset(self) -> None:
+        """Called by torch._dynamo.reset."""
+        getattr(self._compile, "reset", lambda: None)()  # a backend that is a function has nothing to forget
+
+    def capture(self) -> Capture:
+        """What happened so far; every compilation and every recording of a CUDA graph moves `compilations`."""
+        graphs, recordings = len(self._frames), self._recordings()
+        recorded = not self._cuda_graphs or (recordings and not self._notes.get("cudagraph_skips"))
+        return Capture(
+            whole=bool(graphs == 1 and recorded and (self._constants or "freezing" not in OPTIONS.get(self._mode, {}))),
+            graphs=graphs,
+            graph_breaks=max(graphs - 1, 0),
+            compilations=len(self._compile_ids) + len(recordings),
+            backend=self._effective_backend(recordings) if graphs else None,
+            detail="; ".join(self._details(recordings)),
+            loaded=self._loaded(),
+        )
+
+    def _loaded(self) -> bool | None:
+        """Whether Inductor found every graph in its cache on disk; other backends have none."""
+        if self.__name__ != "inductor" or not self._frames:
+            return None
+        missed = self._notes.get("fxgraph_cache_miss", 0) + self._notes.get("fxgraph_cache_bypass", 0)
+        return not missed and self._notes.get("fxgraph_cache_hit", 0) > 0
+
+    def _effective_backend(self, recordings: list) -> str:
+        kernels = "Triton" if self._device.type == "cuda" else "C++"
+        parts = [self.__name__, RUN_BY.get(self.__name__, kernels)]
+        return " + ".join(parts + ["CUDA graphs"] * bool(recordings))
+
+    def _details(self, recordings: list) -> Iterator[str]:
+        if not self._frames:
+            yield "torch.compile has compiled nothing"
+        if len(self._frames) > 1:
+            yield f"the model was broken into {len(self._frames)} graphs"
+        if self._cuda_graphs and self._notes.get("cudagraph_skips"):
+            yield "torch left CUDA graphs out (TORCH_LOGS=cudagraphs says why)"
+        elif self._cuda_graphs and not recordings:
+            yield "no CUDA graph is recorded yet (torch records on the second call)"
+        if recordings:
+            yield f"{len(recordings[-1].non_static_input_idx)} tensors are copied into the CUDA graph at every call"
+        if self._notes.get("fuse_attention"):
+            yield f"{self._notes['fuse_attention']} attentions were replaced by the fused operator"
+        if self._frames and self._mode in OPTIONS:
+            yield f"{self._constants} weights are constants of the graph"
+        if self._frames and "max-autotune" in (BACKENDS[self._mode][1] or ""):
+            tuned = self._notes.get("select_algorithm_autotune", 0)
+            # On the CPU Inductor tunes products with a constant weight, if frozen, and of two activations.
+            yield f"kinds of matrix product autotuned: {tuned}" if tuned else "no matrix product was autotuned"
+
+    def _recordings(self) -> list:
+        """The CUDA graphs recorded so far for this mode; all modes share the device's one tree of them."""
+        if not self._cuda_graphs:
+            return []
+        get_manager = internal("torch._inductor.cudagraph_trees", "get_manager")
+        manager = get_manager(self._device.index, create_if_none_exists=False)
+        nodes = [node for roots in manager.roots.values() for node in roots] if manager else []
+        for node in nodes:  # grows while it is walked
+            nodes.extend(child for children in node.children.values() for child in children)
+        # Only Inductor tells the tree which compilation a function came from.
+        compile_ids = self._compile_ids if self.__name__ == "inductor" else [None]
+        return [node for node in nodes if manager.id_to_compile_id.get(node.wrapped_function.id) in compile_ids]
+
+
+def _without_triton() -> str:
+    """Why there is no Triton, in a sentence."""
+    if importlib.util.find_spec("triton") is not None:
+        try:
+            importlib.import_module("triton")
+        except Exception as error:  # a file that is gone, a library of another version
+            why = _first_line(error)
+            return f"Inductor needs Triton, and the one installed does not load ({why}): install it anew."
+    return "Inductor needs Triton on a GPU of compute capability 7.0 or newer: install the `triton` package."
+
+
+def missing_toolchain(mode: str, device: torch.device) -> str | None:
+    """What this mode's compiler lacks on this machine, in a sentence, or None."""
+    if BACKENDS[mode][0] != "inductor":
+        return None
+    if device.type == "cuda":
+        if not internal("torch.utils._triton", "has_triton")():
+            return _without_triton()
+        if not (os.environ.get("CC") or any(map(shutil.which, ("gcc", "clang", "cc")))):
+            return "Triton builds its launchers with a C compiler and found none: install gcc or set CC."
+        return None
+    get_cpp_compiler = internal("torch._inductor.cpp_builder", "get_cpp_compiler")
+    try:
+        get_cpp_compiler()
+    except Exception as error:  # its class has moved between versions
+        return f"Inductor compiles C++ on the CPU and found no compiler ({_first_line(error)}): install g++ or set CXX."
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    return None if header.exists() else f"Inductor's C++ needs {header}: install the headers of this Python."
+
+
+@contextlib.contextmanager
+def _own_caches(mode: str) -> Iterator[None]:
+    """Compile in cache directories of the mode's own, with nothing kept in memory.
+
+    Modes have kernels in common, and one compiled after another would find them built: 4 s instead of 29 in a trial.
+    """
+    root = internal("torch._inductor.runtime.cache_dir_utils", "cache_dir")()
+    clear_caches = internal("torch._inductor.utils", "clear_caches")
+    before = {name: os.environ.get(name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+    clear_caches()
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(root, mode)
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(before["TRITON_CACHE_DIR"] or os.path.join(root, "triton"), mode)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

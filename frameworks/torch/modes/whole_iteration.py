@@ -1,0 +1,87 @@
+"""Training with the optimizer inside torch.compile's one graph, as `jax.jit` and a TensorFlow function hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.func import functional_call, grad_and_value
+from torch.optim.adamw import adamw
+
+from frameworks.torch.modes.training import Objective
+from workloads import training
+
+MODE = "inductor-whole-iteration"
+SETTINGS = {"optimizer": "torch.optim.adamw.adamw(foreach=True, capturable=True), inside the graph"}
+
+PROGRAM = "the graph holds backward and the update as well, which eager mode's list leaves out"  # why it is not listed
+
+
+class Trainer:
+    """Calling it runs one optimizer iteration on `objective`, all of it by one compiled function.
+
+    The gradients come from `torch.func.grad_and_value`, since Dynamo does not trace `Tensor.backward` into one graph,
+    and the update from AdamW's functional form, which writes weights and moments in place. `compiled` takes a function
+    and gives the compiled one with what tells of its capture, which is `capture` here.
+    """
+
+    def __init__(self, objective: Objective, accumulate: int, compiled: Callable[[Callable], tuple]):
+        self._objective, self._accumulate = objective, accumulate
+        # Detached: else what calls this function might differentiate it once more, and all it needs for that is kept.
+        self._weights = {name: p.detach() for name, p in objective.named_parameters() if p.requires_grad}
+        self._buffers = dict(objective.named_buffers())
+        self._first = {name: tensor.cpu().clone() for name, tensor in (self._weights | self._buffers).items()}
+        weights = list(self._weights.values())
+        # First and second moments, and how many steps were taken, one tensor a weight each.
+        self._state = (
+            [torch.zeros_like(tensor) for tensor in weights],
+            [torch.zeros_like(tensor) for tensor in weights],
+            [torch.zeros((), device=tensor.device) for tensor in weights],
+        )
+        self._iteration, self.capture, _ = compiled(self._iterate)
+
+    def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {**self._iteration(self._weights, self._buffers, self._state, *inputs), **self._objective.state}
+
+    def restore(self) -> None:
+        """Put the first weights and statistics back and make the moments those before a first step, in place."""
+        with torch.no_grad():
+            for name, tensor in (self._weights | self._buffers).items():
+                tensor.copy_(self._first[name])
+            for tensors in self._state:
+                for tensor in tensors:
+                    tensor.zero_()
+
+    def _iterate(
+        self, weights: dict, buffers: dict, state: tuple[list, list, list], *inputs: torch.Tensor
+    ) -> dict[str, Any]:
+        """What is compiled: forward, loss and backward of every micro-batch, and the update."""
+        count = self._accumulate
+        gradients, total = self._gradients(weights, buffers, *(inputs if count == 1 else (x[0] for x in inputs)))
+        for index in range(1, count):
+            more, loss = self._gradients(weights, buffers, *(x[index] for x in inputs))
+            gradients, total = {name: gradients[name] + more[name] for name in more}, total + loss
+        means, squares, steps = state
+        with torch.no_grad():
+            adamw(
+                list(weights.values()), [gradients[name] for name in weights], means, squares, [], steps,
+                foreach=True, capturable=True, amsgrad=False, maximize=False, lr=training.LEARNING_RATE,
+                beta1=training.BETAS[0], beta2=training.BETAS[1], eps=training.EPSILON,
+                weight_decay=training.WEIGHT_DECAY,
+            )  # fmt: skip
+        return {"loss": total.reshape(1)}
+
+    def _gradients(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[dict, torch.Tensor]:
+        """Of one micro-batch, with its loss; buffers are written to once the gradients are there."""
+        gradients, (loss, after) = grad_and_value(self._loss, has_aux=True)(weights, buffers, *inputs)
+        with torch.no_grad():
+            for name, buffer in buffers.items():
+                buffer.copy_(after[name])
+        return gradients, loss
+
+    def _loss(self, weights: dict, buffers: dict, *inputs: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        """The loss, and the buffers after it: copies, since what is differentiated may write to nothing but its own."""
+        copies = {name: buffer.clone() for name, buffer in buffers.items()}
+        loss = functional_call(self._objective, weights | copies, inputs)
+        return loss if self._accumulate == 1 else loss / self._accumulate, copies

@@ -1,0 +1,176 @@
+"""torch.compile of models that it may break into several graphs: where it did, why, and what runs within graphs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from frameworks.adapter import Capture
+from frameworks.program import Program
+from frameworks.torch.modes.graphs import CountingBackend
+from frameworks.user_file import PACKAGES, short_place, without_folders
+
+# What torch logs under TORCH_LOGS=graph_breaks,recompiles: https://docs.pytorch.org/docs/stable/logging.html
+_LOGS = {"graph_breaks": ("symbolic_convert", "convert_frame"), "recompiles": ("guards",)}
+_BREAK = re.compile(
+    r"in user code at (?P<file>.+):(?P<line>\d+)\nGraph Break Reason: (?P<reason>[^\n]+)(?P<rest>.*)", re.DOTALL
+)
+_EXPLANATION = re.compile(r"^ *Explanation: (.+?)(?:\. [A-Z]|\.?$)", re.MULTILINE)
+_FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
+_RECOMPILED = re.compile(r"Recompiling function \S+ in (?P<file>.+):(?P<line>\d+)\n(?P<rest>.*)", re.DOTALL)
+_GUARD = re.compile(r"- \d+/\d+: (.+)")
+_LIMIT = re.compile(r"hit config\.(?:recompile|cache_size)_limit \((?P<count>\d+)\)(?P<rest>.*)", re.DOTALL)
+_WHERE = re.compile(r"function: '[^']*' \((?P<file>.+):(?P<line>\d+)\)")
+_LAST = re.compile(r"last reason: (?:\d+/\d+: )?(?P<guard>[^\n]+)")
+_SKIPPED = "torch.compile will skip tracing the frame"
+REASON_CHARACTERS = 140
+# What torch.compile is given for the cell's shapes: users who say nothing have it find out what changes.
+DYNAMIC = {"static": None, "dynamic": True}
+_PYTHON = f"{Path(os.__file__).parent}/"
+
+
+class _Journal(logging.Handler):
+    """Hands what torch says of breaks and recompilations to the backend whose mode is being called."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.current: Backend | None = None
+        self.places: dict[tuple[str, str], tuple[str, str]] = {}  # the user's line, by where torch says it stopped
+        self.breaks: dict[str, dict[str, str]] = {}  # of all modes, by source: torch tells once what it skips
+        torch._logging.set_logs(**dict.fromkeys(_LOGS, True))
+        logging.getLogger("torch._dynamo.convert_frame").addHandler(self)  # warns where it gives up
+        for artifact, modules in _LOGS.items():
+            for module in modules:
+                logging.getLogger(f"torch._dynamo.{module}.__{artifact}").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.current is not None:
+            self.current.note(record.getMessage())
+
+
+_journal: _Journal | None = None
+
+
+class Backend(CountingBackend):
+    """A mode's backend that allows graph breaks and keeps the books on them.
+
+    `around`, where it is set, is what every graph of a call runs through: `around(graph, arguments)`.
+    """
+
+    def __init__(self, mode: str, device: torch.device, source: str):
+        super().__init__(mode, device)
+        self._source = source
+        self._folder = f"{Path(source).parent}/" if Path(source).is_absolute() else "\0"
+        self.around: Callable[[Callable, Sequence], Any] | None = None
+        self._breaks: dict[str, str] = {}  # reasons by place
+        self._recompiled: dict[str, str] = {}
+        self._entered = True  # whether the latest call ran a graph
+        self._calls_outside = 0  # calls before it that ran none
+        self._gave_up = ""
+        global _journal
+        _journal = self._journal = _journal or _Journal()
+
+    def begin(self) -> None:
+        """Note that a call of this mode begins."""
+        self._journal.current = self
+        self._calls_outside += not self._entered
+        self._entered = False
+
+    def watch(self, around: Callable[[Callable, Sequence], Any] | None) -> None:
+        """Run every graph within a call as `around(graph, arguments)` from now on; None: by itself again."""
+        self.around = around
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable:
+        compiled = super().__call__(graph, inputs)
+
+        def run(*arguments: Any) -> Any:
+            self._entered = True
+            return compiled(*arguments) if self.around is None else self.around(compiled, arguments)
+
+        return run
+
+    def note(self, text: str) -> None:
+        """Keep what torch says of one break or one recompilation, once a place."""
+        if match := _RECOMPILED.match(text):
+            guard = _GUARD.search(match["rest"])
+            self._keep(
+                self._recompiled,
+                (match["file"], match["line"]),
+                _without_comment(guard[1]) if guard else "no guard is named",
+            )
+        elif match := _BREAK.search(text):
+            explained = _EXPLANATION.search(match["rest"])
+            place, (_, _, traced) = (match["file"], match["line"]), match["rest"].partition("User code traceback:")
+            # Of a break for the second time torch gives no traceback; what stops in Python's library, stops many files.
+            if mine := self._innermost(traced):
+                self._journal.places[place] = mine
+            place = self._journal.places.get(place, place)
+            self._keep_break(place, explained[1] if explained else match["reason"])
+        elif match := _LIMIT.search(text):
+            self._note_limit(match)
+        elif _SKIPPED in text and (place := self._innermost(text)):
+            self._keep_break(place, "Dynamo cannot go on from here, so the whole function runs without a graph")
+
+    def _note_limit(self, limit: re.Match) -> None:
+        """Keep that torch compiles a function no more, which runs without a graph from now on."""
+        where, last = _WHERE.search(limit["rest"]), _LAST.search(limit["rest"])
+        guard = _without_comment(last["guard"])[:REASON_CHARACTERS] if last else "torch names no guard"
+        self._gave_up = f"gave up after {limit['count']} compilations: {guard}"
+        if where:
+            self._keep_break((where["file"], where["line"]), self._gave_up)
+
+    def _innermost(self, traced: str) -> tuple[str, str] | None:
+        """The innermost frame of a traceback that is in the user's folder, else in any file but Python's own."""
+        frames = [(match["file"], match["line"]) for match in _FRAME.finditer(traced)]
+        mine = [frame for frame in frames if frame[0].startswith(self._folder) and PACKAGES not in frame[0]]
+        others = [frame for frame in frames if not _is_pythons(frame[0])]
+        return (mine or others or [None])[-1]
+
+    def _keep(self, kept: dict[str, str], place: tuple[str, str], reason: str) -> None:
+        text = without_folders(" ".join(reason.split()), self._source)
+        kept.setdefault(short_place(*place, self._source), text[:REASON_CHARACTERS])
+
+    def _keep_break(self, place: tuple[str, str], reason: str) -> None:
+        self._keep(self._breaks, place, reason)
+        self._keep(self._journal.breaks.setdefault(self._source, {}), place, reason)
+
+    def capture(self) -> Capture:
+        capture = super().capture()
+        known = self._breaks or ({} if capture.graphs else self._journal.breaks.get(self._source, {}))
+        breaks = tuple(known.items())
+        capture = replace(
+            capture,
+            recompiled=tuple(self._recompiled.items()),
+            recompilations=max(len(self._compile_ids) - len(self._frames), 0),
+            calls_outside=self._calls_outside + (not self._entered),
+            gave_up=self._gave_up,
+        )
+        if not breaks:
+            return capture
+        detail = f"graph breaks at {len(breaks)}, graphs: {capture.graphs}"
+        if not capture.graphs:
+            detail = "nothing of it is compiled, " + "; ".join(f"{place}: {reason}" for place, reason in breaks)
+        return replace(capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks)
+
+    def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
+        """The operators of the one graph, called under `context`; or that there are several."""
+        if self._breaks or len(self._frames) != 1:
+            return "the model is broken into several graphs"
+        return self.captured.operations(context)
+
+
+def _without_comment(guard: str) -> str:
+    """Return a guard without the source line that torch writes behind it."""
+    return " ".join(guard.partition("  # ")[0].split())
+
+
+def _is_pythons(file: str) -> bool:
+    """Whether a file is of Python's library, or none."""
+    return file.startswith("<") or (file.startswith(_PYTHON) and PACKAGES not in file)

@@ -1,0 +1,369 @@
+"""User models in torch: built from their file, called as their user calls them, compared with their own eager mode."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from frameworks import user_file, user_model
+from frameworks.adapter import Step, Unsupported
+from frameworks.program import product_dtypes
+from frameworks.torch.inspect import program
+from frameworks.torch.inspect.counting import count
+from frameworks.torch.modes import cuda_graph, graphs
+from frameworks.torch.user_model import graph_breaks, hubs
+from frameworks.user_file import Fault
+from frameworks.user_model import Call, Counted, Inputs
+from frameworks.values import Rules, attributes
+from measurement.cells import Cell
+from workloads.spec import Arrays
+from workloads.user_model import UserModel
+
+# How a model may be called, the cheapest first: one that differentiates in forward needs more than the first.
+AUTOGRAD = {"inference_mode": torch.inference_mode, "no_grad": torch.no_grad, "enabled": torch.enable_grad}
+# Complex numbers of 16 bits have hardly an operator.
+COMPLEX = {torch.float64: torch.complex128}
+_compiling: set[str] = set()  # files whose models call torch.compile
+ALREADY = "_torchdynamo_orig_callable"  # of what torch.compile made of a function: the function
+
+
+class TorchRules(Rules):
+    """Arrays of torch's tensors, and the parts of those that are not dense."""
+
+    def array(self, value: Any) -> np.ndarray | None:
+        if not isinstance(value, torch.Tensor) or self.parts(value) is not None:
+            return None
+        tensor = value.detach()
+        tensor = tensor.dequantize() if tensor.is_quantized else tensor.resolve_conj().resolve_neg()
+        if tensor.dtype in (torch.float64, torch.complex64, torch.complex128) or not _is_real(tensor):
+            return tensor.cpu().numpy()
+        return tensor.to(torch.float32).cpu().numpy()
+
+    def parts(self, value: Any) -> Mapping[str, Any] | None:
+        if isinstance(value, torch.device | torch.dtype):
+            return {}
+        if not isinstance(value, torch.Tensor):
+            return self._registered(value)
+        if value.layout in (torch.sparse_coo,):
+            value = value.detach().coalesce()
+            return {"indices": value.indices(), "values": value.values(), "shape": tuple(value.shape)}
+        if value.layout in (torch.sparse_csr, torch.sparse_bsr):
+            rows, columns = value.crow_indices(), value.col_indices()
+            return {"rows": rows, "columns": columns, "values": value.values(), "shape": tuple(value.shape)}
+        if value.layout in (torch.sparse_csc, torch.sparse_bsc):
+            rows, columns = value.row_indices(), value.ccol_indices()
+            return {"rows": rows, "columns": columns, "values": value.values(), "shape": tuple(value.shape)}
+        if value.is_nested:
+            return {str(index): part for index, part in enumerate(value.unbind())}
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) and hasattr(value, "__tensor_flatten__"):
+            return {name: getattr(value, name) for name in value.__tensor_flatten__()[0]}
+        return None
+
+    def opaque(self, value: Any) -> bool:
+        return isinstance(value, torch.nn.Module | torch.Generator)
+
+    @staticmethod
+    def _registered(value: Any) -> Mapping[str, Any] | None:
+        """Return the children of a container that was registered with torch's pytrees."""
+        if type(value) not in pytree.SUPPORTED_NODES:
+            return None
+        children, _ = pytree.SUPPORTED_NODES[type(value)].flatten_fn(value)
+        return {str(index): child for index, child in enumerate(children)}
+
+
+class Model(user_model.UserModel):
+    """A user's module on its device. Each mode `trains` a copy of it, and inference runs the module itself."""
+
+    rules = TorchRules()
+
+    def __init__(
+        self,
+        workload: UserModel,
+        weights: Arrays,
+        inputs: Sequence[Arrays],
+        device: torch.device,
+        dtype: torch.dtype,
+        trains: bool = False,
+    ):
+        super().__init__(user_file.UserFile(workload.source) if workload.is_file else hubs.Library(workload.source))
+        self.device, self.dtype = device, dtype
+        self.precisions = [name for name in ("float64", "float32") if getattr(torch, name) != dtype]
+        if dtype == torch.float64:
+            self.precisions = []
+        self.seed(int(weights["seed"]))
+        module, unwrapped = plain(self.file.call("model"), workload.name)
+        if any(tensor.is_inference() for tensor in (*module.parameters(), *module.buffers())):
+            module = copy.deepcopy(module)  # of tensors that can be written to outside of inference mode
+        self.module = cast(module.train(trains).to(device), dtype)
+        with torch.no_grad():
+            self._buffers = [
+                (owner, name, buffer, buffer.clone())
+                for owner in self.module.modules()
+                for name, buffer in owner._buffers.items()
+                if buffer is not None
+            ]
+        self.sets = [self.place(arrays) for arrays in inputs]
+        self.settings = {"autograd": self._settled(trains)}
+        if unwrapped:
+            self.settings["torch.compile removed from"] = unwrapped
+
+    def seed(self, seed: int) -> None:
+        user_file.seed_python(seed)
+        torch.manual_seed(seed)
+
+    def placed(self, given: Inputs) -> Inputs:
+        return pytree.tree_map(partial(_moved, device=self.device, dtype=self.dtype), given, is_leaf=_moves_itself)
+
+    def fresh(self, inputs: Inputs) -> Inputs:
+        return pytree.tree_map(_copied, inputs, is_leaf=_moves_itself)
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        with self.autograd():
+            return self.module(*args, **kwargs)
+
+    def calling(self, model: Callable, before: Callable[[], None] = lambda: None) -> Call:
+        """Return what calls `model` in place of the user's module, `before` each call."""
+        autograd = self.autograd
+
+        def call(args: tuple, kwargs: dict[str, Any]) -> Any:
+            before()
+            with autograd():
+                return model(*args, **kwargs)
+
+        return call
+
+    def restore(self) -> None:
+        with torch.no_grad():
+            for owner, name, buffer, first in self._buffers:
+                owner._buffers[name] = buffer  # where a call bound another one
+                buffer.copy_(first)
+
+    @contextlib.contextmanager
+    def in_precision(self, dtype: str) -> Iterator[tuple[torch.nn.Module, Callable[[Inputs], Inputs]]]:
+        """Enter a copy in another dtype, which is also what its code makes by default."""
+        kind, before = getattr(torch, dtype), torch.get_default_dtype()
+        torch.set_default_dtype(kind)
+        try:
+            module = cast(copy.deepcopy(self.module), kind)
+            to_kind = partial(_moved, device=self.device, dtype=kind)
+            yield module, partial(pytree.tree_map, to_kind, is_leaf=_moves_itself)
+        finally:
+            torch.set_default_dtype(before)
+
+    def cost(self) -> Counted:
+        try:
+            return count(self.call, self.module, lambda: self.fresh(self.sets[0]))
+        finally:
+            self.restore()
+
+    def computes_in(self) -> Sequence[str]:
+        listed = program.operations(self.call, self.fresh(self.sets[0]))
+        self.restore()
+        return product_dtypes(listed)
+
+    def _settled(self, trains: bool) -> str:
+        """Return the first way of `AUTOGRAD` in which the model runs; a call shows which inputs it changes."""
+        ways = ["enabled"] if trains else list(AUTOGRAD)
+        graphs_before = _compiled_graphs()
+        for way in ways:
+            self.autograd = AUTOGRAD[way]
+            try:
+                self.settle()
+            except RuntimeError as error:
+                if way == ways[-1] or not _wants_gradients(error):
+                    raise
+                continue
+            break
+        if _compiled_graphs() > graphs_before:
+            _compiling.add(self.file.name)
+        if self.file.name in _compiling:  # once a process: its next copy finds its code compiled
+            raise Unsupported(
+                "the model calls torch.compile itself, so its eager mode would run compiled code: remove torch.compile "
+                "from it."
+            )
+        return way
+
+
+def prepare(model: Model, cell: Cell, device: torch.device, source: str) -> Step:
+    """Return the step of the model in the cell's mode. Where it breaks into several graphs, the step says where."""
+    fields: dict[str, Any] = {"restore": model.restore, "user_model": model}
+    if cell.mode == "eager":
+        listed = partial(_of_new_inputs, program.operations, model.call, model)
+        return Step(model.call, model.sets, program=listed, **fields)
+    if cell.mode == cuda_graph.MODE:
+        replayed = Replayed(model, model.call, cuda_graph.Recorder(device), model.restore)
+        listed = partial(replayed.operations, program.operations)
+        return Step(replayed, model.sets, replayed.capture, program=listed, **fields)
+    backend = graph_breaks.Backend(cell.mode, device, source)
+    compiled = torch.compile(model.module, backend=backend, fullgraph=False, dynamic=graph_breaks.DYNAMIC[cell.shapes])
+    if cell.mode in graphs.OPTIONS:
+        compiled = graphs.under_options(compiled, graphs.OPTIONS[cell.mode])
+    call = model.calling(compiled, backend.begin)
+    listed = partial(backend.listed, lambda call: model.autograd()(call))
+    # A forward that records gradients runs graphs of its backward where none can be timed apart.
+    watch = backend.watch if model.settings["autograd"] == "inference_mode" else None
+    return Step(call, model.sets, backend.capture, program=listed, watch=watch, **fields)
+
+
+class Replayed:
+    """A call of a user's module in CUDA graphs, one for each shape of its inputs.
+
+    Tensors are copied into the recording; all else is part of it. Raises `Unsupported` for an input set whose scalars
+    are others than those that were recorded.
+    """
+
+    def __init__(self, model: Model, call: Call, recorder: cuda_graph.Recorder, after_warm_up: Callable[[], None]):
+        self._wrapped = call
+        # By the keywords of a set, which are its own; `()` is one object in all sets.
+        self._flat = {id(kwargs): pytree.tree_flatten((args, kwargs)) for args, kwargs in model.sets}
+        leaves, self._form = self._flat[id(model.sets[0][1])]
+        self._rest = [None if _is_tensor(leaf) else leaf for leaf in leaves]
+        holding = [leaf for leaf in self._rest if leaf is not None and model.values(leaf).arrays and _is_object(leaf)]
+        if holding:
+            raise Unsupported(
+                f"a {type(holding[0]).__name__} among the inputs holds tensors that a CUDA graph would not be given: "
+                "pass them as arguments."
+            )
+        self._replayed = cuda_graph.Replayed(self._call, recorder, after_warm_up)
+        self.capture, self.operations = self._replayed.capture, self._replayed.operations
+
+    def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        leaves, form = self._flat.get(id(kwargs)) or pytree.tree_flatten((args, kwargs))
+        tensors = [leaf for leaf in leaves if _is_tensor(leaf)]
+        if form != self._form or [None if _is_tensor(leaf) else leaf for leaf in leaves] != self._rest:
+            raise Unsupported(
+                "inputs() gives other scalars or another structure at each call, which a CUDA graph holds."
+            )
+        return self._replayed(*tensors)
+
+    def _call(self, *tensors: torch.Tensor) -> Any:
+        left = iter(tensors)
+        leaves = [next(left) if kept is None else kept for kept in self._rest]
+        return self._wrapped(*pytree.tree_unflatten(leaves, self._form))
+
+
+def plain(module: Any, name: str) -> tuple[torch.nn.Module, list[str]]:
+    """Return the module without torch.compile, and the places from which that was removed.
+
+    Raises Fault for what is no module, and Unsupported for TorchScript, which has no eager mode.
+    """
+    removed = []
+    while hasattr(module, "_orig_mod"):
+        module, removed = module._orig_mod, ["the model"]
+    if isinstance(module, torch.jit.ScriptModule):
+        raise Unsupported("model() returned TorchScript, which has no eager mode: return the module it was made of.")
+    if not isinstance(module, torch.nn.Module):
+        raise Fault(f"model() of {name} returned {type(module).__name__}, which is no torch.nn.Module.")
+    for path, part in module.named_modules():
+        for child_name, child in list(part._modules.items()):
+            if hasattr(child, "_orig_mod"):
+                part._modules[child_name] = child._orig_mod
+                removed.append(f"{path}.{child_name}".strip("."))
+        if getattr(part, "_compiled_call_impl", None) is not None:
+            part._compiled_call_impl = None
+            removed.append(path or "the model")
+        owners = [part, *type(part).__mro__, sys.modules.get(type(part).__module__)]
+        removed += [found for owner in owners if owner is not None for found in _without_compile(owner)]
+    return module, list(dict.fromkeys(removed))
+
+
+def _without_compile(owner: Any) -> Iterator[str]:
+    """Put back each function among an owner's attributes that torch.compile wrapped; yield their names."""
+    for name, value in list(getattr(owner, "__dict__", {}).items()):
+        bound = isinstance(value, staticmethod | classmethod)
+        held = value.__func__ if bound else value
+        original = getattr(held, "__dict__", {}).get(ALREADY) if callable(held) else None
+        if original is not None and not isinstance(owner, torch.nn.Module):
+            setattr(owner, name, type(value)(original) if bound else original)
+            yield name
+
+
+def cast(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+    """Cast parameters and buffers in place, each by its kind: complex ones stay complex."""
+    return module._apply(partial(_cast, dtype=dtype))
+
+
+def _cast(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    if tensor.is_complex():
+        return tensor.to(COMPLEX.get(dtype, torch.complex64))
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def _moved(leaf: Any, device: torch.device, dtype: torch.dtype) -> Any:
+    """Return a leaf of the inputs on the device, its floating-point tensors in a dtype; arrays become tensors."""
+    if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc":
+        leaf = torch.from_numpy(leaf.copy())
+    if isinstance(leaf, torch.Tensor):
+        return _cast(leaf.detach().to(device), dtype).requires_grad_(leaf.requires_grad)
+    if not _is_object(leaf):
+        return leaf
+    moved = leaf.to(device) if _moves_itself(leaf) else leaf
+    tensors = _tensors_in(moved)
+    return copy.deepcopy(moved, {id(tensor): _moved(tensor, device, dtype) for tensor in tensors})
+
+
+def _moves_itself(value: Any) -> bool:
+    """Say whether a value is no tensor and knows how to move to a device, as packed sequences and graphs do."""
+    return not isinstance(value, torch.Tensor | type) and callable(getattr(value, "to", None))
+
+
+def _tensors_in(value: Any) -> list[torch.Tensor]:
+    """Return the tensors that an object holds, in its attributes and containers."""
+    found: list[torch.Tensor] = []
+    pending, seen = [value], set()
+    while pending and len(seen) < 10_000:
+        entry = pending.pop()
+        if id(entry) in seen or isinstance(entry, str | bytes | int | float | type(None)):
+            continue
+        seen.add(id(entry))
+        if isinstance(entry, torch.Tensor):
+            found.append(entry)
+        elif isinstance(entry, Mapping):
+            pending += entry.values()
+        elif isinstance(entry, list | tuple | set):
+            pending += entry
+        else:
+            pending += attributes(entry).values()
+    return found
+
+
+def _copied(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+    return copy.deepcopy(leaf) if _is_object(leaf) else leaf
+
+
+def _is_object(value: Any) -> bool:
+    return not isinstance(value, torch.Tensor | str | bytes | bool | int | float | complex | type(None))
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _is_real(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _of_new_inputs(lister: Callable, call: Callable, model: Model) -> program.Program:
+    return lister(call, model.fresh(model.sets[0]))
+
+
+def _wants_gradients(error: RuntimeError) -> bool:
+    """Say whether an error of torch speaks of gradients that were not recorded."""
+    text = str(error).lower()
+    return "grad" in text or "inference" in text
+
+
+def _compiled_graphs() -> int:
+    """Return how many graphs torch.compile has made in this process."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return dynamo.counters["stats"]["unique_graphs"] if dynamo else 0

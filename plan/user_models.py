@@ -1,0 +1,124 @@
+"""Users' own models on the command line: made known before anything is checked, and the same when a run is resumed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import workloads
+from measurement.refusals import UsageError
+from workloads.signature import Unreadable
+from workloads.spec import Workload
+from workloads.user_model import UserModel, is_user_model, named
+
+
+def take_in(words: Iterable[str]) -> dict[str, str]:
+    """Make the models among these words for workloads known; their sources by name. Raises UsageError for all bad."""
+    try:
+        sources = named(word for word in words if is_user_model(word))
+    except Unreadable as error:
+        raise UsageError(str(error)) from None
+    problems = []
+    for name, source in sources.items():
+        try:
+            workloads.add({name: source})
+        except Unreadable as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError(" ".join(problems))
+    return sources
+
+
+def names_of(words: Sequence[str], sources: dict[str, str]) -> list[str]:
+    """The words for workloads with names in place of sources."""
+    by_source = {source: name for name, source in sources.items()}
+    return [by_source[next(iter(named([word]).values()))] if is_user_model(word) else word for word in words]
+
+
+def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what was given with names in place of users' models, which are made known, and their sources by name.
+
+    `words` are the words for workloads. Where only users' models are asked for, and no framework, it is theirs. Raises
+    UsageError.
+    """
+    sources = take_in(words)
+    if not sources:
+        return given, {}
+    if given.get("weights"):
+        raise UsageError("WEIGHTS is for the suite's own workloads: a user's model() loads its weights itself.")
+    names = names_of(words, sources)
+    framework = given.get("framework") or frameworks_for(sources, only=len(sources) == len(set(names))) or None
+    return given | {"workload": names, "framework": framework}, sources
+
+
+def on_the_command_line(words: Sequence[str]) -> None:
+    """Make known what `--workload` names there: a file's parameters are flags. What is wrong is said later."""
+    given = [word.partition("=")[2] for word in words if word.startswith("--workload=")]
+    given += [after for word, after in itertools.pairwise(words) if word == "--workload"]
+    for word in ",".join(given).split(","):
+        try:
+            take_in([word.strip()])
+        except UsageError:
+            continue
+
+
+def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
+    """The frameworks of users' models where none is named; none unless these are the `only` workloads.
+
+    Raises UsageError for a model whose file does not show which framework it is for.
+    """
+    models = [_model(name) for name in names]
+    for model in models:
+        if len(model.frameworks) != 1:
+            imported = f"imports {' and '.join(model.frameworks)}" if model.frameworks else "imports no framework"
+            which = model.frameworks[0] if model.frameworks else "torch"
+            raise UsageError(f"{model.name} {imported}: say which one the model is for, such as FRAMEWORK={which}.")
+    return list(dict.fromkeys(name for model in models for name in model.frameworks)) if only else []
+
+
+def check_frameworks(names: Iterable[str], asked: Sequence[str]) -> None:
+    """Raise UsageError for users' models that none of the frameworks asked for runs."""
+    others = [model for name in names if not any(is_for(model := _model(name), other) for other in asked)]
+    if others:
+        told = "; ".join(f"{model.name} is for {' or '.join(model.frameworks)}" for model in others)
+        raise UsageError(f"{told}, and FRAMEWORK={','.join(asked)} names another: leave FRAMEWORK out.")
+
+
+def is_users_file(workload: Workload) -> bool:
+    """Return whether the workload is a user's file, and no model of a library or of the suite."""
+    return isinstance(workload, UserModel) and workload.is_file
+
+
+def is_for(workload: Workload, framework: str) -> bool:
+    """Return whether the workload is measured in this framework: a user's model only in those it imports, if any."""
+    return not isinstance(workload, UserModel) or not workload.frameworks or framework in workload.frameworks
+
+
+def untrained(names: Iterable[str]) -> str:
+    """What a sentence on models that cannot be trained says of users' files besides; empty where there is none."""
+    files = [workload.name for name in names if is_users_file(workload := workloads.get(name))]
+    return f" Give {' and '.join(files)} a function loss(output) that returns a scalar." if files else ""
+
+
+def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return what a run's plan keeps of users' files: where they lie, and a digest of what they held."""
+    return {name: {"source": source, "digest": _model(name).digest} for name, source in sources.items()}
+
+
+def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:
+    """Raise UsageError where one of these files is another than when the run was begun; `kept` is in the run's plan."""
+    for name, source in sources.items():
+        entry = kept.get(name)
+        before = entry.get("digest") if isinstance(entry, dict) else None
+        if before and _model(name).digest != before:
+            raise UsageError(
+                f"{Path(source).name} was changed since the run was begun: put it back, or begin another run."
+            )
+
+
+def _model(name: str) -> UserModel:
+    model = workloads.get(name)
+    assert isinstance(model, UserModel), f"{name} is no user's model"
+    return model

@@ -1,0 +1,155 @@
+"""Users' own models as workloads: a file with `model()` and `inputs(…)`, or one of a library by its name.
+
+Nothing here runs the user's code. A workload's weights are a seed, and its inputs are the arguments of the user's
+`inputs` with a seed: both become tensors in the worker. There is no oracle: the worker has the model's own eager mode
+compute in more precision. FLOPs and bytes are counted there as well.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from workloads import signature, training
+from workloads.signature import LIBRARIES, Signature, Unreadable
+from workloads.spec import Arrays, Cost, Parameter, Parameters, Weights, Workload
+
+FAMILY = IMPLEMENTATION = "own"
+# Root mean square of rounding, relative to the outputs': what deep models of either kind were seen to stay within.
+TOLERANCE = {"fp32": 1e-4, "tf32": 2e-2, "bf16": 6e-2, "fp16": 2e-2}
+
+
+@dataclass(frozen=True)
+class UserParameter(Parameter):
+    """A parameter of the user's `inputs`: a whole number from 1 up, or a word where the default is one."""
+
+    def problem(self, value: int | str) -> str | None:
+        if isinstance(self.default, str):
+            return None if isinstance(value, str) and re.fullmatch(r"[\w.+-]+", value) else f"{self.name} is a word."
+        return super().problem(value)
+
+
+@dataclass(frozen=True)
+class UserModel(Workload):
+    """A user's model. `source` is the file's path, or `library:name`; `frameworks` those that it may be for."""
+
+    source: str = ""
+    frameworks: tuple[str, ...] = ()
+    digest: str = ""  # of the file; empty for a library's model
+    given: dict[str, float] = field(default_factory=dict, hash=False)  # the user's own tolerance by dtype
+    has_oracle: bool = field(default=False)
+
+    @property
+    def is_file(self) -> bool:
+        return is_file(self.source)
+
+    def trained(self) -> UserModel:
+        """Its training pass: a call is one optimizer iteration on the file's `loss` of the model's output."""
+        return replace(self, tolerance=training.TOLERANCE | self.given, parity_calls=training.STEPS_COMPARED)
+
+    def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
+        return {"seed": ()}
+
+    def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
+        return {"seed": np.array(seed)}
+
+    def inputs(self, parameters: Parameters, seed: int) -> Arrays:
+        """The arguments of the user's `inputs`, and a seed for what is random in it."""
+        return {**{name: np.array(value) for name, value in parameters.items()}, "seed": np.array(seed)}
+
+    def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
+        raise NotImplementedError(f"{self.name} is compared with its own eager mode")
+
+    def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
+        """Nothing: it is the worker that counts."""
+        return Cost((), 0)
+
+    def items_per_call(self, parameters: Parameters) -> int:
+        return int(parameters.get("batch_size", 1))
+
+    def tokens_per_call(self, parameters: Parameters) -> int | None:
+        length = parameters.get("seq_len")
+        return None if length is None else self.items_per_call(parameters) * int(length)
+
+
+def is_user_model(word: str) -> bool:
+    """Whether a word for a workload means a user's own model."""
+    return is_file(word) or word.partition(":")[0] in LIBRARIES
+
+
+def is_file(word: str) -> bool:
+    return word.endswith(".py")
+
+
+def absolute(source: str) -> str:
+    """The source, whatever folder it is asked for from: files and folders of configurations by their whole path."""
+    if is_file(source):
+        return os.path.abspath(os.path.expanduser(source))
+    library, _, name = source.partition(":")
+    if library == "transformers" and Path(name).expanduser().is_dir():
+        return f"{library}:{os.path.abspath(os.path.expanduser(name))}"
+    return source
+
+
+def named(sources: Iterable[str]) -> dict[str, str]:
+    """Absolute sources by the names of their cells, which hold no slash: the file's own, its folder's before it if
+    others are called the same. Raises Unreadable where that does not tell them apart.
+    """
+    whole = list(dict.fromkeys(map(absolute, sources)))
+    short = [_parts(source) for source in whole]
+    names: dict[str, str] = {}
+    for source, (library, parts) in zip(whole, short, strict=True):
+        alike = sum((other, others[-1]) == (library, parts[-1]) for other, others in short) > 1
+        name = library + ".".join(parts[-2:] if alike else parts[-1:])
+        if not re.fullmatch(r"[\w.:+@-]+", name):
+            raise Unreadable(f"{name!r} cannot be the name of a cell: use letters, digits, '.', '_' and '-' in it.")
+        if name in names:
+            raise Unreadable(f"{names[name]} and {source} would both be called {name}: rename one.")
+        names[name] = source
+    return names
+
+
+def _parts(source: str) -> tuple[str, list[str]]:
+    """The library with its colon, empty for a file, and the parts of the path or name."""
+    if is_file(source):
+        return "", [part for part in source.split("/") if part]
+    library, _, name = source.partition(":")
+    return f"{library}:", [part for part in name.split("/") if part] or [""]
+
+
+def workload(name: str, source: str) -> UserModel:
+    """The workload of that name. Raises Unreadable with a sentence."""
+    if is_file(source):
+        described = signature.read(source)
+        if described.missing:
+            functions = " and no ".join(f"{function}()" for function in described.missing)
+            raise Unreadable(f"{name} has no {functions}: docs/own-models.md shows what a file holds.")
+    else:
+        framework, parameters = LIBRARIES[source.partition(":")[0]]
+        described = Signature(parameters, (framework,))
+    settings = described.settings
+    allowed: float | dict[str, float] = settings.get("tolerance", {})
+    given = allowed if isinstance(allowed, dict) else dict.fromkeys(TOLERANCE, allowed)
+    return UserModel(
+        name=name,
+        family=FAMILY,
+        implementations=(IMPLEMENTATION,),
+        parameters=tuple(
+            UserParameter(
+                parameter, signature.flag_of(parameter), default, f"{parameter} of {name}'s inputs",
+                implementations=(IMPLEMENTATION,),
+            )
+            for parameter, default in described.parameters
+        ),
+        tolerance=TOLERANCE | given,
+        passes=("inference", "training") if described.trains else ("inference",),
+        source=source,
+        frameworks=(settings["framework"],) if "framework" in settings else described.frameworks,
+        digest=described.digest,
+        given=given,
+    )  # fmt: skip
