@@ -256,7 +256,7 @@ def test_paddle_takes_weights_in_a_type_that_numpy_lacks():
     """A GPU's bf16 cells need it; no CPU has the matrix products to measure it there."""
     code = (
         "import numpy, paddle\n"
-        "from frameworks.paddle import plain\n"
+        "from frameworks.paddle.models import plain\n"
         "paddle.set_default_dtype('bfloat16')\n"
         "weight = numpy.arange(16, dtype=numpy.float32).reshape(4, 4)\n"
         "shapes = {'linear.weight': weight, **dict.fromkeys(('linear.bias', 'norm.weight', 'norm.bias'), weight[0])}\n"

@@ -12,7 +12,10 @@ pytestmark = pytest.mark.timeout(600)
 HEAD = """
 import jax, jax.numpy as jnp
 from frameworks.adapter import Unsupported
-from frameworks.jax import causal, generation, llama, program, runtime
+from frameworks.jax.models import causal, llama
+from frameworks.jax.modes import generation
+from frameworks.jax.inspect import program
+from frameworks.jax import runtime
 
 DECODE, PREFILL = {"batch_size": 3, "context": 12, "cache": "static"}, {"batch_size": 3, "prompt": 8}
 PASSES = (("decode", DECODE), ("prefill", PREFILL))

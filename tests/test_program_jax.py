@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timeout(600)
 HEAD = """
 import jax, jax.numpy as jnp
 from frameworks import program as compared
-from frameworks.jax import program
+from frameworks.jax.inspect import program
 
 def difference(model, *arguments):
     model(*arguments)

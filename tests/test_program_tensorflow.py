@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timeout(600)
 HEAD = """
 import tensorflow as tf
 from frameworks import program as compared
-from frameworks.tensorflow import program
+from frameworks.tensorflow.inspect import program
 
 def graph_of(model, arguments, trips=()):
     function = tf.function(model, autograph=False)

@@ -60,7 +60,8 @@ for step, has, lacks in ((still, "aten::index_copy_", "aten::cat"), (growing, "a
     assert has in operators(step) and lacks not in operators(step), has
 """,
     "jax": """
-from frameworks.jax import compiling, plain
+from frameworks.jax.modes import compiling
+from frameworks.jax.models import plain
 
 for mode, graphs in (("jit-blocks", 2), ("jit-unfused", 1)):
     _, captured = rung("jax", mode, *MLP)
@@ -128,7 +129,7 @@ def test_command_buffers_that_cannot_be_left_out_are_no_mode_without_them():
         "jax",
         """
 from frameworks.adapter import Unsupported
-from frameworks.jax import compiling
+from frameworks.jax.modes import compiling
 from measurement.cells import Cell
 
 def options(mode):

@@ -15,7 +15,7 @@ import json, warnings
 import torch
 import torch.nn.functional as F
 from frameworks.adapter import Step
-from frameworks.torch import attention, program
+from frameworks.torch.inspect import attention, program
 
 HEADS = torch.randn(2, 4, 16, 8)
 WIDE = torch.randn(2, 4, 16, 12)

@@ -33,7 +33,8 @@ def test_what_is_made_of_cuda_graphs_is_known_from_the_description():
         """
 import torch
 from frameworks.adapter import Unsupported
-from frameworks.torch import FRAMEWORK, graphs
+from frameworks.torch import FRAMEWORK
+from frameworks.torch.modes import graphs
 from frameworks.torch.adapter import Adapter
 from measurement.cells import Cell
 
@@ -90,7 +91,7 @@ def test_gradients_are_kept_only_where_micro_batches_add_up_in_a_cuda_graph():
         """
 import numpy as np
 import workloads
-from frameworks.torch import iteration, training
+from frameworks.torch.modes import iteration, training
 from frameworks.torch.adapter import Adapter
 from measurement.cells import Cell
 

@@ -24,7 +24,7 @@ def test_a_torch_without_what_proves_a_capture_says_so(module, name):
     code = f"""
 import importlib, torch
 from frameworks.adapter import Unsupported
-from frameworks.torch import graphs
+from frameworks.torch.modes import graphs
 graphs.compile_model(torch.nn.Linear(2, 2), "inductor", torch.device("cpu"), False)
 delattr(importlib.import_module("{module}"), "{name}")
 try:

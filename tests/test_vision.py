@@ -243,7 +243,7 @@ IN_PLACE_OF_CUDNN = """
 import jax, jax.numpy as jnp
 from jax.experimental import rnn
 from frameworks.adapter import Unsupported
-from frameworks.jax import lstm
+from frameworks.jax.models import lstm
 
 def reference(x, state, memory, packed, lengths, *shape):
     return rnn.lstm_ref(x, state, memory, *rnn.unpack_lstm_weights(packed, *shape[:3], shape[4]), lengths, *shape)
