@@ -32,6 +32,7 @@ def main() -> int:
     top = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--seed", type=int, default=0)
     top.add_argument("--count", type=int, default=300, help="how many faults (default: 300)")
+    top.add_argument("--first", type=int, default=1, metavar="N", help="begin with the Nth of them")
     named = (*campaign.REAL, campaign.CLUSTER)
     usual = ",".join(group for group in campaign.GROUPS if group not in named)
     top.add_argument("--group", default=usual, help=f"default: {usual}; also {', '.join(named)}")
@@ -42,7 +43,7 @@ def main() -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # names and words are of every kind
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # file systems are to be unmounted, and processes ended
     faults = campaign.chosen(options.group.split(","), options.count, options.seed)
-    faults = [fault for fault in faults if options.only in fault.name]
+    faults = [fault for fault in faults[options.first - 1 :] if options.only in fault.name]
     folder = options.out or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"{len(faults)} faults, seed {options.seed}, in {folder}", flush=True)
     suite = copy_with_fake(folder / "suite")
@@ -50,7 +51,7 @@ def main() -> int:
     def told(finding: campaign.Finding) -> None:
         fault = finding.fault
         words = f"skipped: {finding.skipped}" if finding.skipped else "; ".join(map(": ".join, finding.violations))
-        print(f"{fault.number + 1}/{len(faults)} {fault.group} {fault.name[:60]!a}: {words or 'held'}", flush=True)
+        print(f"{fault.number + 1}/{options.count} {fault.group} {fault.name[:60]!a}: {words or 'held'}", flush=True)
 
     findings = campaign.run(faults, suite, folder, options.seed, options.jobs, told)
     print(campaign.table(findings))
