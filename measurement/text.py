@@ -27,7 +27,7 @@ def times(count: int, thing: str, things: str | None = None) -> str:
 # pictures, code, emphasis, formulas, escapes, addresses, quotations, fences, headings, lists, rules.
 _MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"
 _MARKDOWN = re.compile(
-    rf"&(?=#?\w+;)|[<\[`*~$]|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)"
+    rf"&(?=#?\w+;)|[<\[`$]|[*~](?=\w)|(?<!\w)[*~]|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)"
     rf"|^\d+[.)](?=\s|$)|{_MENTIONS}",
     re.IGNORECASE,
 )
@@ -41,8 +41,9 @@ def in_markdown(text: str) -> str:
 
 
 def markdown_row(cells: Iterable[str]) -> str:
-    """Return a row of a table in Markdown; a bar within a cell would end it."""
-    return "| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in cells) + " |"
+    """Return a row of a table in Markdown, or the rule below its head; a bar within a cell would end it."""
+    texts = (cell if cell == "---" else in_markdown(cell).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(texts)} |"
 
 
 def in_html(text: str) -> str:
