@@ -17,7 +17,7 @@ from measurement.kernels import CLASSES, UNFUSED_ATTENTION, by_class, classify, 
 from reports import explanation
 
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
-PROFILED = [name for name in REAL if (ROOT / "frameworks" / name / "profiler.py").exists()]
+PROFILED = [name for name in REAL if (ROOT / "frameworks" / name / "inspect" / "profiler.py").exists()]
 FLASH = "pytorch_flash::flash_fwd_kernel"
 
 

@@ -73,7 +73,7 @@ sys.modules["transformers"] = types.ModuleType("transformers")
 sys.modules["transformers"].BertConfig = None
 from frameworks.adapter import Unsupported
 try:
-    import frameworks.{framework}.library
+    import frameworks.{framework}.models.library
 except Unsupported as error:
     print(error)
 """

@@ -99,7 +99,7 @@ class Adapter(boundary.Adapter):
                 training = cell.pass_name == "training"
                 running = import_module("frameworks.tensorflow.user_model.training") if training else user_model
                 return running.prepare(self._own[cell.group_id], cell)
-        models = import_module(f"frameworks.tensorflow.{cell.implementation}").MODELS
+        models = import_module(f"frameworks.tensorflow.models.{cell.implementation}").MODELS
         trains = cell.pass_name == "training"
         with tf.device(self._name):
             types = layers.Types(variables=_variable_type(cell), compute=_DTYPES[cell.dtype])
