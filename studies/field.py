@@ -1,6 +1,6 @@
 """User models of tests/field through `bench`: for each file and mode a line with what is expected and what is found.
 
-.venvs/runner/bin/python studies/field.py [WORD …] [--framework torch,jax] [--together 6] [--out FOLDER]
+.venvs/runner/bin/python studies/field.py [WORD …] [--framework torch,jax] [--together 6] [--part 1/3] [--out FOLDER]
 
 WORDs choose files whose names hold one of them. A group of files runs together in one `bench`, whose output goes into
 the group's folder; progress goes to stderr. Exit code 1 where anything is not as expected.
@@ -45,11 +45,11 @@ def _key(row: Row) -> tuple:
     return row.framework, json.dumps(row.options, sort_keys=True), tuple(row.requirements)
 
 
-def run(group: list[Row], out: Path) -> dict[str, list[dict]]:
+def run(group: list[Row], out: Path, more: Sequence[str] = ()) -> dict[str, list[dict]]:
     """Measure a group; returns the records by the file's path."""
     out.mkdir(parents=True)
     first = group[0]
-    words = ["--framework", first.framework, "--workload", ",".join(str(row.path) for row in group), *RUN]
+    words = ["--framework", first.framework, "--workload", ",".join(str(row.path) for row in group), *RUN, *more]
     words += [word for name, value in first.options.items() for word in (f"--{name}", str(value))]
     if first.requirements:
         (out / "requirements.txt").write_text("\n".join([*first.requirements, ""]))
@@ -90,8 +90,12 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="parts of files' names")
     parser.add_argument("--framework", default=",".join(field_rows.frameworks()), help="those whose files run")
     parser.add_argument("--together", type=int, default=6, help="files in one run of bench")
+    parser.add_argument("--device", default="cpu", help="where the files run; the tables hold for the CPU")
+    parser.add_argument("--python", help="the interpreter that measures (default: the framework's environment)")
+    parser.add_argument("--part", default="1/1", help="the second of three parts is 2/3")
     parser.add_argument("--out", type=Path, help="a folder for the runs")
     options = parser.parse_args()
+    more = ["--device", options.device, *(["--python", options.python] if options.python else [])]
     chosen = [
         row
         for framework in options.framework.split(",")
@@ -101,18 +105,19 @@ def main() -> int:
     if not chosen:
         parser.error("no file has such a name")
     out, wrong, told = options.out or Path(tempfile.mkdtemp(prefix="field-")), 0, 0
-    planned = list(groups(chosen, options.together))
+    part, parts = map(int, options.part.split("/"))
+    planned = list(groups(chosen, options.together))[part - 1 :: parts]
     for number, group in enumerate(planned, start=1):
         names = ", ".join(row.file for row in group)
         print(f"run {number} of {len(planned)}, {group[0].framework}: {names}", file=sys.stderr, flush=True)
         start = time.monotonic()
-        found = run(group, out / f"{time.time_ns()}")
+        found = run(group, out / f"{time.time_ns()}", more)
         for row in group:
             for right, line in lines(row, found.get(str(row.path), [])):
                 told, wrong = told + 1, wrong + (not right)
                 print(line, flush=True)
         print(f"  {time.monotonic() - start:.0f} s, {wrong} of {told} not as expected", file=sys.stderr, flush=True)
-    print(f"{len(chosen)} rows, {told} records, {told - wrong} as expected; runs in {out}")
+    print(f"{sum(map(len, planned))} rows, {told} records, {told - wrong} as expected; runs in {out}")
     return 1 if wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""The house rules: who may import whom, file sizes, the same files for every framework."""
+"""The house rules: who may import whom, the same files for every framework."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from conftest import ROOMS, ROOT, listed_files
 import frameworks
 
 PARTS = ("measurement", "workloads", "frameworks", "worker", "launchers", "reports", "experiments", "runner", *ROOMS)
-LONGEST_FUNCTION = 50
-FLAT_LISTS = {("runner.py", "parser")}  # long, and read from top to bottom
 CLOCKS = {"time", "datetime", "timeit", "calendar"}
 SWEPT = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
 
@@ -298,24 +296,6 @@ def test_importing_the_runner_loads_nothing_heavy():
 def test_planning_loads_no_framework():
     command = f"import runner; runner.main(['bench', '--dry-run', '--framework', '{','.join(SWEPT)}', '--mode', 'all'])"
     assert loaded_after(command) & {module for name in SWEPT for module in modules_of(name) - {"numpy"}} == set()
-
-
-def long_functions(source: str) -> list[str]:
-    """The functions of the source that are longer than fits on a screen."""
-    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
-    return [node.name for node in functions if node.end_lineno - node.lineno >= LONGEST_FUNCTION]
-
-
-@pytest.mark.parametrize("path", [p for p in PYTHON if p.parts[0].removesuffix(".py") in PARTS], ids=str)
-def test_functions_stay_short(path):
-    long = {(str(path), name) for name in long_functions((ROOT / path).read_text())}
-    assert long - FLAT_LISTS == set()
-
-
-def test_a_long_function_is_found():
-    body = "    x = 1\n" * (LONGEST_FUNCTION - 1)
-    assert long_functions(f"def f():\n{body}") == []
-    assert long_functions(f"class A:\n  def f():\n{body}    x = 2\n") == ["f"]
 
 
 def test_every_folder_of_a_framework_is_in_the_registry():
