@@ -13,7 +13,7 @@ from experiments.evidence import Evidence
 from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
 from measurement.statistics import ENOUGH_LAUNCHES
-from measurement.text import in_markdown, markdown_row
+from measurement.text import in_markdown, markdown_table
 
 STYLES = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.UNTOLD: "yellow"}
 
@@ -70,8 +70,7 @@ def setting(evidence: Evidence) -> str:
 
 def table_text(table: Table) -> str:
     """A table as Markdown."""
-    rows = (table.columns, ("---",) * len(table.columns), *table.rows)
-    return "\n".join([f"## {in_markdown(table.title)}", "", *map(markdown_row, rows)])
+    return "\n".join([f"## {in_markdown(table.title)}", "", *markdown_table(table.columns, table.rows)])
 
 
 def show(experiment: Experiment, evidence: Evidence, console: Console) -> None:

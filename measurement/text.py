@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 # Control characters but line breaks and tabs, invisible ones that turn the direction of writing, and lone surrogates,
 # which no encoding takes.
@@ -41,9 +41,14 @@ def in_markdown(text: str) -> str:
 
 
 def markdown_row(cells: Iterable[str]) -> str:
-    """Return a row of a table in Markdown, or the rule below its head; a bar within a cell would end it."""
-    texts = (cell if cell == "---" else in_markdown(cell).replace("|", "\\|") for cell in cells)
-    return f"| {' | '.join(texts)} |"
+    """Return a row of a table in Markdown; a bar within a cell would end it."""
+    return "| " + " | ".join(in_markdown(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[str]], numbers: Collection[int] = ()) -> list[str]:
+    """Return the lines of a table in Markdown; the columns at the places `numbers` are aligned to the right."""
+    rule = " | ".join("---:" if place in numbers else "---" for place in range(len(columns)))
+    return [markdown_row(columns), f"| {rule} |", *map(markdown_row, rows)]
 
 
 def in_html(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from measurement.schema import is_noisy
-from measurement.text import as_code, in_html, in_markdown, markdown_row, times
+from measurement.text import as_code, in_html, in_markdown, markdown_table, times
 from reports import ladder, markdown
 from reports.content import ratio, text_of
 from reports.material import Material
@@ -45,22 +45,22 @@ def _origin(material: Material) -> str:
     return " · ".join([*map(as_code, material.commands[:1]), *map(in_markdown, facts)])
 
 
-def table(verdict: Verdict, material: Material) -> Iterable[str]:
+def table(verdict: Verdict, material: Material) -> list[str]:
+    """Return the lines of a table with a row a shape and a column a mode."""
     setting = verdict.setting
     # Eager modes that nobody deploys last: they are the first to be left out.
     unused = lambda point: point.eager and not deployed(point["framework"], material.known)  # noqa: E731
     every = list(dict.fromkeys(point.series for point in sorted(setting.points, key=unused)))
     series = every[:MOST_MODES]
     part = f" ({len(series)} of {len(every)} modes)" if len(series) < len(every) else ""
-    yield markdown_row([f"{setting.name}, ms · × eager{part}", *series])
-    yield markdown_row(["---", *["---:"] * len(series)])
+    rows = []
     for shape in setting.shapes[:MOST_SHAPES]:
-        by_series = {point.series: point for point in setting.at[shape]}
-        yield markdown_row(
-            [shape.text, *(figure(by_series[name], material.known) if name in by_series else "" for name in series)]
-        )
+        cells = {point.series: figure(point, material.known) for point in setting.at[shape]}
+        rows.append([shape.text, *(cells.get(name, "") for name in series)])
     if len(setting.shapes) > MOST_SHAPES:
-        yield markdown_row([times(len(setting.shapes) - MOST_SHAPES, "more shape"), *[""] * len(series)])
+        rows.append([times(len(setting.shapes) - MOST_SHAPES, "more shape"), *[""] * len(series)])
+    columns = (f"{setting.name}, ms · × eager{part}", *series)
+    return markdown_table(columns, rows, range(1, len(columns)))
 
 
 def figure(point: Point, known: Known) -> str:

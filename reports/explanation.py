@@ -12,7 +12,7 @@ from measurement import kernels
 from measurement.exclusion import differs
 from measurement.kernels import CLASSES, classify, is_fused_attention
 from measurement.schema import Record, is_baseline
-from measurement.text import as_code, in_markdown, markdown_row
+from measurement.text import as_code, in_markdown, markdown_table
 from reports import causes
 from reports.names import in_words
 
@@ -20,6 +20,7 @@ TOP_KERNELS = 8
 # A class is said to differ when it does by this share of eager's time.
 DIFFERS = 0.03
 NAME_LENGTH = 90
+LONGEST = ("ms", "times", "class", "kernel", "a part of")
 
 
 def explained(entries: Sequence[Record]) -> list[Record]:
@@ -220,16 +221,11 @@ def markdown(entries: Sequence[Record]) -> str:
     parts = ["# Where the time goes"]
     for name, group in by_shape(entries).items():
         parts.append(f"## {in_markdown(title(name, group))}")
-        parts.append(_table(("ms per call", "FLOPs", *(entry["mode"] for entry in group)), rows(group)))
+        parts.append("\n".join(markdown_table(("ms per call", "FLOPs", *(e["mode"] for e in group)), rows(group))))
         parts.append("\n".join(f"- {in_markdown(sentence)}" for sentence in sentences(group, entries)))
         for entry in group:
             trace = f" (trace: {as_code(entry['trace'])})" if entry["trace"] else ""
             parts.append(f"Longest kernels of {in_markdown(entry['mode'])}{trace}:")
-            parts.append(_table(("ms", "times", "class", "kernel", "a part of"), top_kernels(entry)))
+            parts.append("\n".join(markdown_table(LONGEST, top_kernels(entry))))
     parts += [f"- {in_markdown(line(entry))}" for entry in entries if entry["status"] != "explained"]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
-    cells = [head, ("---",) * len(head), *body]
-    return "\n".join(map(markdown_row, cells))

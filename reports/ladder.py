@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from measurement.statistics import Interval
-from measurement.text import in_markdown, markdown_row
+from measurement.text import in_markdown, markdown_table
 from reports.content import Row, Table, number, ratio, span, text_of
 
 COLUMNS = (
@@ -215,11 +215,8 @@ def lines(ladders: Sequence[Ladder], most: int) -> list[str]:
     for ladder in ladders:
         of_ladder = [f"- **{in_markdown(ladder.title)}**: {in_markdown(' '.join(ladder.sentences[:3]))}"]
         ratios = ["", *(f"{ratio(step.ratio.value)}×" if step.ratio else "" for step in ladder.steps)]
-        of_ladder += ["", markdown_row(["rung", "ms", "× the rung before"]), "| --- | ---: | ---: |"]
-        of_ladder += [
-            markdown_row([rung.mode, text_of(rung.median_ms), ratio])
-            for rung, ratio in zip(ladder.rungs, ratios, strict=True)
-        ]
+        rows = [(rung.mode, text_of(rung.median_ms), each) for rung, each in zip(ladder.rungs, ratios, strict=True)]
+        of_ladder += ["", *markdown_table(("rung", "ms", "× the rung before"), rows, (1, 2))]
         if len(written) + len(of_ladder) > most:
             break
         written += ["", *of_ladder] if written else of_ladder

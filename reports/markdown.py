@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from measurement.text import in_markdown, markdown_row, times
+from measurement.text import in_markdown, markdown_table, times
 from reports.content import Panel, Section, Table
 
 # GitHub takes 65,536 characters of a comment.
@@ -61,6 +61,6 @@ def folded(title: str, content: str) -> str:
 
 def table(content: Table) -> str:
     """A table; numbers are aligned to the right."""
-    rule = ["---:" if content.is_number(index) else "---" for index in range(len(content.columns))]
+    numbers = [index for index in range(len(content.columns)) if content.is_number(index)]
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
-    return "\n".join(map(markdown_row, (content.columns, rule, *rows)))
+    return "\n".join(markdown_table(content.columns, rows, numbers))
