@@ -70,9 +70,3 @@ class Material:
     def mode(self, point: Point) -> str:
         """The number by which the page knows a point's series."""
         return self._numbers[point.series]
-
-
-FEW_LAUNCHES = (
-    "“In 1 launch” (or 2) says that a difference was seen within one process (or two) of a framework, and holds there: "
-    "the next process of the same code may be faster or slower by more than the interval."
-)

@@ -69,7 +69,7 @@ def test_all_marks_of_a_shape_lie_on_one_line():
 
 def test_curves_rise_where_figures_do_and_are_named():
     rows = [
-        Curve("up", "0", ((1, 1.0), (10, 5.0)), marked=True),
+        Curve("up", "0", ((1, 1.0), (10, 5.0))),
         Curve("flat", "1", ((1, 2.0), (10, 2.0))),
     ]
     html = drawing.curves(rows) + drawing.legend({row.mode: row.name for row in rows})
@@ -78,7 +78,7 @@ def test_curves_rise_where_figures_do_and_are_named():
     )
     assert up[0][0] < up[1][0] and up[0][1] > up[1][1]  # y counts downwards
     assert flat[0][1] == flat[1][1]
-    assert html.count("<circle") == 2 and "> up</li>" in html and "> flat</li>" in html
+    assert html.count("<circle") == 4 and "> up</li>" in html and "> flat</li>" in html
 
 
 def test_what_is_of_a_mode_has_its_colour_and_dashes_wherever_it_is_drawn():

@@ -22,10 +22,11 @@ from measurement.exclusion import excluded, unknown_program
 from publish.findings import evidence
 from records import rooflines
 from reports import brief, facts, marks, terminal, verdict
+from reports.content import Table
 from reports.material import Material
 from reports.page.index import Run, index
 from reports.points import Points
-from reports.sections import compiling, scaling, truth
+from reports.sections import matrix, scaling, truth
 
 KINDS = {
     "mismatch": {"status": "mismatch", "reason": "The outputs differ."},
@@ -114,6 +115,10 @@ def shape_one(changes: dict) -> verdict.Fastest:
     return fastest
 
 
+def figures(changes: dict) -> Table:
+    return matrix.section(material(changes)).panels[0].table
+
+
 # Whether an excluded graph enters, by consumer; each takes the changes of the graph's record.
 CONSUMERS = {
     "a mean": lambda changes: "bert" in parts_of(Records(two(changes)).graph),
@@ -130,7 +135,7 @@ CONSUMERS = {
     "the site's index": lambda changes: "16 ms" in index([Run("a", "a", "2026-01-01", "", material(changes))]),
     "a pull request's summary": lambda changes: "1.25×" in brief.summary("One", material(changes)),
     "a pair of points": lambda changes: len(facts.pairs(Points(two(changes)).all)) > 0,
-    "when compiling pays": lambda changes: compiling.section(material(changes)) is not None,
+    "when compiling pays": lambda changes: "pays after calls" in figures(changes).columns,
     "accuracy": lambda changes: truth.section(
         material(changes, parity_rel_rms_err=1e-6, parity_reference="numpy")
     ) is not None,

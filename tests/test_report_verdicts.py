@@ -10,9 +10,7 @@ from doubles.reported import built, elsewhere, record, small_set
 from reports import brief, facts
 from reports.material import Material
 from reports.points import Points
-from reports.sections import compiling, notes
-
-NEVER = "never: slower"
+from reports.sections import notes
 
 
 def test_saving_and_break_even_follow_the_paired_speedup_where_medians_disagree():
@@ -21,9 +19,8 @@ def test_saving_and_break_even_follow_the_paired_speedup_where_medians_disagree(
     rows = [record("alpha", "eager", latency=4.73), slower]
     (pair,) = facts.pairs(Points(rows).measured)
     assert pair.gain_s == pytest.approx([4.73e-3 * (1 - 1 / speedup) for speedup in (0.922, 0.825, 0.998)])
-    assert (pair.pays_after, pair.break_even, pair.pays(100_000)) == (None, None, "no")
-    cells = dict(zip(compiling.COLUMNS, built(rows)["compiling"].panels[0].table.rows[0].cells, strict=True))
-    assert (cells["saved per call, ms"].text, cells["pays after calls"], cells["range"]) == ("-0.4", NEVER, "")
+    assert (pair.pays_after, pair.break_even) == (None, None)
+    assert column(built(rows)["matrix"], "pays after calls") == ["never: slower"]
     assert any("not the quotient" in sentence for sentence in built(rows)["matrix"].sentences)
     (pair,) = facts.pairs(Points([rows[0], slower | {"speedup_vs_eager": 1.05, "speedup_ci_high": 1.1}]).measured)
     assert pair.break_even == (pytest.approx(5.0 / (4.73e-3 * (1 - 1 / 1.1))), None)
@@ -42,11 +39,7 @@ def test_a_difference_seen_in_few_launches_is_said_to_hold_there(launches, suffi
     made = built([record(f, mode, launches=launches) for f in ("alpha", "beta") for mode in ("eager", "graph")])
     assert column(made["matrix"], "than eager") == ["faster" + suffix] * 2
     assert column(made["answer"], "real?") == ["yes" + suffix]
-    ranges = column(made["compiling"], "range")
-    assert len(ranges) == 2
-    assert all(("launch" in text) == bool(suffix) and text.endswith(suffix) for text in ranges)
-    for key in ("matrix", "compiling"):
-        assert sum("In 1 launch" in sentence for sentence in made[key].sentences) == bool(suffix)
+    assert sum("In 1 launch" in sentence for sentence in made["matrix"].sentences) == bool(suffix)
     told = {
         1: "Careful: seen in one process; others may differ.",
         2: "Careful: seen in 2 processes; others may differ.",
@@ -81,16 +74,7 @@ def test_a_mode_that_pays_at_once_is_said_to():
     rows = [record("beta", "eager", first_call_s=9.0), record("beta", "graph")]
     made = built(rows)
     assert "pays for itself from the first call" in made["answer"].panels[0].notes[0]
-    assert [cell.text for cell in column(made["compiling"], "pays after calls")] == ["0"]
-
-
-def test_total_times_cross_where_compiling_has_paid():
-    (pair,) = facts.pairs(Points([record("beta", "eager"), record("beta", "graph")]).measured)
-    material = Material(Points([pair.eager.record, pair.graph.record]))
-    eager = compiling._curve(material, pair.eager, 0.0).points
-    graph = compiling._curve(material, pair.graph, pair.saving_s, pair.eager).points
-    cheaper = [calls for (calls, ours), (_, theirs) in zip(graph, eager, strict=True) if ours < theirs]
-    assert cheaper[0] / 3 < pair.pays_after < cheaper[0]
+    assert [cell.text for cell in column(made["matrix"], "pays after calls")] == ["0 (0 to 0)"]
 
 
 def test_the_way_out_is_named_where_only_machines_keep_frameworks_apart():
@@ -157,7 +141,7 @@ def test_checks_speak_for_and_against():
 def test_sentences_speak_of_no_chart_since_markdown_has_none():
     threads = [record("alpha", mode, threads=n) for n in (1, 2, 4) for mode in ("eager", "graph")]
     whole = {**built(small_set()), **built(threads), **built(elsewhere(small_set()[:2]) + small_set()[2:])}
-    assert {"compiling", "threads", "answer"} <= whole.keys()
+    assert {"matrix", "threads", "answer"} <= whole.keys()
     for section in whole.values():
         for sentence in section.sentences:
             assert not re.search(r"\b(charts?|grey|bars?|drawn|shown in|straight line)\b", sentence), sentence

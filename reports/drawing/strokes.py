@@ -19,7 +19,6 @@ class Curve:
     name: str
     mode: str
     points: tuple[tuple[float, float], ...]
-    marked: bool = False  # with a mark at each point: they are figures, not a formula's
 
 
 def curves(rows: Sequence[Curve]) -> str:
@@ -32,7 +31,7 @@ def curves(rows: Sequence[Curve]) -> str:
     beside = "".join(f'<text x="9%" y="{up(t)}" dy="4">{tick_text(t)}</text>' for t in up.ticks)
     grid = f'<g class="axis">{below}</g><g class="axis up">{beside}</g>'
     body = "".join(_curve(row, across, up) for row in rows)
-    marks = "".join(_marks(row, across, up) for row in rows if row.marked)
+    marks = "".join(_marks(row, across, up) for row in rows)
     # Stretched to its place, with strokes that are not.
     plot = f'<svg viewBox="0 0 100 100" preserveAspectRatio="none"><path class="rule" d="{ways}"/>{body}</svg>'
     return f'<svg width="100%" height="{HEIGHT}">{grid}{plot}{marks}</svg>'

@@ -10,17 +10,14 @@ from reports.material import Material
 
 def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
-    from reports.sections import answer, breaks, compiling, kernels, ladders, matrix, memory, notes, scaling, truth, why
+    from reports.sections import answer, breaks, kernels, ladders, matrix, notes, scaling, truth
 
     makers: tuple[Callable[[Material], Section | None], ...] = (
         answer.section,
         matrix.section,
-        compiling.section,
         breaks.section,
-        why.section,
         ladders.section,
         kernels.section,
-        memory.section,
         *scaling.SECTIONS,
         truth.section,
         notes.flags_section,

@@ -1,4 +1,4 @@
-"""All modes at all shapes of a setting: one axis of milliseconds, and every figure in a table."""
+"""All modes at all shapes of a setting: one axis of milliseconds, and every figure in one table."""
 
 from __future__ import annotations
 
@@ -6,38 +6,37 @@ from html import escape
 
 from measurement.schema import is_noisy
 from reports import drawing, facts
-from reports.content import Chart, Panel, Row, Section, Table, number, span, text_of
-from reports.material import FEW_LAUNCHES, Material
+from reports.content import Chart, Figure, Panel, Row, Section, Table, number, span, text_of
+from reports.material import Material
 from reports.points import Point
 from reports.sections.answer import tags
 from reports.verdict import Verdict
 from reports.verdict.places import Shape
 
 COLUMNS = (
-    *(
-        "shape",
-        "mode",
-        "ms",
-        "95 % interval",
-        "× eager",
-        "95 % interval ",
-        "than eager",
-        "items/s",
-        "p95, ms",
-        "p99, ms",
-    ),
+    *("shape", "mode", "ms", "95 % interval", "× eager", "95 % interval ", "than eager"),
+    *("first call, s", "pays after calls", "items/s", "p95, ms", "p99, ms"),
     *("time goes to", "% of peak", "memory, MB"),
-)
-RATIOS = (
-    "The speedup is made of ratios taken pair by pair (the geometric mean of the launches' medians). So it is not the "
-    "quotient of the two medians, and may even lie on the other side of 1."
 )
 SENTENCES = (
     "Milliseconds per call; speedup is eager's time over the mode's, from calls timed in turn in one process. Compare "
     "milliseconds, not speedups, between frameworks: a speedup says as much of eager mode as of the graph.",
     "Where the speedup's interval crosses 1, no difference was shown. ~ is a figure that is less certain than the "
-    "profile promises. " + RATIOS,
-    "p95 and p99 are of single calls, each waited for. % of peak is of the best matrix product of the same run.",
+    "profile promises. The speedup is made of ratios taken pair by pair (the geometric mean of the launches' medians). "
+    "So it is not the quotient of the two medians, and may even lie on the other side of 1.",
+    "The first call of a graph mode compiles; in engines that compile ahead of time, loading the model does and is "
+    "counted with it. A call saves eager's median × (1 − 1/speedup); compiling pays after as many calls as save what "
+    "the first call costs more than eager's, in brackets at both ends of the speedup's interval.",
+    "Time goes to compute (arithmetic) or bandwidth (moving data) where that explains at least 40 % of it at the "
+    "machine's measured peaks; else to latency (operators far from any peak) or overhead (around them, as a rule "
+    "Python on the host). Compiling helps most where it is overhead. Records of earlier versions may say mixed.",
+    "p95 and p99 are of single calls, each waited for. % of peak is of the best matrix product of the same run. Peak "
+    "memory is the framework's own count, one reading per launch: compare modes of one framework.",
+)
+COLD = "Compile caches were empty before the first launch; later ones load what it compiled."
+FEW_LAUNCHES = (
+    "“In 1 launch” (or 2) says that a difference was seen within one process (or two) of a framework, and holds there: "
+    "the next process of the same code may be faster or slower by more than the interval."
 )
 MOST_SHAPES = 40
 AXIS = "ms per call, less is better; the axis is logarithmic"
@@ -49,23 +48,25 @@ def section(material: Material) -> Section | None:
         return None
     few = any(facts.few_launches(point) and _told(point) in facts.DIFFERENT for point in material.points.measured)
     groups = list(enumerate(material.verdicts))
-    sentences = (*SENTENCES, *([FEW_LAUNCHES] if few else []))
+    caches = {point["compile_cache"] for point in material.points.measured if not point.eager}
+    sentences = (*SENTENCES, *([COLD] if caches == {"cold"} else []), *([FEW_LAUNCHES] if few else []))
     make = lambda group: _panel(material, str(group[0]), group[1])  # noqa: E731
-    return Section.of("matrix", "All shapes", sentences, groups, make)
+    return Section.of("matrix", "All figures", sentences, groups, make)
 
 
 def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     setting = verdict.setting
     points = [point for shape in setting.shapes for point in _by_time(setting.at[shape])]
+    table = Table.of(COLUMNS, points, lambda point: _row(point, material.pair_of.get(id(point)))).filled()
+    if len(setting.shapes) == 1:  # which the answer draws
+        return Panel(setting.name, table, setting=key)
     rows = [
         (shape.text, tags(shape), [_dot(material, point) for point in _by_time(setting.at[shape])])
         for shape in setting.shapes[:MOST_SHAPES]
     ]
     series = {point.series: point for point in points}
     legend = "".join(_key(material, point) for point in series.values())
-    words = "Latency of every mode at every shape; the table holds the same figures"
-    picture = Chart(drawing.spread(rows), words)
-    table = Table.of(COLUMNS, points, _row).filled()
+    picture = Chart(drawing.spread(rows), "Latency of every mode at every shape; the table holds the same figures")
     return Panel(setting.name, table, (picture,), setting=key, legend=f'<ul class="legend">{legend}</ul>', axes=AXIS)
 
 
@@ -89,7 +90,7 @@ def _told(point: Point) -> str:
     return "not beside eager" if point["speedup_vs_eager"] is None else facts.verdict(point.speedup)
 
 
-def _row(point: Point) -> Row:
+def _row(point: Point, pair: facts.Pair | None) -> Row:
     judged = _told(point)
     judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
     judged = f"excluded: {point.excluded}" if point.excluded else judged
@@ -102,6 +103,8 @@ def _row(point: Point) -> Row:
         "" if point.eager else number(point["speedup_vs_eager"]),
         span(point["speedup_ci_low"], point["speedup_ci_high"]) + ("~" if ratio and not point.eager else ""),
         judged,
+        number(facts.first_s(point)),
+        _pays(pair) if pair else "",
         number(point["items_per_s"]),
         number(point["latency_call_ms_p95"]),
         number(point["latency_call_ms_p99"]),
@@ -110,3 +113,20 @@ def _row(point: Point) -> Row:
         number(point["peak_memory_mb"]),
     )
     return Row(cells, point.tags)
+
+
+def _pays(pair: facts.Pair) -> str | Figure:
+    """Return the calls after which compiling has paid, and their range; that it never pays only of a slower graph."""
+    calls, extra_s = pair.pays_after, pair.extra_s
+    if extra_s is None:
+        return ""
+    if calls is not None:
+        if pair.break_even is None:
+            return Figure(f"{calls:,.0f}", calls)
+        low, high = pair.break_even
+        return Figure(f"{calls:,.0f} ({low:,.0f} to {'never' if high is None else f'{high:,.0f}'})", calls)
+    if pair.saving_s is None:
+        return facts.UNCERTAIN
+    if pair.verdict != facts.SLOWER:
+        return "not shown to be faster"
+    return "never: slower" if extra_s >= 0 else "slower, but for its first call"

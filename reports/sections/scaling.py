@@ -90,7 +90,7 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
         along = sorted(along, key=lambda point: point[axis.column])
         rows += [_row(point, along[0], axis) for point in along]
         places = tuple((point[axis.column], point["latency_ms_median"]) for point in along)
-        drawn.append(drawing.Curve(series, material.mode(along[0]), places, marked=True))
+        drawn.append(drawing.Curve(series, material.mode(along[0]), places))
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.of((*columns, axis.rate_title), rows)
     chart = Chart(drawing.curves(drawn), f"Latency by {axis.name}; the table holds the same figures")
