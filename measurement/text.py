@@ -27,7 +27,7 @@ def times(count: int, thing: str, things: str | None = None) -> str:
 # pictures, code, emphasis, formulas, escapes, addresses, quotations, fences, headings, lists, rules.
 _MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"
 _MARKDOWN = re.compile(
-    rf"&(?=#?\w+;)|[<\[`$]|[*~](?=\w)|(?<!\w)[*~]|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)"
+    rf"&(?=#?\w+;)|[<\[`*$]|~(?=\w)|(?<!\w)~|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)"
     rf"|^\d+[.)](?=\s|$)|{_MENTIONS}",
     re.IGNORECASE,
 )
