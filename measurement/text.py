@@ -27,8 +27,8 @@ def times(count: int, thing: str, things: str | None = None) -> str:
 # pictures, code, emphasis, formulas, escapes, addresses, quotations, fences, headings, lists, rules.
 _MENTIONS = r"@(?=\w)|(?<!\w)#(?=\d)|(?<=\w)/(?=[\w.-]+#\d)|(?<!\w)GH-(?=\d)"
 _MARKDOWN = re.compile(
-    rf"&(?=#?\w+;)|[<\[`*$]|~(?=\w)|(?<!\w)~|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)"
-    rf"|^\d+[.)](?=\s|$)|{_MENTIONS}",
+    rf"&(?=#?\w+;)|[<\[`*$]|~(?=\w)|(?<!\w)~(?!\s|$)|(?<![^\W_])_|_(?![^\W_])|\\(?=[!-/:-@\[-`{{-~]|$)"
+    rf"|:(?=//)|(?<=www)\.|^[>#=]|^[+-](?=[\s-]|$)|^\d+[.)](?=\s|$)|{_MENTIONS}",
     re.IGNORECASE,
 )
 _HTML = re.compile(rf"[&<\"]|{_MENTIONS}", re.IGNORECASE)
