@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import modes, pairs, steps
+from analysis import pairs, steps
 from analysis.changes import SAME_WITHIN
 from analysis.pairs import Figures, State
 from analysis.significance import Estimates
@@ -18,7 +18,7 @@ from commands import report
 from measurement import durable
 from measurement.statistics import Interval
 from plan.sweep import UsageError
-from reports import select, terminal, trend, trend_page
+from reports import markdown, page, select, terminal, trend
 from reports.trend import Line, Mark, Moment
 
 FEWEST_RUNS = 2
@@ -45,7 +45,12 @@ def history(arguments: argparse.Namespace) -> int:
         raise UsageError("No cell is in two of these runs on one machine; follow runs of the same sweep.")
     trend.show(told, console)
     folder = report.folder_for(arguments.out, Path(told.moments[-1].place))
-    for name, text in (("history.md", trend.page(told)), ("history.html", trend_page.html(told, modes.words()))):
+    section = trend.section(told)
+    files = {
+        "history.md": markdown.report("History", [section]),
+        "history.html": page.template.page("History", f"<main>{page.fragment(section)}</main>"),
+    }
+    for name, text in files.items():
         try:
             durable.replace(folder / name, text.encode("utf-8", "backslashreplace"))
         except OSError as error:

@@ -15,9 +15,9 @@ from commands.report import RECORDS, TABLE, folder_for
 from measurement import durable
 from measurement.text import times
 from records import recordfile, runs
-from reports import sections, select, terminal, trend, trend_page
+from reports import sections, select, terminal, trend
 from reports.material import Material
-from reports.page import html, index
+from reports.page import fragment, html, index
 from reports.page.index import Run
 from reports.points import COLUMNS_READ, Points
 from reports.write import subject
@@ -50,7 +50,7 @@ def _history() -> str:
         told = history.of_runs([run for run in of_machine if any(shared[cell] > 1 for cell in run.cells[machine])])
         if told:
             title = f"{trend.TITLE}, machine {machine[:4]}"
-            parts.append(trend_page.section(told, modes.words(), title, f"history-{machine[:4]}"))
+            parts.append(fragment(trend.section(told, title, f"history-{machine[:4]}")))
     return "".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Cells over many runs, as people read them on a terminal and in Markdown: a line each, and its steps."""
+"""Cells over many runs, for the terminal, Markdown and a page: a line each, and its steps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table as Grid
 
 from measurement.statistics import Interval
-from measurement.text import in_markdown, times
-from reports import markdown
-from reports.content import Figure, Row, Table, text_of
+from measurement.text import times
+from reports.content import Figure, Panel, Row, Section, Table, text_of
 from reports.names import Names
 
 TITLE = "How it went"
@@ -22,7 +21,7 @@ METHOD = (
     "runs, whichever is larger, corrected for all splits and lines (Bonferroni), and of 2 % or more. A step that all "
     "modes of a shape make at once may be the machine's."
 )
-MOST_LINES, MOST_RUNS = 200, 12  # of a page; in columns of Markdown
+MOST_RUNS = 12  # that have a column
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,11 @@ class Line:
         known = [interval.value for interval in self.latency if interval]
         return f"{text_of(known[0])} → {text_of(known[-1])}"
 
+    @property
+    def bars(self) -> str:
+        """Its latency over the runs, as characters."""
+        return bars([interval and interval.value for interval in self.latency])
+
 
 @dataclass(frozen=True)
 class History:
@@ -95,7 +99,7 @@ class History:
 
 
 def answer(history: History) -> str:
-    """How many lines stepped, and how."""
+    """Return how many lines stepped, and how."""
     steps = [mark for line in history.lines for mark in line.steps if not mark.shared]
     shared = sum(mark.shared for line in history.lines for mark in line.steps)
     slower = sum(mark.ratio.value > 1 for mark in steps)
@@ -104,16 +108,15 @@ def answer(history: History) -> str:
     return ", ".join([*parts, *([f"{shared} that all modes share"] if shared else [])])
 
 
-def sentence(history: History, mark: Mark) -> str:
-    """A step in words."""
-    change = 100 * (mark.ratio.value - 1)
-    ends = f"{100 * (mark.ratio.low - 1):+.1f} to {100 * (mark.ratio.high - 1):+.1f}"
-    shared = "; all modes of the shape: the machine, or what they share" if mark.shared else ""
-    return f"{change:+.1f} % ({ends}) at {history.labels[mark.at]}{shared}"
+def step(mark: Mark, run: str) -> str:
+    """Return `slower, 5: +8.1 % (7.6 to 8.6)` of the fifth run; `run` names it."""
+    kind = "all modes" if mark.shared else "slower" if mark.ratio.value > 1 else "faster"
+    change, low, high = (100 * (ratio - 1) for ratio in mark.ratio)
+    return f"{kind}, {run}: {change:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
 def show(history: History, console: Console) -> None:
-    """Print a line a cell: its first and last latency, what lies between, and its steps."""
+    """Print a line a cell: its first and its last latency, what lies between, and its steps."""
     for caution in history.cautions:
         console.print(caution, style="yellow", highlight=False)
     for number, (label, moment) in enumerate(zip(history.labels, history.moments, strict=True), 1):
@@ -123,21 +126,17 @@ def show(history: History, console: Console) -> None:
         justify: JustifyMethod = "right" if title == "ms" else "left"
         grid.add_column(title, justify=justify, overflow="fold", no_wrap=title in ("ms", "over the runs"))
     for line in history.lines:
-        over = bars([interval and interval.value for interval in line.latency])
         slower = [mark.ratio.value > 1 for mark in line.steps if not mark.shared]
         style = "red" if any(slower) else "green" if slower else None
-        grid.add_row(history.name(line), line.ends, over, "; ".join(map(_short, line.steps)), style=style)
+        steps = "\n".join(step(mark, str(mark.at + 1)).partition(" (")[0] for mark in line.steps)
+        grid.add_row(history.name(line), line.ends, line.bars, steps, style=style)
     console.print(grid)
     console.print(METHOD, highlight=False, style="dim")
     console.print(answer(history) + ".", style="bold", highlight=False)
 
 
-def _short(mark: Mark) -> str:
-    return f"{mark.at + 1}: {100 * (mark.ratio.value - 1):+.1f} %{' (all modes)' if mark.shared else ''}"
-
-
 def bars(values: Sequence[float | None]) -> str:
-    """A series as characters, the lowest and the highest at both ends; a gap where it has none."""
+    """Return a series as characters, the lowest and the highest at both ends; a gap where it has none."""
     known = [value for value in values if value]
     low, high = min(known), max(known)
     steps = "▁▂▃▄▅▆▇█"
@@ -145,22 +144,24 @@ def bars(values: Sequence[float | None]) -> str:
     return "".join(steps[round(math.log(value / low) * scale)] if value else " " for value in values)
 
 
-def page(history: History) -> str:
-    """The history as Markdown: steps first, then every line with its intervals."""
-    names = [(history.name(line), mark) for line in history.lines for mark in line.steps]
-    steps = (f"- **{in_markdown(name)}**: {in_markdown(sentence(history, mark))}" for name, mark in names)
-    parts = [f"### {TITLE}: {answer(history)}", "\n".join(f"- {in_markdown(text)}" for text in history.cautions)]
-    parts += ["\n".join(steps) or "No steps."]
-    parts += [f"All cells: {in_markdown(history.names.shared)}." if history.names.shared else ""]
-    parts += [markdown.table(table(history)), METHOD]
-    return "\n\n".join(filter(None, parts)) + "\n"
+def section(history: History, title: str = TITLE, key: str = "history") -> Section:
+    """Return the history as a part of a page, under this title; `key` is its address within the page."""
+    sentences = (*history.cautions, *([f"All cells: {history.names.shared}."] if history.names.shared else ()), METHOD)
+    runs = [Row((label, moment.name)) for label, moment in zip(history.labels, history.moments, strict=True)]
+    panels = Panel("Cells", table(history)), Panel("Runs", Table.of(("when, and what differs", "run"), runs))
+    return Section(key, f"{title}: {answer(history)}", sentences, panels, len(panels))
 
 
 def table(history: History) -> Table:
-    """Latency in ms with the half-width of its interval, a column for each of the latest runs."""
+    """Return a row a cell: its steps, and latency with the half-width of its interval in the latest runs."""
     first = max(0, len(history.moments) - MOST_RUNS)
-    rows = [Row((history.name(line), *map(_figure, line.latency[first:]))) for line in history.lines[:MOST_LINES]]
-    return Table(("cell, ms", *history.labels[first:]), tuple(rows), len(history.lines))
+    columns = ("cell", "ms", "over the runs", "steps", *(f"{label}, ms" for label in history.labels[first:]))
+
+    def row(line: Line) -> Row:
+        steps = "; ".join(step(mark, history.labels[mark.at]) for mark in line.steps)
+        return Row((history.name(line), line.ends, line.bars, steps, *map(_figure, line.latency[first:])))
+
+    return Table.of(columns, history.lines, row).filled()
 
 
 def _figure(interval: Interval | None) -> Figure | str:

@@ -7,7 +7,6 @@ texts and lines are the page's (classes `ink`, `soft`, `rule`); a picture that s
 from reports.drawing.identity import Look, hue, looks, mark, style, symbols
 from reports.drawing.marks import Dot, dots, spread
 from reports.drawing.scales import Scale
-from reports.drawing.series import series
 from reports.drawing.strokes import Curve, curves, legend, shares
 from reports.drawing.waterfall import Fall, waterfall
 
@@ -23,7 +22,6 @@ __all__ = [
     "legend",
     "looks",
     "mark",
-    "series",
     "shares",
     "spread",
     "style",
