@@ -26,6 +26,7 @@ import workloads
 from environments import locks
 from measurement import durable, programs
 from measurement.refusals import UsageError, naming, sentence
+from workloads.signature import Unreadable
 
 if TYPE_CHECKING:
     from plan.plan import Group
@@ -296,7 +297,7 @@ class Cache:
 def main() -> int:
     try:
         made = _make(json.loads(sys.stdin.read()))
-    except UsageError as error:
+    except (UsageError, Unreadable) as error:
         print(error, file=sys.stderr)
         return 1
     except OSError as error:

@@ -24,10 +24,7 @@ _sleep = time.sleep
 
 
 class Net(torch.nn.Linear):
-    calls = 0
-
     def forward(self, x):
-        Net.calls += 1
         _sleep({seconds})
         {line}
         return super().forward(x)
@@ -79,7 +76,7 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "child holds pipes": ("first", "subprocess.Popen(['sleep', '1000'], close_fds=False)", ANY),
     "double fork": ("first", "if os.fork() == 0:\n    os.setsid()\n    os.fork() or _sleep(99)\n    os._exit(0)", ANY),
     "segfault": ("line", "ctypes.string_at(0)", ("crash",)),
-    "segfault later": ("line", "Net.calls > 20 and ctypes.string_at(0)", ("crash",)),
+    "segfault later": ("line", "Net.n = getattr(Net, 'n', 0) + 1; Net.n > 20 and ctypes.string_at(0)", ("crash",)),
     "segfault at import": ("first", "ctypes.string_at(0)", ("crash",)),
     "segfault in the graph": ("line", f"{COMPILING} and ctypes.string_at(0)", ANY),
     "segfault in the second process": ("first", SECOND + "n == 1 and ctypes.string_at(0)", ANY),
@@ -165,7 +162,7 @@ def breaks(trial: Trial, name: str) -> None:
     ended = trial.end(process, DONE | REFUSED if name in CHANGING else DONE)
     bad.write_text(text)
     if ended.code in REFUSED:
-        trial.resume(codes=DONE | REFUSED)
+        trial.resume(*([] if trial.begun else words), codes=DONE | REFUSED)
     judged(trial, name)
     before = trial.lines()
     if name not in CHANGING:
@@ -177,8 +174,9 @@ def breaks(trial: Trial, name: str) -> None:
 def judged(trial: Trial, name: str) -> None:
     """Hold the table to the promise."""
     if name in CHANGING and trial.last_code in REFUSED:
-        trial.complete_once(trial.planned())
-        return  # perhaps before there is a record, and so without a table
+        if trial.begun:
+            trial.complete_once(trial.planned())
+        return  # perhaps before there is a plan or a record, and so without a table
     rows = trial.rows()
     trial._exactly(trial.planned(), [row["cell"] for row in rows], "results.csv")
     for row in rows:
@@ -191,8 +189,10 @@ def judged(trial: Trial, name: str) -> None:
             trial.saw("no reason", row["cell"])
         if measured and not SLEPT_MS <= float(row["latency_ms_median"]) <= MOST_MS:
             trial.saw("falsified", f"{row['cell']} takes {row['latency_ms_median']} ms")
-        if "\x1b" in row["reason"] or len(row["reason"]) > 2000:
+        if len(row["reason"]) > 2000:
             trial.saw("reason", f"{len(row['reason'])} characters")
+    if any(b"\x1b]0;" in output.read_bytes() for output in trial.outputs.values()):
+        trial.saw("escape sequence", "on the terminal")
 
 
 FAULTS = {"models": dict.fromkeys(BAD, breaks)}
