@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -13,7 +13,7 @@ import numpy as np
 from frameworks.adapter import Step, Unsupported
 from frameworks.user_model import Subject, Uncounted
 from frameworks.values import Values
-from measurement.parity import MOST_EAGER_ERROR, difference
+from measurement.parity import MOST_EAGER_ERROR, Difference, differences
 from measurement.sampling import Clocks
 from measurement.user_model import UserModelReport
 from worker import writing
@@ -21,15 +21,21 @@ from workloads.spec import sampled
 
 # Calls whose graphs are timed apart; each graph is waited for, so these are never the calls of a sample.
 PRICED_CALLS = 7
+MOST_NAMES = 5  # of outputs in a sentence
 # Seeds of the calls that must agree: a model with state differs from the first on, one that draws numbers at the last.
 SEEDS = (0, 0, 0, 1)
+NOTHING = (
+    "every value that the model returns is NaN or infinite, so nothing can be compared: give inputs of which it "
+    "computes numbers, or measure in a wider dtype."
+)
 STATE = (
-    "the same call twice gives two answers, by state that is in no buffer, which cannot be put back between "
-    "modes: keep it in buffers, or have model() return the model without it."
+    "the same call twice gives two answers in {outputs}, by state that is in no buffer, which cannot be put back "
+    "between modes, or by kernels that are not deterministic: keep state in buffers, have model() return the model "
+    "without it, or ask the framework for deterministic kernels."
 )
 RANDOMNESS = (
-    "the model draws random numbers in a call, which no two modes draw alike: take them as inputs, or turn what draws "
-    "them off, such as dropout, which inference leaves out and training does not."
+    "the model draws random numbers in a call, for {outputs}, which no two modes draw alike: take them as inputs, or "
+    "turn what draws them off, such as dropout, which inference leaves out and training does not."
 )
 
 
@@ -54,13 +60,18 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
         beside = _saved(eager, folder / f"eager-{position}.npz")
         _refuse_what_is_far(eager, outputs, tolerance, name)
     costs, reason = cost_of(subject)
+    settings = {name: str(value) for name, value in subject.settings.items()}
+    try:
+        computes_in = tuple(subject.computes_in())
+    except Exception as error:  # what cannot be listed is measured all the same
+        computes_in, settings["computes_in"] = (), f"not known: {_line(error)}"
     return UserModelReport(
         kept,
         name,
         eager=beside,
         not_compared=tuple(sorted({name for found in outputs for name in found.not_compared})),
-        computes_in=_quietly(subject.computes_in),
-        settings={name: str(value) for name, value in subject.settings.items()},
+        computes_in=computes_in,
+        settings=settings,
         counted_by=costs.pop("by", reason),
         **costs,
     )
@@ -68,10 +79,18 @@ def examined(subject: Subject, calls: int, tolerance: float, folder: Path, posit
 
 def refuse_what_changes(subject: Subject, tolerance: float) -> None:
     """Raise Unsupported for a model of which the same call gives several answers."""
-    first, *others = (subject.repeated(seed).arrays for seed in SEEDS)
+    first, *others = map(subject.repeated, SEEDS)
+    if first.arrays and not any(map(_says_something, first.arrays.values())):
+        raise Unsupported(NOTHING)
     for seed, again in zip(SEEDS[1:], others, strict=True):
-        if first.keys() != again.keys() or (first and not difference(again, first).within(tolerance)):
-            raise Unsupported(STATE if seed == SEEDS[0] else RANDOMNESS)
+        unlike = sorted(first.arrays.keys() ^ again.arrays.keys())
+        unlike = unlike or list(_beyond([again], [first], lambda error: not error.within(tolerance)))
+        if unlike:
+            raise Unsupported((STATE if seed == SEEDS[0] else RANDOMNESS).format(outputs=_named(unlike)))
+
+
+def _says_something(array: np.ndarray) -> bool:
+    return array.dtype.kind != "f" or not array.size or bool(np.isfinite(array).any())
 
 
 def reference(subject: Subject, eager: list[Values] | None, calls: int) -> tuple[str, list[Values]]:
@@ -94,12 +113,25 @@ def reference(subject: Subject, eager: list[Values] | None, calls: int) -> tuple
 
 
 def _refuse_what_is_far(eager: list[Values], reference: list[Values], tolerance: float, name: str) -> None:
-    error = difference(_joined(eager), _joined(reference))
-    if error.needed > max(MOST_EAGER_ERROR, tolerance):
+    far = _beyond(eager, reference, lambda error: error.needed > max(MOST_EAGER_ERROR, tolerance))
+    if far:
+        worst = max(error.relative for error in far.values())
         raise Unsupported(
-            f"eager mode is off {name} by a relative {error.relative:.2g}, so no mode can be "
-            "compared with it: measure in a wider dtype, or give settings a tolerance."
+            f"eager mode is off {name} by a relative {worst:.2g} in {_named(far)}, so no mode can be compared with it: "
+            "measure in a wider dtype, return no value that is rounding errors alone, or give settings a tolerance."
         )
+
+
+def _beyond(
+    calls: Sequence[Values], reference: Sequence[Values], wrong: Callable[[Difference], bool]
+) -> dict[str, Difference]:
+    """Return by output how far those calls are from the reference that are wrong."""
+    return {name: error for name, error in differences(_joined(calls), _joined(reference)).items() if wrong(error)}
+
+
+def _named(outputs: Iterable[str]) -> str:
+    names = list(outputs)
+    return ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
 
 
 def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:
@@ -109,13 +141,6 @@ def cost_of(subject: Subject) -> tuple[dict[str, Any], str]:
     except Exception as error:
         return {}, f"not counted: {error if isinstance(error, Uncounted) else _line(error)}"
     return ({}, "") if counted is None else (asdict(counted), "")
-
-
-def _quietly(ask: Callable[[], Sequence[str]]) -> tuple[str, ...]:
-    try:
-        return tuple(ask())
-    except Exception:  # what cannot be listed is measured all the same
-        return ()
 
 
 def _saved(outputs: Sequence[Values], path: Path) -> str:

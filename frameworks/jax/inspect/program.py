@@ -130,7 +130,7 @@ def operations(name: str, operands: Sequence, params: dict) -> Iterator[Operatio
     """A primitive in normal form: none, itself, or what it holds. `operands` are abstract values."""
     if name in CALLS:
         for _ in range(params["length"] if name == "scan" else 1):
-            for jaxpr in _jaxprs(params):
+            for jaxpr in inner(params):
                 yield from _of_jaxpr(jaxpr)
     elif name not in RENAMES and not (name == "convert_element_type" and _is_no_cast(operands[0], params)):
         yield _operation(name, operands, params)
@@ -141,11 +141,12 @@ def _of_jaxpr(jaxpr: Any) -> Iterator[Operation]:
         yield from operations(equation.primitive.name, [x.aval for x in equation.invars], equation.params)
 
 
-def _jaxprs(params: dict) -> Iterator[Any]:
+def inner(params: dict) -> Iterator[Any]:
+    """Yield the jaxprs that the parameters of an equation hold."""
     for value in params.values():
-        for inner in value if isinstance(value, (tuple, list)) else (value,):
-            if hasattr(inner, "eqns"):
-                yield inner
+        for jaxpr in value if isinstance(value, (tuple, list)) else (value,):
+            if hasattr(jaxpr, "eqns"):
+                yield jaxpr
 
 
 def _is_no_cast(operand: Any, params: dict) -> bool:

@@ -12,17 +12,23 @@ import functools
 import sys
 import sysconfig
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from frameworks.adapter import Unsupported
+from frameworks.jax.inspect import program
 
 COMPILED = ("PjitFunction", "JitFn", "JitWrapped", "_JitWrapper")
 _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
+_JAX = str(Path(jax.__file__).parent) + "/"
+_CONTAINERS = (list, dict, deque)
 _METHODS = (staticmethod, classmethod)
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL")
 _PLAIN = (types.BuiltinFunctionType, types.ModuleType, str, bytes)
@@ -111,7 +117,7 @@ class Reached:
     def _put_back(contents: Sequence[tuple[Any, Any]], held: Sequence[tuple[Any, Any, Any]]) -> None:
         for container, first in contents:
             container.clear()
-            (container.extend if isinstance(container, list) else container.update)(first)
+            (container.update if isinstance(container, dict) else container.extend)(first)
         for owner, name, value in held:
             _put(owner, name, value)
 
@@ -182,14 +188,14 @@ class Reached:
             return
         self._seen[id(container)] = container
         self._contents.append((container, container.copy()))
-        for name in range(len(container)) if isinstance(container, list) else list(container):
+        for name in list(container) if isinstance(container, dict) else range(len(container)):
             self._visit(container, name)
 
     def _visit(self, owner: Any, name: Any) -> None:
         value = _get(owner, name)
         if value is None or (id(owner), name) in self._places:
             return
-        if type(value) in (list, dict):
+        if type(value) in (list, dict) or (isinstance(value, _CONTAINERS) and jax.tree_util.all_leaves([value])):
             self._walk_container(value)
             return
         self._places[id(owner), name] = None
@@ -224,6 +230,29 @@ class Reached:
                 return number
         self.arrays.append(array)
         return len(self.arrays) - 1
+
+
+def held(jaxpr: Any) -> tuple[list[str], list[str]]:
+    """Return what a traced call holds: names of functions under jit that are not JAX's own, and types of constants.
+
+    The constants are arrays of floating point, which are no arguments and have the dtype of the user's code.
+    """
+    floating = [
+        array
+        for array in getattr(jaxpr, "consts", ())
+        if np.size(array) > 1 and jnp.issubdtype(array.dtype, jnp.inexact)
+    ]
+    constants = [f"{array.dtype}[{','.join(map(str, array.shape))}]" for array in floating]
+    functions = []
+    for equation in jaxpr.eqns:
+        if equation.primitive.name in ("jit", "pjit"):
+            _, _, place = equation.params["jaxpr"].jaxpr.debug_info.func_src_info.partition(" at ")
+            if not place.startswith(_JAX):
+                functions.append(f"{equation.params['name']} ({place or 'no line known'})")
+        for inner in program.inner(equation.params):
+            found = held(inner)
+            functions, constants = functions + found[0], constants + found[1]
+    return functions, constants
 
 
 def is_array(value: Any) -> bool:
@@ -273,7 +302,7 @@ def _names(code: types.CodeType) -> tuple[set[str], set[str]]:
 def _get(owner: Any, name: Any) -> Any:
     if isinstance(owner, type):
         return vars(owner).get(name)
-    if isinstance(owner, list):
+    if isinstance(owner, list | deque):
         return owner[name] if name < len(owner) else None
     if isinstance(owner, dict):
         return owner.get(name)
@@ -284,7 +313,7 @@ def _get(owner: Any, name: Any) -> Any:
 
 
 def _put(owner: Any, name: Any, value: Any) -> None:
-    if isinstance(owner, dict | list):
+    if isinstance(owner, _CONTAINERS):
         owner[name] = value
     elif isinstance(owner, type | types.FunctionType | types.CellType):
         setattr(owner, name, value)

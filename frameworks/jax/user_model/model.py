@@ -21,7 +21,7 @@ from frameworks import user_file, user_model
 from frameworks.adapter import Capture, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.inspect import program
-from frameworks.jax.user_model.captured import Reached
+from frameworks.jax.user_model.captured import Reached, held
 from frameworks.program import PRODUCTS, Operation, product_dtypes
 from frameworks.user_file import Fault
 from frameworks.user_model import Call, Counted, Inputs
@@ -134,25 +134,30 @@ class Applied:
     def __init__(self, reached: Reached, given: Any, called: Callable[[Any], Callable]):
         self.reached, self._given, self._called = reached, given, called
         self.writes, self.constants = False, ""
+        self.compiled: list[str] = []  # the functions under jit that a call runs, which no place holds
 
     @property
     def params(self) -> tuple[Any, list[Any]]:
         return self._given, self.reached.arrays
 
     def settle(self, inputs: Inputs, cast: Callable[[Any], Any]) -> None:
-        """Take as parameters what the model can be traced with, and find whether a call writes to them.
+        """Take as parameters what the model can be traced with, and find what a call writes to, holds and compiles.
 
         Code of NumPy needs NumPy's arrays, and whole numbers may be needed while it is traced.
         """
+        failed = ""
         for wanted in (lambda _: True, _is_floating, lambda array: _is_floating(array) and _is_jax(array), None):
             self.reached.only(wanted or (lambda _: False))
             try:
-                jax.eval_shape(self._traced, Partitioned.of_parameters(cast(self.params)), Partitioned.of(inputs))
-                return
+                arguments = Partitioned.of_parameters(cast(self.params)), Partitioned.of(inputs)
+                traced = jax.make_jaxpr(self._traced)(*arguments)
             except Exception as error:
-                self.writes, self.constants = False, f"some arrays, for {type(error).__name__} where they are arguments"
+                self.writes, failed = False, f", for {type(error).__name__} where they are arguments"
+                continue
+            self.compiled, constants = held(traced)
+            self.constants = ", ".join(constants) + failed if constants else f"some arrays{failed}" if failed else ""
+            return
         self.reached.only(lambda _: True)  # it cannot be traced, as its graph mode says
-        self.constants = ""
 
     def bind(self, params: Any) -> Callable:
         """Return what the user calls, with parameters from now on."""
@@ -177,11 +182,12 @@ class Applied:
         given, arrays = params
         return nnx.state(callee) if _is_module(callee) else given, self.reached.after(arrays)
 
-    def _traced(self, params: Any, inputs: Any) -> None:
+    def _traced(self, params: Any, inputs: Any) -> list[Any]:
         self.writes, params = True, Partitioned.joined(params)
-        _, after = self.pure(params, *Partitioned.joined(inputs))
+        output, after = self.pure(params, *Partitioned.joined(inputs))
         before, after = jax.tree.leaves(params), jax.tree.leaves(after)
         self.writes = len(before) != len(after) or any(a is not b for a, b in zip(before, after, strict=True))
+        return list(filter(_is_array, jax.tree.leaves(output)))
 
 
 class Model(user_model.UserModel):
@@ -215,6 +221,12 @@ class Model(user_model.UserModel):
             self.applied.settle(self.fresh(self.sets[0]), self._on_device)
             self.params = self._on_device(self.applied.params)
             self.restore()
+            if self.applied.compiled:
+                name = user_file.without_folders(self.applied.compiled[0], self.source)
+                raise Unsupported(
+                    f"the model calls {name} under jax.jit, so its eager mode would run a graph: call the function "
+                    "that jit was given, its __wrapped__."
+                )
             if trains and self.applied.writes:
                 raise Unsupported(STATEFUL)
             # A key draws other numbers where numbers have 64 bits; a module that writes nothing draws none.
