@@ -14,7 +14,7 @@ from rich.console import Console
 from analysis import heading, paired, pairs
 from commands import bench, compare, published, report
 from environments.uv import SetupError
-from execution import alternation
+from execution import alternation, campaign
 from execution.campaign import Campaign, Request, options_of
 from execution.execute import Executor
 from execution.materials import Unkept
@@ -23,6 +23,7 @@ from execution.recorder import Recorder
 from measurement.refusals import DONE, INTERRUPTED, UsageError
 from measurement.text import make_command, times
 from plan import sweep, versions
+from plan.options import Option, without
 from records import foreign, runs
 from records.begun import PAIR, in_order
 from records.begun import read as read_begun
@@ -52,7 +53,15 @@ class Begun:
         return self.folder / f"{self.folder.name}-{letter}"
 
 
-def ab(arguments: argparse.Namespace) -> int:
+def options() -> list[Option]:
+    """Return the options of `ab`."""
+    environment = {"metavar": "PYTHON|VERSION", "help": "by default the suite's own environment"}
+    sides = [Option("a", **environment), Option("b", **environment)]
+    sides.append(Option("versions", "both as versions: torch==2.12,torch==2.13", "A,B"))
+    return [*without(campaign.local_options(), "python requirements"), *sides, compare.MAX_SLOWDOWN]
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Measure A and B in turn and compare them; exit code 1: B is too slow or broke, 3: nothing could be decided."""
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)

@@ -1,4 +1,4 @@
-"""The `bench` and `setup` commands: from flags to a run's folder."""
+"""The command `bench`: from a request to a run's folder."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 from analysis import ladders, modes
-from environments import environments
-from execution import cluster, peak_benchmarks, submission
+from execution import campaign, cluster, peak_benchmarks, submission
 from execution.campaign import Campaign, Request
 from execution.execute import Executor
 from execution.materials import Unkept
@@ -21,13 +20,23 @@ from launchers import slurm
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
 from measurement.schema import MEASURED
 from measurement.text import make_command, times
-from plan import sweep
+from plan.options import Option
 from records import begun, foreign, recordfile, runs
 from records.outcomes import Context
 from reports import ladder, terminal, verdict, write
 from reports.points import Points
 
 LOGGED = ("error", "crash", "timeout", "oom")  # statuses whose cause is in a worker's log
+
+
+def options() -> list[Option]:
+    """Return the options of `bench`."""
+    return campaign.all_options()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure a sweep, or resume one."""
+    return bench(Request.of(arguments))
 
 
 def bench(request: Request) -> int:
@@ -173,18 +182,3 @@ def earlier(run: runs.Run, measured: frozenset[str]) -> runs.Run | None:
             if not measured.isdisjoint(measured_cells(other.records())):
                 return other
     return None
-
-
-def set_up(arguments: argparse.Namespace) -> int:
-    """Make the environments of the frameworks named; the exit code is 1 if one could not be made."""
-    console = terminal.PlainConsole()
-    names = sweep.resolve({"framework": arguments.framework}).axes["framework"]
-    device = sweep.choose(arguments.device, ("cpu", "gpu"), "device")
-    failed = False
-    for name in names:
-        try:
-            console.print(environments.ensure(name, device), highlight=False, soft_wrap=True)
-        except environments.SetupError as error:
-            console.print(f"{name}: {error}", style="red", markup=False, highlight=False)
-            failed = True
-    return int(failed)

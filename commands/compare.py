@@ -14,6 +14,7 @@ from analysis import changes, heading, pairs
 from commands import published, report
 from measurement import durable
 from measurement.refusals import FINDING, INCOMPLETE, UsageError
+from plan.options import Option
 from records import runs
 from reports import compare as comparing
 from reports import select, terminal
@@ -24,12 +25,20 @@ COLOURS = {
     comparing.NOT_COMPARABLE: "yellow",
     comparing.UNTOLD: "yellow",
 }
+MAX_SLOWDOWN = Option("max-slowdown", "how much slower B may be (default: 5%)", "PERCENT", default="5%")
 MOST_CELLS_PRINTED = 60
 _WIDE = 100  # columns of a terminal that has room for what the other tables show
 
 
+def options() -> list[Option]:
+    """Return the options of `compare`."""
+    runs_compared = [Option(letter, report.RUNS, nargs="?") for letter in ("a", "b")]
+    out = Option("out", "where the Markdown goes (default: comparison.md in B's folder)", "FILE")
+    return [*runs_compared, MAX_SLOWDOWN, report.FILTER, out]
+
+
 @report.uncollected()
-def compare(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Compare two runs cell by cell; the exit code is 1 where B is slower than MAX_SLOWDOWN allows, or broke."""
     if not arguments.a or not arguments.b:
         raise UsageError("Say which runs to compare: make compare A=<run> B=<run>, where newest is the last one.")
@@ -37,7 +46,7 @@ def compare(arguments: argparse.Namespace) -> int:
     if report.located(arguments.a) == report.located(arguments.b):
         raise UsageError(f"A={arguments.a} and B={arguments.b} are the same run; name two runs.")
     console = terminal.console()
-    a, b = (report.read([run], pairs.COLUMNS_READ) for run in (arguments.a, arguments.b))
+    a, b = (report.read([name], pairs.COLUMNS_READ) for name in (arguments.a, arguments.b))
     ours, theirs = (select.filtered(source.columns, arguments.filter) for source in (a, b))
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)

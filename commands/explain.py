@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import shutil
@@ -13,6 +14,7 @@ from rich.console import Console
 
 import frameworks
 import workloads
+from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
 from execution.launcher import Launcher
 from launchers import local
@@ -21,6 +23,7 @@ from measurement.cells import Cell
 from measurement.protocol import DUMPS, EXPLAIN, Explained, Failed, ProtocolError
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED
 from plan import plan
+from plan.options import Option, without
 from plan.plan import Bundle
 from records import begun, jsonfiles, runs
 from records.costs import cost_of
@@ -28,6 +31,16 @@ from records.outcomes import Failure
 from reports import causes, explanation, terminal
 
 FILE, ENTRIES = runs.EXPLANATION, runs.EXPLAINED
+
+
+def options() -> list[Option]:
+    """Return the options of `explain`."""
+    return without(campaigns.local_options(), "profile budget seed compile-cache unseen-seq isolate resume")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profile a call in each mode, and print by class of kernel where the time goes and what differs."""
+    return explain(Request.of(arguments))
 
 
 def explain(request: Request) -> int:

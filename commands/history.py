@@ -17,6 +17,7 @@ from analysis.significance import Estimates
 from commands import report
 from measurement import durable
 from measurement.statistics import Interval
+from plan.options import Option
 from plan.sweep import UsageError
 from reports import markdown, page, select, terminal, trend
 from reports.trend import Line, Mark, Moment
@@ -32,11 +33,17 @@ class Loaded:
     cells: Mapping[str, Mapping[str, tuple[State, Figures]]]
 
 
+def options() -> list[Option]:
+    """Return the options of `history`."""
+    out = Option("out", "where the files go (default: the last run's folder)", "FOLDER")
+    return [report.runs_option("; a folder of runs is each of them; or A,B,C"), report.FILTER, out]
+
+
 @report.uncollected()
-def history(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Show how every cell went over several runs: a line each, with intervals, and the steps in it."""
     console = terminal.console()
-    names = [name for word in arguments.runs for name in word.split(",") if name]
+    names = [name for word in arguments.run for name in word.split(",") if name]
     loaded = [one for name in names for one in read(name, arguments.filter)]
     if len({one.moment.place for one in loaded}) < FEWEST_RUNS:
         raise UsageError("Say which runs to follow, two at least: make history RUN=<run>,<run>,<run>.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import hashlib
 import json
@@ -22,6 +23,7 @@ from launchers import local
 from measurement import machine, programs
 from measurement.text import make_command
 from plan import sweep
+from plan.options import Option, chosen
 from plan.words import UsageError
 from reports import terminal
 
@@ -30,7 +32,15 @@ ANSWERS = local.ROOT / ".cache" / "inventory"
 ORACLE = "no framework but a reference: measured only where FRAMEWORK names it"
 
 
-def show(arguments) -> int:
+def options() -> list[Option]:
+    """Return the options of `list`."""
+    return [
+        *chosen(sweep.all_options(), "framework workload", help="only these"),
+        Option("python", "ask this interpreter instead of the locked environments"),
+    ]
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Print the inventory, or the part of it that FRAMEWORK or WORKLOAD names.
 
     Frameworks are asked in their own environments where these exist, or in PYTHON.

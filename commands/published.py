@@ -65,7 +65,7 @@ def command(target: str, given: Mapping[str, object]) -> str:
     Of an absolute path its name is enough. A flag that is no option here is hidden: make would take it for a variable
     of its own, such as SHELL.
     """
-    known = set(map(_variable, sweep.option_names()))
+    known = {one.name for one in sweep.all_options()}
     for word in sweep.words(given.get("workload") or ()):
         known.update(signature.variables(word))  # of a user's model, if its file is here
     if target == "explain":

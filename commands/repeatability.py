@@ -5,6 +5,7 @@ Every run is kept in a folder of its own, as `bench` makes it; the same command 
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import itertools
 import json
@@ -110,7 +111,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
     return by_run
 
 
-def repeat(arguments) -> int:
+def repeat(arguments: argparse.Namespace) -> int:
     """Run the check and print what it found; the exit code is 1 where runs disagree."""
     console = terminal.PlainConsole()
     if arguments.repeats < 2:

@@ -1,4 +1,4 @@
-"""The commands on records that exist: `report` and `gather`; and how records are read, for others too."""
+"""The command `report`; and how records are read, for other commands as well."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from analysis import ladders, modes
 from commands import published
 from measurement import schema
-from measurement.text import times
 from plan import sweep
+from plan.options import Option, chosen
 from plan.sweep import UsageError
 from records import begun, belonging, jsonfiles, lines, recordfile, runs
 from reports import explanation, select, terminal
@@ -23,8 +23,9 @@ from reports.content import listed
 from reports.ladder import Ladder
 from reports.points import COLUMNS_READ, Points
 
+RUNS = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"
+FILTER = Option("filter", "only cells whose name contains TEXT or matches it as a wildcard", "TEXT")
 RECORDS, TABLE = "records.jsonl", "results.csv"
-GATHERED = "gathered.csv"
 MOST_RUNS = 12  # that a heading names
 
 
@@ -90,11 +91,27 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def options() -> list[Option]:
+    """Return the options of `report`."""
+    return [
+        runs_option("(default: newest); or A,B"),
+        *chosen(sweep.all_options(), " ".join(select.FLAGS), help="only these"),
+        FILTER,
+        Option("across", "compare different machines with each other", default=False, switch=True),
+        Option("out", "where the files go (default: the first run's folder)", "FOLDER"),
+    ]
+
+
+def runs_option(rest: str) -> Option:
+    """Return the option that names runs."""
+    return Option("run", f"{RUNS} {rest}", nargs="*", default=[])
+
+
 @uncollected()
-def report(arguments: argparse.Namespace) -> int:
-    """Print the summary of one or several runs, and write `report.md` and `report.html`."""
+def run(arguments: argparse.Namespace) -> int:
+    """Show what runs have found: a table here, report.md and report.html in the first run's folder."""
     console = terminal.console()
-    source = read(arguments.runs, COLUMNS_READ)
+    source = read(arguments.run, COLUMNS_READ)
     chosen, text = selection(arguments, source)
     records = select.chosen(source.records, chosen, arguments.filter)
     profiles = select.chosen(explanation.explained(source.profiles), chosen, arguments.filter)
@@ -114,39 +131,6 @@ def report(arguments: argparse.Namespace) -> int:
     write.terminal(whole, kept, console)
     for path in written:
         console.print(f"Written: {path}", highlight=False, soft_wrap=True)
-    return 0
-
-
-@uncollected()
-def gather(arguments: argparse.Namespace) -> int:
-    """Merge the records of several runs, of one machine or many, into one CSV, their samples into a file beside it."""
-    console = terminal.console()
-    if not arguments.runs:
-        raise UsageError("Say which runs to gather: make gather RUN=<run>,<run>.")
-    source = read(arguments.runs)
-    path = Path(arguments.out) if arguments.out else runs.RUNS / GATHERED
-    path = path / GATHERED if path.is_dir() else path
-    if path.name == TABLE and (path.parent / RECORDS).exists():
-        raise UsageError(f"OUT={path} is the table of a run; name another file.")
-    if path.suffix != ".csv":
-        raise UsageError(f"OUT={path} is a CSV's name, and ends in .csv.")
-    columns = source.columns
-    rows = dict.fromkeys(zip(*map(columns.get, schema.NAMES), strict=True))
-    if again := sum(map(len, source.loaded)) - len(rows):
-        source.remarks.append(f"{again:,} records were in several runs and are kept once.")
-    samples = list(source.samples())
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        recordfile.write_rows(rows, path)
-        if samples:
-            lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
-    except OSError as error:
-        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
-    for remark in source.remarks:
-        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
-    machines = times(len(set(columns["machine_id"])), "machine")
-    counted = f"{times(len(rows), 'record')} of {times(len(source.names), 'run')} and {machines}"
-    console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -24,6 +24,7 @@ from measurement.refusals import INTERRUPTED, UsageError
 from measurement.statistics import Interval
 from measurement.text import make_word
 from plan import plan, sweep
+from plan.options import Option, chosen
 from records import begun as files
 from records import foreign, recordfile, runs
 from reports import explanation, terminal
@@ -33,14 +34,30 @@ FILE = runs.REPRODUCTION
 OVERRIDES = ("framework", "mode", "threads", "profile", "budget", "isolate", "force", "compile-cache")
 
 
-def reproduce(arguments: argparse.Namespace) -> int:
-    """List the tables, or reproduce one; returns the exit code. Raises UsageError before anything is started."""
+def options() -> list[Option]:
+    """Return the options of `reproduce`."""
+    of_bench, changed = campaign.all_options(), "as in bench, instead of the sweep files' own"
+    return [
+        Option("table", "which one; without, they are listed"),
+        Option("device", "cpu (default), gpu, gpu:<index>"),
+        *chosen(of_bench, "out resume"),
+        Option("from", "measure nothing: tables and claims from that folder (into OUT)", "RUN"),
+        *chosen(of_bench, " ".join(OVERRIDES), help=changed),
+        *chosen(of_bench, "timeout python dry-run"),
+    ]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure a published table again and answer its claims; without a table, list them.
+
+    Raises UsageError before anything is started.
+    """
     console = terminal.console()
-    if arguments.table is None and arguments.resume is None and arguments.from_run is None:
+    if arguments.table is None and arguments.resume is None and from_folder(arguments) is None:
         return show_all(console)
-    if arguments.resume is not None and (arguments.out is not None or arguments.from_run is not None):
+    if arguments.resume is not None and (arguments.out is not None or from_folder(arguments) is not None):
         raise UsageError("RESUME goes on in the run's own folder: leave OUT and FROM out.")
-    existing = arguments.resume if arguments.resume is not None else arguments.from_run
+    existing = arguments.resume if arguments.resume is not None else from_folder(arguments)
     folder = open_folder(existing) if existing is not None else None
     request, python = begun_with(folder, arguments) if folder else (given_by(arguments), arguments.python)
     if request["table"] is None:
@@ -48,7 +65,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
     experiment = experiments.get(sweep.choose(request["table"], experiments.names(), "table"))
     chosen = chosen_sweeps(experiment, request)
     codes: list[int] = []
-    if arguments.from_run is None:
+    if from_folder(arguments) is None:
         check(chosen)
         folder = folder or new_folder(arguments, request)
         with contextlib.nullcontext() if folder is None else runs.Run(folder).held():
@@ -99,6 +116,12 @@ def size(chosen: list[Sweep]) -> tuple[int, float]:
     return cells, seconds
 
 
+def from_folder(arguments: argparse.Namespace) -> str | None:
+    """Return the folder that FROM names."""
+    folder: str | None = getattr(arguments, "from")  # a keyword of Python's
+    return folder
+
+
 def given_by(arguments: argparse.Namespace) -> dict:
     """What the command line asks for, as it stands in the run's folder."""
     flags = {name: value for name in OVERRIDES if (value := getattr(arguments, name.replace("-", "_"))) is not None}
@@ -110,7 +133,7 @@ def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str |
     """What an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
     begun = files.read(folder / FILE)
     python = campaign.interpreter_in(begun, arguments.python)
-    if arguments.from_run is None:
+    if from_folder(arguments) is None:
         named = foreign.programs(folder, {}, PYTHON=python)
         foreign.check_named("reproduce", folder, named, {"PYTHON": arguments.python})
     words = {**given_by(arguments)["flags"], "table": arguments.table, "device": arguments.device}
@@ -176,7 +199,7 @@ def open_folder(name: str) -> Path:
 
 def page_folder(arguments: argparse.Namespace, folder: Path) -> Path:
     """Return the folder of the tables: the run's own, or OUT where a run is read. Raises UsageError."""
-    if arguments.from_run is None or arguments.out is None:
+    if from_folder(arguments) is None or arguments.out is None:
         return folder
     runs.check_free(arguments.out)
     return Path(arguments.out).resolve()

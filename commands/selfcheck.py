@@ -7,6 +7,7 @@ runs of real models are repeated instead (`commands.repeatability`).
 
 from __future__ import annotations
 
+import argparse
 import json
 import resource
 import tempfile
@@ -24,6 +25,7 @@ from analysis import fitness
 from analysis.fitness import Check, Trial
 from commands import repeatability
 from environments import environments
+from execution import campaign as campaigns
 from execution.campaign import Campaign, Request
 from execution.execute import Executor
 from execution.progress import Bar
@@ -31,6 +33,7 @@ from execution.recorder import Recorder
 from measurement import durable, load, machine
 from measurement.protocol import Control
 from plan import plan, sweep
+from plan.options import Option, chosen
 from plan.plan import Bundle, Group
 from records import assemble, runs
 from records.outcomes import Outcome
@@ -42,7 +45,7 @@ WORKLOAD, SMALLEST_BATCH = "mlp", 8
 TIMEOUT_S = 600
 
 
-def request_for(framework: str, arguments) -> Request:
+def request_for(framework: str, arguments: argparse.Namespace) -> Request:
     """One eager cell for each repeat, of a batch size of its own."""
     batches = ",".join(str(SMALLEST_BATCH + number) for number in range(arguments.repeats))
     flags = {name: getattr(arguments, name) for name in ("device", "threads", "profile", "budget")}
@@ -65,9 +68,9 @@ def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[di
     campaign.make(groups)
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
-        run = runs.Run.create(f"{folder}/run")
-        recorder = Recorder(run, campaign.context("selfcheck"), bar, campaign.store, with_peaks=False)
-        executor = Executor(campaign.launcher(run), recorder, bar)
+        made = runs.Run.create(f"{folder}/run")
+        recorder = Recorder(made, campaign.context("selfcheck"), bar, campaign.store, with_peaks=False)
+        executor = Executor(campaign.launcher(made), recorder, bar)
         before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
         executor.run_launches(Bundle(groups), outcomes)
         bar.bundle_done(Bundle(groups))
@@ -101,7 +104,7 @@ def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Che
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]
 
 
-def prepare(names: list[str], arguments, console: Console) -> tuple[list[Campaign], list[Check]]:
+def prepare(names: list[str], arguments: argparse.Namespace, console: Console) -> tuple[list[Campaign], list[Check]]:
     """A campaign for each framework, and a check that does not hold for each that cannot be installed."""
     campaigns, missing = [], []
     for name in names:
@@ -125,8 +128,21 @@ def seconds(campaign: Campaign) -> float:
     return whole + controls * campaign.profile.seconds_per_cell
 
 
-def selfcheck(arguments) -> int:
-    """Run all checks and print them; the exit code is 1 where one does not hold."""
+def options() -> list[Option]:
+    """Return the options of `selfcheck`."""
+    of_bench = campaigns.all_options()
+    return [
+        *chosen(of_bench, "framework device threads profile budget", help="as in bench; by default bench's own"),
+        *chosen(of_bench, "workload impl mode seq", help="repeat whole runs of these; PROFILE may be a list then"),
+        Option("repeats", "trials of each framework, or whole runs (default: 1)", default=1, parse=int),
+        Option("load", "other processes kept busy meanwhile (default: 0)", default=0, parse=int),
+        Option("python", "check with this interpreter instead of the locked environments"),
+        Option("out", "write the checks into this file as JSON; with WORKLOAD: keep the runs in this folder", "PATH"),
+    ]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check that this machine is fit for measuring and that the suite measures right on it; 1 where a check fails."""
     if arguments.repeats < 1 or arguments.load < 0:
         raise sweep.UsageError("REPEATS is a whole number from 1 up, LOAD one from 0 up.")
     if arguments.workload:

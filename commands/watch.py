@@ -16,6 +16,7 @@ from execution.submission import SUBMITTED
 from launchers import slurm
 from measurement import files
 from measurement.text import times
+from plan.options import Option
 from records import begun, jsonfiles, runs
 
 EVERY = 5.0  # seconds between two looks
@@ -110,9 +111,14 @@ def folder_of(name: str | None) -> Path:
     return runs.Run.open(name).folder
 
 
-def watch(arguments: argparse.Namespace) -> int:
+def options() -> list[Option]:
+    """Return the options of `watch`."""
+    return [Option("run", "a run's folder, or its name in results/runs (default: newest)", nargs="?")]
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Print how far a run is: once, or on a terminal again and again until it is done."""
-    sight = Sight(folder_of(arguments.folder))
+    sight = Sight(folder_of(arguments.run))
     print(sight.folder)
     while True:
         sight.look()

@@ -13,18 +13,26 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from environments import environments, offline
+from commands import setup
+from environments import environments, offline, uv
 from environments.environments import Recipe
-from environments.uv import ROOT, SetupError, run
+from environments.uv import ROOT, SetupError
 from measurement.text import make_command, shell_word
+from plan.options import Option
 from plan.sweep import choose, resolve
 
 UV_PINS = "requirements-uv.txt"
 
 
-def wheelhouse(arguments: argparse.Namespace, report=print) -> int:
+def options() -> list[Option]:
+    """Return the options of `wheelhouse`."""
+    return [*setup.options(), Option("out", "where the files go (default: wheelhouse)", "FOLDER")]
+
+
+def run(arguments: argparse.Namespace, report: Callable[[str], None] = print) -> int:
     """Collect the files of some frameworks' environments; returns the exit code. Raises UsageError."""
     names = resolve({"framework": arguments.framework}).axes["framework"]
     device = choose(arguments.device or "cpu", environments.DEVICES, "device")
@@ -40,7 +48,7 @@ def wheelhouse(arguments: argparse.Namespace, report=print) -> int:
     return 0
 
 
-def collect(recipes: list[Recipe | None], out: Path, report=print) -> None:
+def collect(recipes: list[Recipe | None], out: Path, report: Callable[[str], None] = print) -> None:
     """Put the files of uv, of the runner and of these recipes into `out`, and note them. Raises SetupError.
 
     What `out` held before stays; a recipe of None needs nothing of its own.
@@ -74,12 +82,12 @@ class Pip:
 
     def __init__(self, scratch: Path, out: Path):
         self._scratch, self._out = scratch, out
-        run([sys.executable, "-m", "venv", str(scratch / "pip")], dict(os.environ), "pip could not be had")
+        uv.run([sys.executable, "-m", "venv", str(scratch / "pip")], dict(os.environ), "pip could not be had")
         self._pip = [str(scratch / "pip" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
 
     def has_find_links(self) -> bool:
         """Whether the user's settings name folders of files, which may hold a build for this machine."""
-        return "find-links" in run([*self._pip, "config", "list"], dict(os.environ), "pip's settings cannot be read")
+        return "find-links" in uv.run([*self._pip, "config", "list"], dict(os.environ), "pip's settings cannot be read")
 
     def pinned(self, requirements: str) -> list[Path]:
         """Download exactly what locked requirements name for this machine, hashes checked. Raises SetupError."""
@@ -91,7 +99,7 @@ class Pip:
         """Download into a folder of its own and return the files. Raises SetupError with pip's last lines."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         command = [*self._pip, "download", "--quiet", "--find-links", str(self._out), "--dest", str(folder), *words]
-        run(command, dict(os.environ), f"`pip download {' '.join(map(shell_word, words))}` failed")
+        uv.run(command, dict(os.environ), f"`pip download {' '.join(map(shell_word, words))}` failed")
         return sorted(folder.iterdir())
 
     def collect(self, environment: str, fingerprint: str, files: list[Path]) -> None:
@@ -107,7 +115,7 @@ class Pip:
         """The wheel that a source becomes. Raises SetupError with the builder's last lines."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         command = [*self._pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
-        run(command, dict(os.environ), f"{source.name}, of which there is no wheel, could not be built")
+        uv.run(command, dict(os.environ), f"{source.name}, of which there is no wheel, could not be built")
         (wheel,) = folder.glob("*.whl")
         return wheel
 

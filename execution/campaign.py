@@ -28,8 +28,9 @@ from execution.surroundings import Surroundings
 from measurement import machine
 from measurement.profiles import Profile
 from measurement.refusals import DONE, UsageError
-from plan import plan, requirements, sweep, user_models
+from plan import options, plan, requirements, sweep, user_models
 from plan.hosts import ALL_GPUS, SLURM
+from plan.options import Option, option
 from plan.plan import Group, Plan
 from plan.sweep import Sweep
 from records import foreign, runs
@@ -44,25 +45,47 @@ class Request:
     """What a command is asked for: flags with their values, where its files go, and how it is measured."""
 
     flags: dict[str, Any]
-    out: str | None = None
-    resume: str | None = None
-    python: str | None = None
-    requirements: str | None = None
-    timeout: float = 900
-    dry_run: bool = False
+    timeout: float = option(900.0, "seconds a worker may be silent (default: 900)", parse=float)
+    python: str | None = option(None, "measure this interpreter's packages instead of a locked environment")
+    requirements: str | None = option(
+        None, "packages that a user model needs besides its framework: an environment of its own", metavar="FILE"
+    )
+    dry_run: bool = option(False, "print the plan, check it as the run does, and end", switch=True)
+    out: str | None = option(None, "where the run's files go (default: a new folder in results/runs)", metavar="FOLDER")
+    resume: str | None = option(None, "resume a run (default: newest)", metavar="RUN", alone="newest")
+    nodes: int | None = option(None, "of the job to be submitted: how many nodes (default: 1)", parse=int, cluster=True)
+    scratch: str | None = option(
+        None, "run from a copy of the environment on each node's disk", metavar="FOLDER", cluster=True
+    )
+    container: str | None = option(
+        None, "run workers in it: apptainer:FILE or pyxis:IMAGE", metavar="TOOL:IMAGE", cluster=True
+    )
     again: str | None = None  # the command that resumes it, where that is not bench's own
-    nodes: int | None = None  # of a Slurm job that is still to be submitted
-    scratch: str | None = None
-    container: str | None = None
-    job: dict[str, str | None] = field(default_factory=dict)  # what sbatch is told, by submission.OPTIONS, and `lines`
+    job: dict[str, str | None] = field(default_factory=dict)  # of submission.TO_SBATCH by flag, and `lines`
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> Request:
-        """The request of a command line that has the flags of `bench` or `explain`."""
-        names = ("out", "resume", "python", "requirements", "timeout", "dry_run", "nodes", "scratch", "container")
-        job = {name: getattr(arguments, name, None) for name in (*submission.OPTIONS, "lines")}
-        given: dict[str, Any] = {name: getattr(arguments, name, None) for name in names}
-        return cls(options_of(arguments), **given, job=job)
+        """Return the request of a command line that has some of the options of `bench`."""
+        job = {one.flag: getattr(arguments, one.flag, None) for one in (*submission.TO_SBATCH, submission.LINES)}
+        fields = {name: getattr(arguments, name) for name in options.declared(cls) if hasattr(arguments, name)}
+        return cls(options_of(arguments), **fields, job=job)
+
+
+SWEEP_FILES = (
+    Option("sweep", "a TOML file with any of these flags; flags given here win", "FILE"),
+    Option("preset", "a sweep file of the suite's own; `list` has their names", "NAME"),
+)
+
+
+def all_options() -> list[Option]:
+    """Return the options of `bench`: what is measured, how, and where."""
+    job = (*submission.TO_SBATCH, submission.LINES)
+    return [*sweep.all_options(), *SWEEP_FILES, *options.declared(Request).values(), *job]
+
+
+def local_options() -> list[Option]:
+    """Return those of them that are not for a cluster."""
+    return [option for option in all_options() if not option.cluster]
 
 
 @dataclass
@@ -221,8 +244,8 @@ class Campaign:
         places = self.sweep.places
         if self.cluster:
             own_gpu = ALL_GPUS in sweep.words(self.given.get("device") or "")
-            options, python = self.around.options([run.folder]), self.around.relay(self.python)
-            return self.cluster.lanes(places, own_gpu, options, python)
+            srun, python = self.around.options([run.folder]), self.around.relay(self.python)
+            return self.cluster.lanes(places, own_gpu, srun, python)
         return of_gpus(places.gpus, machine.cpu_shares(len(places.gpus))) if places.gpus else ()
 
     def context(
@@ -336,5 +359,5 @@ def check_cells(run: runs.Run, planned: Plan) -> None:
 def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """Flag -> what was given for it; flags win over the sweep file."""
     given = sweep.given_in_files(arguments.sweep, getattr(arguments, "preset", None))
-    values = {flag: getattr(arguments, flag.replace("-", "_"), None) for flag in sweep.option_names()}
+    values = {one.flag: getattr(arguments, one.attribute, None) for one in sweep.all_options()}
     return sweep.over_file(given, {flag: value for flag, value in values.items() if value is not None})

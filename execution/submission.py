@@ -12,16 +12,21 @@ from pathlib import Path
 from measurement import durable, programs
 from measurement.refusals import UsageError, read_text
 from measurement.text import shell_word
+from plan.options import Option
 
 ROOT = Path(__file__).resolve().parent.parent
-# What sbatch is told as it was given, by flag.
-OPTIONS = {
-    "partition": "its partition",
-    "account": "whom its hours are charged to",
-    "time": "its limit, as sbatch takes it; it is put in the queue again where that was too short",
-    "gres": "what every node has to have, such as gpu:4",
-    "constraint": "features of its nodes",
-}
+_OF_THE_JOB = "of the job to be submitted: "
+# What sbatch is given as it is.
+TO_SBATCH = (
+    Option("partition", f"{_OF_THE_JOB}its partition", cluster=True),
+    Option("account", f"{_OF_THE_JOB}whom its hours are charged to", cluster=True),
+    Option(
+        "time", f"{_OF_THE_JOB}its limit, as sbatch takes it; it is queued again where that was too short", cluster=True
+    ),
+    Option("gres", f"{_OF_THE_JOB}what every node has to have, such as gpu:4", cluster=True),
+    Option("constraint", f"{_OF_THE_JOB}features of its nodes", cluster=True),
+)
+LINES = Option("lines", "further lines of the job's script: #SBATCH options, modules", "FILE", cluster=True)
 SCRIPT, SUBMITTED = "job.sh", "submitted.json"
 SECONDS = 120.0  # for sbatch, which waits for a controller that is busy
 WARNING = 120  # seconds before its time limit at which the job is told
@@ -50,7 +55,7 @@ exit "$code"
 def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, given: Mapping[str, str | None]) -> str:
     """The job's script: `words` begin the run in the folder `out`, `again` are needed besides to resume it.
 
-    `given` are values by `OPTIONS`, and under `lines` a file of further lines. Raises UsageError.
+    `given` are values of `TO_SBATCH` by flag, and under `lines` a file of further lines. Raises UsageError.
     """
     options = [
         "--job-name=eager-vs-graph",
@@ -62,7 +67,7 @@ def script(out: Path, words: Sequence[str], again: Sequence[str], nodes: int, gi
         "--open-mode=append",
         f"--output={str(out).replace('%', '%%')}/slurm-%j.out",
     ]
-    options += [f"--{name}={given[name]}" for name in OPTIONS if given.get(name)]
+    options += [f"--{one.flag}={given[one.flag]}" for one in TO_SBATCH if given.get(one.flag)]
     for option in options:
         if "\n" in option:
             raise UsageError(f"{option.partition('=')[0].lstrip('-').upper()} holds a line end; sbatch takes none.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from measurement.checked import LARGEST_INTEGER
 from measurement.machine import gpus
 from measurement.profiles import PROFILES
 from measurement.refusals import UsageError, read_text
-from plan import hosts, nearest, user_models
+from plan import hosts, nearest, options, user_models
 from plan.hosts import ALL_GPUS
+from plan.options import Option, option
 from plan.words import canonical, choose, numbers, whole_number
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
@@ -26,16 +27,6 @@ IMPLEMENTATIONS = ("library", "plain")
 PASSES = workloads.PASSES
 SHAPES = ("static", "dynamic")
 PRESETS = Path(__file__).parent / "presets"
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis of the sweep: its flag, and how one of its words becomes a value."""
-
-    flag: str
-    help: str
-    default: str
-    parse: Callable[[Any], object]  # of a word, or of a number of threads
 
 
 def _threads(value: int | str) -> int:
@@ -59,72 +50,128 @@ def _device(word: str) -> str:
     return f"gpu:{index or 0}"
 
 
+# By the name of the axis; `parse` makes a value of one of its words.
 AXES = {
-    "framework": Axis(
-        "framework", "frameworks, or all",
-        ",".join(frameworks.swept()),
+    "framework": Option(
+        "framework", "frameworks, or all", "A,B", ",".join(frameworks.swept()),
         lambda word: choose(word, frameworks.NAMES, "framework"),
     ),
-    "workload": Axis(
-        "workload", "what is computed", "bert-base,mlp", lambda word: choose(word, workloads.names(), "workload")
+    "workload": Option(
+        "workload", "what is computed", "A,B", "bert-base,mlp", lambda word: choose(word, workloads.names(), "workload")
     ),
-    "implementation": Axis(
-        "impl", "library, plain; by default library of the BERTs, else plain", "",
+    "implementation": Option(
+        "impl", "library, plain; by default library of the BERTs, else plain", "A,B", "",
         lambda word: choose(word, IMPLEMENTATIONS, "implementation"),
     ),
-    "mode": Axis(
+    "mode": Option(  # checked when the frameworks are known
         "mode", "graph (each framework's default), all, ladder (its rungs), or a mode's name; eager comes with each",
-        "eager,graph",
-        lambda word: word,  # checked when the frameworks are known
+        "A,B", "eager,graph",
     ),
-    "pass": Axis("pass", ", ".join(PASSES), "inference", lambda word: choose(word, PASSES, "pass")),
-    "device": Axis("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: side by side", "cpu", _device),
-    "dtype": Axis("dtype", ", ".join(DTYPES), "fp32", lambda word: choose(word, DTYPES, "dtype")),
-    "shapes": Axis(
-        "shapes", "static, dynamic: whether graphs are compiled for one shape or asked to serve all", "static",
+    "pass": Option("pass", ", ".join(PASSES), "A,B", "inference", lambda word: choose(word, PASSES, "pass")),
+    "device": Option("device", f"cpu, gpu, gpu:<index>, or {ALL_GPUS}: side by side", "A,B", "cpu", _device),
+    "dtype": Option("dtype", ", ".join(DTYPES), "A,B", "fp32", lambda word: choose(word, DTYPES, "dtype")),
+    "shapes": Option(
+        "shapes", "static, dynamic: whether graphs are compiled for one shape or asked to serve all", "A,B", "static",
         lambda word: choose(word, SHAPES, "setting of shapes"),
     ),
-    "threads": Axis("threads", "intra-op CPU threads; by default all CPUs this process may use", "", _threads),
+    "threads": Option("threads", "intra-op CPU threads; by default all CPUs this process may use", "A,B", "", _threads),
 }  # fmt: skip
 
 
-def parameter_flags() -> dict[str, str]:
-    """Flag -> help of every workload parameter, in the order in which workloads declare them."""
-    flags: dict[str, str] = {}
+def parameters() -> list[Option]:
+    """Return an option for every parameter of a workload, in the order in which workloads declare them."""
+    found: dict[str, Option] = {}
     for name, pass_name in itertools.product(workloads.names(), PASSES):
+        model = None if workloads.source_of(name) is None else name
         for parameter in workloads.get(name, pass_name).parameters:
-            flags.setdefault(parameter.flag, parameter.help)
-    return flags
+            found.setdefault(parameter.flag, Option(parameter.flag, parameter.help, "A,B", model=model))
+    return list(found.values())
+
+
+def _one_of(valid: Iterable[str], what: str) -> Callable[[Any], str]:
+    return lambda given: choose(str(given), valid, what)
+
+
+def _budget(given: str | float) -> float:
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"BUDGET is a number of seconds above 0, not {given!r}.")
+    return value
+
+
+def _seed(given: str | int) -> int:
+    seed = whole_number(str(given))
+    if not isinstance(seed, int) or not 0 <= seed < LARGEST_INTEGER:
+        raise UsageError(f"SEED is a whole number from 0 to 2^63 - 1, not {str(given)[:40]!r}.")
+    return seed
+
+
+def _policies(given: Any) -> dict[str, str]:
+    try:
+        return policies.parse(",".join(words(given)) if given else None)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The checked values of every axis. `parameters` maps a parameter's flag to the values asked for."""
+    """The checked values of every axis. `parameters` maps a parameter's flag to the values asked for.
+
+    The fields after these are the other options that say what is measured.
+    """
 
     axes: dict[str, list[Any]]
     parameters: dict[str, list[int | str]]
-    profile: str
-    budget: float | None  # seconds per cell, instead of the profile's
-    weights: str | None
-    seed: int
-    compile_cache: str
-    filter: str | None
-    isolate: bool
-    force: bool
-    unseen_seq: int | str | None = None  # a sequence length that every mode meets for the first time once it is warm
+    policies: dict[str, str] = option(  # choices other than the suite's own
+        "",
+        "settings as users have them: users, or frameworks/policies.py's choices",
+        metavar="NAME=CHOICE",
+        parse=_policies,
+        flag="policy",
+    )
+    filter: str | None = option(None, "only cells whose name contains TEXT or matches it as a wildcard", metavar="TEXT")
+    force: bool = option(False, "measure even where the canary fails", switch=True, parse=bool)
+    weights: str | None = option(None, "a safetensors checkpoint instead of seeded weights", metavar="FOLDER|HUB-NAME")
+    profile: str = option("quick", "quick (default), standard or rigorous", parse=_one_of(PROFILES, "profile"))
+    budget: float | None = option(
+        None, "seconds of sampling per cell, instead of the profile's", metavar="SECONDS", parse=_budget
+    )
+    seed: int = option(0, "seed of weights, inputs and the order of measuring (default: 0)", parse=_seed)
+    compile_cache: str = option(
+        "cold",
+        "cold (default): private and empty per run; warm: a second start",
+        parse=_one_of(("cold", "warm"), "compile cache state"),
+    )
+    unseen_seq: int | str | None = option(
+        None,
+        "also time the first call at sequence length N once warm",
+        metavar="N",
+        parse=lambda given: whole_number(str(given)),
+    )
+    isolate: bool = option(False, "every shape in processes of its own", switch=True, parse=bool)
     places: hosts.Hosts = hosts.HERE  # where it is measured
-    policies: dict[str, str] = field(default_factory=dict)  # choices other than the suite's own
     user_models: dict[str, str] = field(default_factory=dict)  # users' files or libraries' names, by workload
 
 
-OPTIONS: dict[str, Any] = {"profile": "quick", "weights": None, "seed": 0, "compile-cache": "cold", "filter": None}
-OPTIONS |= {"isolate": False, "force": False, "budget": None, "unseen-seq": None, "policy": None}
-OPTIONS |= {"launcher": hosts.LOCAL}
+SETTINGS = options.declared(Sweep)
+LAUNCHER = Option("launcher", "local (default), or slurm: on the nodes of this job, or of one submitted", cluster=True)
 
 
-def option_names() -> list[str]:
-    """Return the flags that say what is measured."""
-    return [*(axis.flag for axis in AXES.values()), *parameter_flags(), *OPTIONS]
+def of_files() -> list[Option]:
+    """Return the options that a sweep file may set."""
+    return [*AXES.values(), *parameters(), *SETTINGS.values()]
+
+
+def all_options() -> list[Option]:
+    """Return the options that say what is measured, as commands take them: `resolve` makes values of their words."""
+    axes = [
+        replace(axis, help=f"{axis.help} (default: {axis.default})") if axis.default else axis for axis in AXES.values()
+    ]
+    every = (*axes, *parameters(), *SETTINGS.values(), LAUNCHER)
+    return [replace(one, default=None, parse=str) for one in every]
 
 
 MOST_OF_A_SWEEP = 1 << 20  # bytes of a sweep file
@@ -138,10 +185,10 @@ def from_file(path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
     user_models.take_in(words(content.get("workload", ())))
-    known = {*option_names()} - {"launcher"}
+    options.check_unique(of_files())
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
-        choose(key, sorted(known), f"setting in {path} called")
+        choose(key, sorted(one.flag for one in of_files()), f"setting in {path} called")
     return content
 
 
@@ -169,7 +216,7 @@ def over_file(of_file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     flags replace: without the ResNets of a file, its LAYOUT is not asked of an LSTM.
     """
     merged = of_file | flags
-    for name in parameter_flags().keys() & of_file.keys() - flags.keys():
+    for name in {one.flag for one in parameters()} & of_file.keys() - flags.keys():
         if _is_taken(name, of_file) and not _is_taken(name, merged):
             del merged[name]
     return merged
@@ -191,25 +238,13 @@ def words(value: Any) -> list[str]:
     return [word.strip() for word in str(value).split(",") if word.strip()]
 
 
-def _axis_values(axis: Axis, given: Any) -> list[Any]:
+def _axis_values(axis: Option, given: Any) -> list[Any]:
     values: list[Any] = [canonical(axis.flag, word) for word in words(given if given is not None else axis.default)]
     if axis.flag == "framework" and values == ["all"]:
         values = words(axis.default)
     if axis.flag == "threads":
         values = [value for word in values for value in numbers("threads", word)]
     return list(dict.fromkeys(axis.parse(word) for word in values))
-
-
-def _budget(given: str | float | None) -> float | None:
-    if given is None:
-        return None
-    try:
-        value = float(given)
-    except (TypeError, ValueError):
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise UsageError(f"BUDGET is a number of seconds above 0, not {given!r}.")
-    return value
 
 
 MOST_CELLS = 1_000_000
@@ -220,13 +255,6 @@ def check_timeout(value: float) -> None:
     """Raise UsageError for a TIMEOUT that is no time to wait."""
     if not 0 < value <= MOST_SECONDS:  # nor NaN
         raise UsageError(f"TIMEOUT is a number of seconds above 0 and up to {MOST_SECONDS:,.0f}, not {value:g}.")
-
-
-def _policies(given: Any) -> dict[str, str]:
-    try:
-        return policies.parse(",".join(words(given)) if given else None)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def check_size(axes: Mapping[str, list[Any]], parameters: Mapping[str, list[int | str]]) -> None:
@@ -249,31 +277,17 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
     launcher = choose(str(given.get("launcher") or hosts.LOCAL), hosts.LAUNCHERS, "launcher")
     places = hosts.of(launcher, [canonical("device", word) for word in words(given.get("device") or "")], nodes)
     axes["threads"] = places.threads(axes["threads"])
-    parameters = {}
-    for flag in parameter_flags():
-        if given.get(flag) is not None:
-            parameters[flag] = [value for word in words(given[flag]) for value in numbers(flag, word)]
-    check_size(axes, parameters)
-    for name in OPTIONS.keys() - {"policy"}:
-        if isinstance(given.get(name), list | dict):
-            raise UsageError(f"{name.upper().replace('-', '_')} is one value, not {given[name]!r}.")
-    options = {name: given.get(name) if given.get(name) is not None else value for name, value in OPTIONS.items()}
-    seed = whole_number(str(options["seed"]))
-    if not isinstance(seed, int) or not 0 <= seed < LARGEST_INTEGER:
-        raise UsageError(f"SEED is a whole number from 0 to 2^63 - 1, not {str(options['seed'])[:40]!r}.")
-    return Sweep(
-        axes=axes,
-        parameters=parameters,
-        profile=choose(str(options["profile"]), PROFILES, "profile"),
-        budget=_budget(options["budget"]),
-        weights=options["weights"],
-        seed=seed,
-        compile_cache=choose(str(options["compile-cache"]), ("cold", "warm"), "compile cache state"),
-        filter=options["filter"],
-        isolate=bool(options["isolate"]),
-        force=bool(options["force"]),
-        unseen_seq=None if options["unseen-seq"] is None else whole_number(str(options["unseen-seq"])),
-        places=places,
-        policies=_policies(options["policy"]),
-        user_models=named,
-    )
+    shapes: dict[str, list[int | str]] = {}
+    for flag in (one.flag for one in parameters() if given.get(one.flag) is not None):
+        shapes[flag] = [value for word in words(given[flag]) for value in numbers(flag, word)]
+    check_size(axes, shapes)
+    settings = {name: _setting(one, given.get(one.flag)) for name, one in SETTINGS.items()}
+    return Sweep(axes, shapes, places=places, user_models=named, **settings)
+
+
+def _setting(option: Option, given: Any) -> Any:
+    """Return the value of an option that is no axis. Raises UsageError."""
+    if isinstance(given, list | dict) and option.flag != "policy":
+        raise UsageError(f"{option.name} is one value, not {given!r}.")
+    given = option.default if given is None else given
+    return None if given is None else option.parse(given)

@@ -54,8 +54,8 @@ def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, A
 
 
 def on_the_command_line(words: Sequence[str]) -> None:
-    """Make known what `--workload` names there: a file's parameters are flags. What is wrong is said later."""
-    given = [word.partition("=")[2] for word in words if word.startswith("--workload=")]
+    """Make the user models known that a command line names: their parameters are options. Errors are raised later."""
+    given = [word.partition("=")[2] for word in words if word.startswith(("WORKLOAD=", "--workload="))]
     given += [after for word, after in itertools.pairwise(words) if word == "--workload"]
     for word in ",".join(given).split(","):
         try:

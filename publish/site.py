@@ -14,6 +14,7 @@ from commands import history, published, report
 from commands.report import RECORDS, TABLE, folder_for
 from measurement import durable
 from measurement.text import times
+from plan.options import Option
 from records import recordfile, runs
 from reports import sections, select, terminal, trend
 from reports.material import Material
@@ -23,7 +24,12 @@ from reports.points import COLUMNS_READ, Points
 from reports.write import subject
 
 
-def site(arguments: argparse.Namespace) -> int:
+def options() -> list[Option]:
+    """Return the options of `site`."""
+    return [Option("out", "where the pages go (default: site)", "FOLDER", default="site")]
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Write the index and the pages into a folder. Raises UsageError."""
     console = terminal.console()
     out = folder_for(arguments.out, Path(arguments.out))

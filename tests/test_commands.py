@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import json
 import os
@@ -19,9 +20,10 @@ import runner
 from commands import ab, bench, published
 from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
+from plan import user_models
 from records import begun, foreign, runs
 
-TARGETS = re.search(r"(?m)^TARGETS := (.*)$", (ROOT / "Makefile").read_text())[1].split()
+TARGETS = [*runner.COMMANDS, "test", "lock", "lint", "clean", "help"]
 TOUCH = "touch EXECUTED"
 # What a shell or make would run, expand, split or take for an option.
 PAYLOADS = [
@@ -165,7 +167,6 @@ def checkout(tmp_path_factory) -> Path:
     python.write_text(STUB)
     python.chmod(0o755)
     (folder / "Makefile").write_text((ROOT / "Makefile").read_text())
-    (folder / "workloads").symlink_to(ROOT / "workloads")
     for name in ("requirements.txt", "requirements-uv.txt", ".venvs/runner/.stamp"):
         (folder / name).touch()
     return folder
@@ -183,56 +184,44 @@ def make(checkout: Path, *words: str) -> tuple[subprocess.CompletedProcess, list
     return done, [[os.fsdecode(word) for word in part.split(b"\0")[:-1]] for part in parts]
 
 
-@pytest.fixture(scope="module")
-def known() -> dict[str, list[str]]:
-    """The Makefile's lists of variables, by name; the one that names the program to start apart."""
-    lists = ("FLAGS", "CLUSTER", "OTHERS", "SETTINGS", "SWITCHES")
-    rule = "show: ; @printf '%s\\n' " + " ".join(f"'$({name})'" for name in lists)
-    how = dict(cwd=ROOT, capture_output=True, text=True, check=True)
-    done = subprocess.run(["make", "-s", f"--eval={rule}", "show"], **how)
-    words = map(str.split, done.stdout.splitlines())
-    return {
-        name: [word for word in of_list if word != "BOOTSTRAP_PYTHON"]
-        for name, of_list in zip(lists, words, strict=True)
-    }
-
-
-# Those with variables, and some that have every kind.
+SETTINGS = ["WHEELHOUSE", "PADDLE_INDEX", "PADDLE_VERSION"]
+KNOWN = sorted({option.name for option in runner.every_option()})
+# Those with variables, and some of each kind.
 GOALS = [name for name in TARGETS if name not in ("help", "lint", "clean")]
 SOME = ["setup", "bench", "report", "compare", "test", "lock"]
-SWITCHED = re.compile("--(dry-run|force|isolate|across)")
 
 
 @needs_make
 @pytest.mark.parametrize("payload", PAYLOADS, ids=ascii)
-def test_make_runs_no_value_of_a_variable(checkout, known, payload):
-    """Of all variables and commands in one process: each arrives as it is, in its own word, and none is an option."""
+def test_make_runs_no_value_of_a_variable(checkout, payload):
+    """Of all variables and commands in one process: each arrives as it is, in its own word."""
     goals = GOALS if "'" in payload else SOME
-    done, started = make(checkout, *goals, *(f"{name}={payload}" for names in known.values() for name in names))
+    given = [*KNOWN, *SETTINGS, "UPGRADE"]
+    done, started = make(checkout, *goals, *(f"{name}={payload}" for name in given))
     assert done.returncode == 0, done.stderr
     arrives = payload.lstrip(" \t")  # make drops blanks after the =
     by_command = {words[1]: words[2:] for words in started if words[0] == "runner.py"}
     assert [*by_command] == [name for name in goals if name not in ("test", "lock")]
-    for words, settings in ((words[:-3], words[-3:]) for words in by_command.values()):
-        assert settings in ([arrives] * 3, [""] * 3)
-        options, _, named = map(list, partition(words))
-        values = [re.sub("^--[a-z][a-z-]*=", "", word) for word in options if not SWITCHED.fullmatch(word)]
-        assert {*values, *named} <= {arrives}
-    flags = {f"--{name.lower().replace('_', '-')}={arrives}" for name in (*known["FLAGS"], *known["CLUSTER"])}
-    assert flags <= {*by_command["bench"]} and by_command["bench"][-3:] == [arrives] * 3
-    assert by_command["compare"][-6:-3] == ["--", arrives, arrives]
+    expected = ["--skip-others", *sorted(f"{name}={arrives}" for name in (*KNOWN, "UPGRADE")), *[arrives] * 3]
+    assert all([words[0], *sorted(words[1:-3]), *words[-3:]] == expected for words in by_command.values())
 
 
-def partition(words: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Words before and after the first `--`."""
-    at = words.index("--") if "--" in words else len(words)
-    return words[:at], words[at : at + 1], words[at + 1 :]
+@pytest.mark.parametrize("command", runner.COMMANDS)
+def test_the_runner_takes_every_value_as_it_is(command, monkeypatch):
+    """None is an option, a pattern or a list before the command reads it."""
+    monkeypatch.setattr(user_models, "on_the_command_line", lambda words: None)  # a payload may name a library's model
+    module = importlib.import_module(runner.COMMANDS[command])
+    options = [option for option in module.options() if option.parse is str and not option.switch]
+    for payload in [*PAYLOADS, *LINES]:
+        _, arguments = runner.parse([command, *(f"{option.name}={payload}" for option in options)])
+        values = [vars(arguments)[option.attribute] for option in options]
+        assert all(value in (payload, [payload]) for value in values), payload
 
 
 @needs_make
-def test_make_refuses_a_line_break_in_one_sentence(checkout, known):
+def test_make_refuses_a_line_break_in_one_sentence(checkout):
     """Also with -i, which goes on with the next line of a recipe."""
-    names = [*itertools.chain(*known.values()), "BOOTSTRAP_PYTHON", "UNKNOWN_ONE"]
+    names = [*KNOWN, *SETTINGS, "UPGRADE", "BOOTSTRAP_PYTHON", "UNKNOWN_ONE"]
     for name, payload in zip(names, itertools.cycle(LINES), strict=False):
         done, started = make(checkout, "-i", "bench", "lock", f"{name}={payload}")
         assert (done.returncode, started) == (2, []), name
@@ -244,28 +233,40 @@ def test_make_refuses_a_line_break_in_one_sentence(checkout, known):
 
 @needs_make
 def test_make_runs_no_name_of_a_target(checkout):
-    """In one process; each is answered in a sentence."""
+    """In one process; Python looks for the nearest of each."""
     targets = [payload for payload in PAYLOADS if "=" not in payload and payload != "~"]  # which is there
     done, started = make(checkout, "-k", "--", *targets)
     assert done.returncode == 2
-    assert {words[0] for words in started} == {"-c"}  # which names the nearest
-    assert done.stderr.count(b"There is no target ") == len(targets)
+    assert [words[0] for words in started] == ["-c"] * len(targets)
+    library = re.compile(r"(.*?)\(.*\)")  # make takes `a(b)` for the member b of the library a
+    assert {words[2] for words in started} == {library.sub(r"\1", target) for target in targets}
 
 
 @needs_make
 def test_make_runs_no_name_of_a_variable(checkout):
-    """But for what make itself expands in a name before it reads a Makefile."""
+    """But for what make itself expands in a name before it reads a Makefile. The runner refuses each."""
     for payload in PAYLOADS:
         if not re.search(r"[\s=$]|^-|[?!]$", payload):  # parts of a definition, and options
-            done, _ = make(checkout, "bench", f"{payload}=1")
-            assert done.returncode == 2 and re.search(b"There is no (variable|target)", done.stderr), payload
-    assert b"There is no variable" in make(checkout, "bench", f"';{TOUCH.replace(' ', '${IFS}')};'=1")[0].stderr
+            done, started = make(checkout, "bench", f"{payload}=1")
+            is_target = done.returncode == 2 and started[-1][0] == "-c"
+            value = "" if payload in "%*" else "1"  # of an automatic variable
+            assert is_target or started == [["runner.py", "bench", f"{payload}={value}", "", "", ""]], payload
 
 
 @needs_make
 def test_make_expands_nothing_given_for_a_name_of_its_own(checkout):
-    own = re.findall(r"(?m)^(?:override |define )?([A-Za-z_]+)(?: [:?+]?=|$)", (ROOT / "Makefile").read_text())
-    assert {"NEAREST", "RUNNER", "quoted", "flags", "HELP"} <= {*own}
-    for name in {*own} - {"SHELL", "BOOTSTRAP_PYTHON"}:
-        done, _ = make(checkout, "bench", "lock", f"{name}=$(shell {TOUCH})`{TOUCH}`'; {TOUCH}; '")
-        assert done.returncode == 2 or name in ("OWN_NAMES", "GIVEN"), name
+    """Each is another variable of the command line, which the runner refuses."""
+    own = re.findall(r"(?m)^override (?:define )?([A-Za-z_]+)(?: :?=|$)", (ROOT / "Makefile").read_text())
+    assert {"GIVEN", "COMMANDS", "newline", "quoted", "python", "check_python"} <= {*own}
+    for name in own:
+        done, started = make(checkout, "bench", "lock", f"{name}=$(shell {TOUCH})`{TOUCH}`'; {TOUCH}; '")
+        assert name in ("GIVEN", "newline") or any(word.startswith(f"{name}=") for word in started[0])
+        assert done.returncode == (2 if name == "newline" else 0)
+
+
+@needs_make
+def test_no_variable_of_the_environment_changes_what_is_measured(checkout, monkeypatch):
+    for name in KNOWN:
+        monkeypatch.setenv(name, "x")
+    for words in ([], ["-e"]):
+        assert make(checkout, *words, "bench")[1] == [["runner.py", "bench", "", "", ""]]

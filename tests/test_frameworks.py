@@ -215,16 +215,16 @@ def test_a_transposed_weight_is_a_mismatch(tmp_path):
     """Reference from the right weights, framework from wrong ones: one square matrix transposed."""
     import numpy as np
 
+    import runner
     from commands import bench as command
     from execution import campaign
     from execution.materials import Materials, Store
     from plan.plan import plan
     from plan.sweep import resolve
-    from runner import parser
 
     interpreter("torch")
     cells = ["--framework", "torch", "--workload", "mlp", "--width", "32", "--depth", "2", "--mode", "eager"]
-    arguments = parser().parse_args(["bench", *cells, *QUICKLY, "--out", str(tmp_path / "run")])
+    _, arguments = runner.parse(["bench", *cells, *QUICKLY, "--out", str(tmp_path / "run")])
     (group,) = plan(resolve(campaign.options_of(arguments))).bundles[0].groups
     store = Store(None, 0)
     store.prepare([group], lambda text: None)

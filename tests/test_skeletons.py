@@ -6,7 +6,7 @@ import pytest
 from doubles.environment import run_in
 
 import runner
-from commands import skeletons
+from commands import new_workload
 from workloads import signature
 
 
@@ -19,11 +19,11 @@ def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py"]
 
 
-@pytest.mark.parametrize("framework", skeletons.having())
+@pytest.mark.parametrize("framework", new_workload.having())
 def test_a_skeleton_holds_a_loss_to_train_with(tmp_path, framework):
     """PASS=training needs one, which no skeleton had."""
     file = tmp_path / "mine.py"
-    file.write_text(skeletons.text(framework, "mine.py"))
+    file.write_text(new_workload.text(framework, "mine.py"))
     assert not signature.read(file).trains  # before its marks are taken away
     begin = "# def loss(output):"
     before, _, rest = file.read_text().partition(begin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -13,13 +12,13 @@ from conftest import ROOT
 
 import frameworks
 import runner
+import workloads
 from environments import environments
 from execution import preparation
 from measurement import machine
 from measurement.refusals import UsageError
 from plan.plan import cells_of, plan, profile_of
-from plan.sweep import from_file, over_file, parameter_flags, resolve
-from workloads import signature
+from plan.sweep import from_file, over_file, resolve
 
 BAD = {
     "framework": (["--framework", "torhc"], "There is no framework 'torhc'; did you mean 'torch'?"),
@@ -138,18 +137,6 @@ def test_no_environment_is_made_for_a_gpu_that_is_not_there(tmp_path, capsys, mo
         assert "No NVIDIA GPU was found (nvidia-smi). If a Python of yours" in printed.err
         assert ("2 cells, about" in printed.out) == bool(dry)  # a plan for another machine is still a plan
     assert not out.exists()
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_make_hands_on_every_flag_of_bench():
-    """The parameters of workloads among them, which the Makefile reads off their definitions."""
-    commands = next(action for action in runner.parser()._actions if isinstance(action.choices, dict)).choices
-    flags = set(commands["bench"]._option_string_actions) - {"-h", "--help"}
-    words = [f"{flag.strip('-').upper().replace('-', '_')}=1" for flag in flags]
-    command = ["make", "-n", "bench", *words]
-    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert flags <= set(re.findall(r"--[a-z-]+", printed))
-    assert {f"--{flag}" for flag in parameter_flags()} <= flags
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
@@ -331,9 +318,14 @@ def test_a_default_graph_may_be_several_modes():
     assert [cell.mode for cell in cells if cell.framework == "torch"] == ["eager", "inductor"]
 
 
-@pytest.mark.parametrize("command", ["bench", "ladder", "explain", "ab"])
-def test_no_parameter_of_a_user_s_model_can_take_the_name_of_a_flag(command):
-    """A file with `nodes=50` among its inputs ended in argparse's traceback."""
-    commands = next(action for action in runner.parser()._actions if isinstance(action.choices, dict)).choices
-    options = {option.strip("-") for option in commands[command]._option_string_actions} - {"h", "help"}
-    assert options - parameter_flags().keys() <= signature._TAKEN
+def test_no_parameter_of_a_user_s_model_can_take_the_name_of_an_option(tmp_path, monkeypatch, capsys):
+    """On a command line and in a sweep file; the parameter of another workload it may share."""
+    monkeypatch.setattr(workloads, "_OWN", {})
+    model, file = tmp_path / "net.py", tmp_path / "sweep.toml"
+    file.write_text(f'workload = "{model}"')
+    for command, name in (("bench", "nodes"), ("explain", "dry_run"), ("ab", "versions"), ("bench", "threads")):
+        model.write_text(f"import torch\ndef model(): ...\ndef inputs(batch_size=1, width=2, {name}=50): ...")
+        for word in [f"WORKLOAD={model}"] + ([f"SWEEP={file}"] if name == "threads" else []):
+            workloads._OWN.clear()
+            assert runner.main([command, word]) == 2
+            assert f"net.py: inputs has a parameter {name}, which the suite uses" in capsys.readouterr().err

@@ -195,7 +195,7 @@ def downloads(monkeypatch) -> list[list[str]]:
             commands.append(command)
         return env.get("LINKS", "")
 
-    monkeypatch.setattr(wheelhouse, "run", record)
+    monkeypatch.setattr(wheelhouse.uv, "run", record)
     return commands
 
 

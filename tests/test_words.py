@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -12,9 +11,11 @@ import pytest
 from conftest import ROOT
 
 import runner
+from commands import bench
 from measurement import machine
+from plan import sweep
 from plan.plan import cells_of
-from plan.sweep import UsageError, parameter_flags, presets, question_of, resolve
+from plan.sweep import UsageError, presets, question_of, resolve
 from plan.words import ALIASES, numbers
 
 
@@ -188,12 +189,10 @@ def test_make_answers_a_misspelt_target(word, answer):
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_make_s_help_has_every_flag_of_bench_and_fits_100_columns():
     text = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    (commands,) = [a for a in runner.parser()._actions if isinstance(a, argparse._SubParsersAction)]
-    flags = {word for action in commands.choices["bench"]._actions for word in action.option_strings} - {"-h", "--help"}
-    flags -= {f"--{flag}" for flag in parameter_flags()}  # which `make list` has
-    assert {flag.strip("-").upper().replace("-", "_") for flag in flags} <= set(re.findall(r"[A-Z_]{3,}", text))
+    names = {option.name for option in bench.options()} - {option.name for option in sweep.parameters()}
+    assert names <= set(re.findall(r"[A-Z_]{3,}", text))  # `make list` has parameters
     assert max(map(len, text.splitlines())) <= 100
-    for target in commands.choices:
+    for target in runner.COMMANDS:
         assert f"make {target}" in text
 
 

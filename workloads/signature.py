@@ -1,7 +1,4 @@
-"""What can be read of a user's file without running it: the parameters of its `inputs`, its framework, its settings.
-
-Standard library only: `make` reads the names of a file's parameters before there is any environment.
-"""
+"""Read a user model's file without running it: the parameters of its `inputs`, its framework, its settings."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import contextlib
 import hashlib
 import io
 import re
-import sys
 import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,16 +32,6 @@ LIBRARIES = {
     "transformers": ("torch", (("batch_size", 1), ("seq_len", 128))),
     "keras": ("tensorflow", (("batch_size", 1), ("image_size", 224))),
 }
-# Flags that mean something else.
-_TAKEN = frozenset(
-    [
-        "framework", "workload", "impl", "mode", "pass", "device", "dtype", "shapes", "threads", "profile",
-        "weights", "seed", "compile-cache", "filter", "isolate", "force", "budget", "unseen-seq", "policy",
-        "out", "sweep", "resume", "timeout", "python", "requirements", "preset", "dry-run", "launcher", "nodes",
-        "partition", "account", "time", "gres", "constraint", "lines", "scratch", "container", "a", "b",
-        "versions", "max-slowdown"
-    ]
-)  # fmt: skip
 FUNCTIONS = ("model", "inputs")  # that every file has
 # A file with one of these may bind names that its text does not show.
 _UNKNOWN = frozenset(["*", "exec", "eval", "globals", "locals", "vars", "setattr", "__getattr__"])
@@ -126,8 +112,6 @@ def _parameters(tree: ast.Module, name: str) -> tuple[tuple[str, int | str], ...
 
 
 def _default(parameter: str, node: ast.expr | None, name: str) -> int | str:
-    if flag_of(parameter) in _TAKEN:
-        raise Unreadable(f"{name}: inputs has a parameter {parameter}, which the suite uses for itself: rename it.")
     if node is None:
         if parameter not in DEFAULTS:
             raise Unreadable(f"{name}: inputs' parameter {parameter} needs a default, such as {parameter}=64.")
@@ -206,8 +190,3 @@ def variables(word: str) -> list[str]:
     except Unreadable:  # the runner says so
         return []
     return [flag_of(parameter).replace("-", "_").upper() for parameter, _ in parameters]
-
-
-if __name__ == "__main__":  # for make: the variables that the words for workloads have
-    for word in sys.argv[1].split(",") if len(sys.argv) > 1 else []:
-        print(*variables(word.strip()))

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import torch
 
 import workloads
-from commands import skeletons
+from commands import new_workload
 from frameworks.torch.adapter import Adapter
 from frameworks.torch.inspect import counting
 from frameworks.torch.modes import graphs
@@ -291,7 +291,7 @@ def zero_classifier() -> list[bool]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    MODELS["skeleton"] = skeletons.text("torch", "skeleton.py")
+    MODELS["skeleton"] = new_workload.text("torch", "skeleton.py")
     for name, text in MODELS.items():
         (folder / f"{name}.py").write_text(text)
     for mode in ("inductor", "inductor-whole-iteration"):  # what is captured does not depend on what compiles it

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import frameworks
 import workloads
-from commands import skeletons
+from commands import new_workload
 from measurement.cells import Cell
 from worker import user_model as examining
 from worker.channel import classify
@@ -122,7 +122,7 @@ def main() -> None:
     framework, folder = sys.argv[1], Path(sys.argv[2])
     adapter, answers = frameworks.load_adapter(framework), {}
     adapter.configure(Cell(framework, "x", "own", "inference", "cpu", "fp32", 1, (), "eager"))
-    for name, text in {**MODELS[framework], "skeleton": skeletons.text(framework, "skeleton.py")}.items():
+    for name, text in {**MODELS[framework], "skeleton": new_workload.text(framework, "skeleton.py")}.items():
         path = folder / f"{framework}_{name}.py"
         path.write_text(text)
         answers[name] = measured(adapter, framework, path, "training" if name.startswith("trained") else "inference")

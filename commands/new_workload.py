@@ -9,6 +9,7 @@ from pathlib import Path
 import frameworks
 from measurement.refusals import UsageError, naming
 from measurement.text import make_command
+from plan.options import Option
 
 _FILE = "model.py"  # what a skeleton takes itself to be called
 
@@ -27,15 +28,15 @@ def _path(framework: str) -> Path:
     return Path(frameworks.__file__).parent / framework / "user_model" / "skeleton.py"
 
 
-def add_command(commands) -> None:
-    """The command that writes a file to begin with."""
-    command = commands.add_parser("new-workload", help="an own model's file", description=new_workload.__doc__)
-    command.add_argument("--name", help="what the file is called, without .py")
-    command.add_argument("--framework", help=f"one of {', '.join(having())}; torch unless named")
-    command.set_defaults(run=new_workload)
+def options() -> list[Option]:
+    """Return the options of `new-workload`."""
+    return [
+        Option("name", "what the file is called, without .py"),
+        Option("framework", f"one of {', '.join(having())}; torch unless named"),
+    ]
 
 
-def new_workload(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Write NAME.py here, and overwrite nothing. Raises UsageError."""
     name, framework = arguments.name or "", arguments.framework or "torch"
     if not re.fullmatch(r"[A-Za-z_]\w*", name):

@@ -1,0 +1,54 @@
+"""The command `gather`: the records of several runs in one CSV."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from commands import report
+from measurement import schema
+from measurement.refusals import UsageError
+from measurement.text import times
+from plan.options import Option
+from records import lines, recordfile, runs
+from reports import terminal
+
+GATHERED = "gathered.csv"
+
+
+def options() -> list[Option]:
+    """Return the options of `gather`."""
+    return [report.runs_option("; or A,B"), Option("out", "the CSV (default: results/runs/gathered.csv)", "FILE")]
+
+
+@report.uncollected()
+def run(arguments: argparse.Namespace) -> int:
+    """Merge the records of several runs, of one machine or many, into one CSV, their samples into a file beside it."""
+    console = terminal.console()
+    if not arguments.run:
+        raise UsageError("Say which runs to gather: make gather RUN=<run>,<run>.")
+    source = report.read(arguments.run)
+    path = Path(arguments.out) if arguments.out else runs.RUNS / GATHERED
+    path = path / GATHERED if path.is_dir() else path
+    if path.name == report.TABLE and (path.parent / report.RECORDS).exists():
+        raise UsageError(f"OUT={path} is the table of a run; name another file.")
+    if path.suffix != ".csv":
+        raise UsageError(f"OUT={path} is a CSV's name, and ends in .csv.")
+    columns = source.columns
+    rows = dict.fromkeys(zip(*map(columns.get, schema.NAMES), strict=True))
+    if again := sum(map(len, source.loaded)) - len(rows):
+        source.remarks.append(f"{again:,} records were in several runs and are kept once.")
+    samples = list(source.samples())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        recordfile.write_rows(rows, path)
+        if samples:
+            lines.write_compressed(path.with_suffix(".samples.jsonl.gz"), samples)
+    except OSError as error:
+        raise UsageError(f"OUT={path} cannot be written: {error.strerror}.") from None
+    for remark in source.remarks:
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    machines = times(len(set(columns["machine_id"])), "machine")
+    counted = f"{times(len(rows), 'record')} of {times(len(source.names), 'run')} and {machines}"
+    console.print(f"{counted}: {path} (columns: {recordfile.schema_path(path).name})", highlight=False, soft_wrap=True)
+    return 0

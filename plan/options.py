@@ -1,0 +1,86 @@
+"""Options of commands. Each is declared once: `--some-flag value` and `SOME_FLAG=value` are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from measurement.refusals import UsageError
+
+_KINDS = {int: "a whole number", float: "a number"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a command; `default` is its value where the command line does not name it.
+
+    A `switch` has no value: NAME=1 is on, NAME=0 off. `alone` is the value of the flag without one. With `nargs` values
+    stand without a flag: "?" is one, "*" several. With `cluster` it is for commands that measure on other machines as
+    well. `model` is the user model whose `inputs` it is a parameter of.
+    """
+
+    flag: str
+    help: str
+    metavar: str | None = None
+    default: Any = None
+    parse: Callable[[Any], Any] = str
+    switch: bool = False
+    alone: str | None = None
+    nargs: str | None = None
+    cluster: bool = False
+    model: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its variable: SOME_FLAG."""
+        return self.flag.upper().replace("-", "_")
+
+    @property
+    def attribute(self) -> str:
+        """The name of its attribute among the arguments of a command."""
+        return self.flag.replace("-", "_")
+
+    def value(self, given: Any) -> Any:
+        """Return the value of what was given. Raises UsageError."""
+        try:
+            return self.parse(given)
+        except ValueError:
+            raise UsageError(f"{self.name} is {_KINDS[self.parse]}, not {given!r}.") from None  # type: ignore[index]
+
+
+def option(default: Any, help: str, **declared: Any) -> Any:
+    """Declare a field of a dataclass as an option, whose flag is the field's name unless given."""
+    return field(default=default, metadata={"option": Option(declared.pop("flag", ""), help, **declared)})
+
+
+def declared(owner: type) -> dict[str, Option]:
+    """Return the options that a dataclass declares, by field."""
+    found = {one.name: (one, one.metadata["option"]) for one in fields(owner) if "option" in one.metadata}
+    return {
+        name: replace(option, flag=option.flag or name.replace("_", "-"), default=one.default)
+        for name, (one, option) in found.items()
+    }
+
+
+def chosen(options: Iterable[Option], flags: str, **changes: Any) -> list[Option]:
+    """Return the options with these flags, in their order, each with the changes."""
+    by_flag = {option.flag: option for option in options}
+    return [replace(by_flag[flag], **changes) for flag in flags.split()]
+
+
+def without(options: Iterable[Option], flags: str) -> list[Option]:
+    """Return the options but those with these flags."""
+    return [option for option in options if option.flag not in flags.split()]
+
+
+def check_unique(options: Iterable[Option]) -> None:
+    """Raise UsageError for a parameter of a user model that has the name of another option."""
+    options = list(options)
+    taken = {option.flag for option in options if option.model is None}
+    for option in options:
+        if option.model is not None and option.flag in taken:
+            name = option.attribute
+            raise UsageError(
+                f"{option.model}: inputs has a parameter {name}, which the suite uses for itself: rename it."
+            )
