@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import frameworks
 from analysis.paired import launches_of
@@ -28,7 +29,7 @@ def of_run(folder: Path, records: Sequence[dict]) -> list[Ladder]:
     return list(of(records, Run(folder).samples()))
 
 
-def is_rung(record: dict) -> bool:
+def is_rung(record: Mapping[str, Any]) -> bool:
     """Whether a record is of a mode that stands in ladders alone."""
     return record["mode"] in _rungs(record["framework"])
 

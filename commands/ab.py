@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -40,9 +41,15 @@ OWN = "the suite's own environment"
 class Begun:
     """What a pair of runs compares: a word for each side's environment (None: the suite's own); the sweep's flags."""
 
-    folder: Path | None  # None until it is made
+    made: Path | None  # its folder, None until it is made
     words: tuple[str | None, str | None]
-    given: dict
+    given: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Return its folder, which is made."""
+        assert self.made is not None
+        return self.made
 
     def programs(self) -> dict[str, str]:
         """Return what a command line has to name to resume the pair: models, interpreters and versions, by variable."""
@@ -55,8 +62,7 @@ class Begun:
 
 def options() -> list[Option]:
     """Return the options of `ab`."""
-    environment = {"metavar": "PYTHON|VERSION", "help": "by default the suite's own environment"}
-    sides = [Option("a", **environment), Option("b", **environment)]
+    sides = [Option(letter, "by default the suite's own environment", "PYTHON|VERSION") for letter in _LETTERS]
     sides.append(Option("versions", "both as versions: torch==2.12,torch==2.13", "A,B"))
     return [*without(campaign.local_options(), "python requirements"), *sides, compare.MAX_SLOWDOWN]
 
@@ -67,14 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
     limit = compare.share(arguments.max_slowdown)
     begun = opened(arguments) if arguments.resume is not None else new_pair(arguments)
     with contextlib.ExitStack() as held:
-        if begun.folder and not arguments.dry_run:
+        if begun.made and not arguments.dry_run:
             held.enter_context(runs.Run(begun.folder).held())
         campaigns = [campaign_of(begun, side, arguments, console, held) for side in range(2)]
         if arguments.dry_run:
             return show(begun, campaigns, arguments.out, console)
         for one, word in zip(campaigns, begun.words, strict=True):
             one.prepare_with(interpreters_of(one, word))
-        begun = begun if begun.folder else begin(begun, arguments.out, held)
+        begun = begun if begun.made else begin(begun, arguments.out, held)
         console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
         sides = [start(one, begun.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
         try:
@@ -97,7 +103,7 @@ def show(begun: Begun, campaigns: list[Campaign], out: str | None, console: Cons
     total = duration(sum(estimates(campaigns).values()))
     console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
     refuse_a_pair(out)
-    with runs.Run.begin(out) if begun.folder is None else contextlib.nullcontext():
+    with runs.Run.begin(out) if begun.made is None else contextlib.nullcontext():
         for one, word in zip(campaigns, begun.words, strict=True):
             one.check(interpreters_of(one, word))
     return DONE
@@ -107,7 +113,7 @@ def campaign_of(
     begun: Begun, side: int, arguments: argparse.Namespace, console: Console, held: contextlib.ExitStack
 ) -> Campaign:
     """One side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
-    word, folder = begun.words[side], begun.folder and begun.run_folder(_LETTERS[side])
+    word, folder = begun.words[side], begun.made and begun.run_folder(_LETTERS[side])
     python = None if word is None or versions.is_version(word) else word
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
     parts = {"python": python, "timeout": arguments.timeout, "dry_run": arguments.dry_run}
@@ -176,9 +182,9 @@ def new_pair(arguments: argparse.Namespace) -> Begun:
             "torch==2.13; without A (or B) that side is the suite's own environment."
         )
     given = options_of(arguments)
-    named = {versions.framework_of(word) for word in words if word and versions.is_version(word)} - {None}
-    if named and "framework" not in given:
-        given["framework"] = ",".join(sorted(named))
+    named = {versions.framework_of(word) for word in words if word and versions.is_version(word)}
+    if any(named) and "framework" not in given:
+        given["framework"] = ",".join(sorted(filter(None, named)))
     return Begun(None, words, given)
 
 
@@ -225,7 +231,7 @@ def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:
     refuse_a_pair(out)  # another process may have had it and be done
     content = {"sides": list(begun.words), "given": begun.given, "command": sys.argv, "started_at": runs.utc_now()}
     write_begun(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
-    return replace(begun, folder=run.folder)
+    return replace(begun, made=run.folder)
 
 
 def refuse_a_pair(out: str | None) -> None:
@@ -237,15 +243,12 @@ def refuse_a_pair(out: str | None) -> None:
 
 def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:
     """Print and write the comparison; returns the exit code."""
-    columns = [report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides]
-    samples: list[Mapping] = [paired.launches_of(run.samples()) for run in sides]
-    comparison = paired.compare(*columns, samples, limit)
+    a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides)
+    comparison = paired.compare(a, b, [paired.launches_of(run.samples()) for run in sides], limit)
     command = published.command("ab A=… B=…", begun.given)
-    headings = (
-        Side(name, heading.facts(side_columns), command)
-        for name, side_columns in zip(titles(begun.words, columns), columns, strict=True)
-    )
-    return compare.told(replace(comparison, sides=tuple(headings)), begun.folder / "comparison.md", console)
+    first, second = titles(begun.words, (a, b))
+    headings = Side(first, heading.facts(a), command), Side(second, heading.facts(b), command)
+    return compare.told(replace(comparison, sides=headings), begun.folder / "comparison.md", console)
 
 
 def titles(words: Sequence[str | None], columns: Sequence[Mapping[str, list]]) -> list[str]:

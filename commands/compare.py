@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     comparison = changes.compare(ours, theirs, limit)
     if not comparison.in_both:
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
-    sides = tuple(side_of(source, columns) for source, columns in ((a, ours), (b, theirs)))
+    sides = side_of(a, ours), side_of(b, theirs)
     return told(replace(comparison, sides=sides), arguments.out or b.home / "comparison.md", console)
 
 

@@ -96,7 +96,7 @@ def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool
                 launcher.run.append_profile(entry | {"control": True})
     for bundle in planned.bundles:
         for entry in profiled(launcher, bundle, done):
-            launcher.run.append_profile(entry | {"control": True} if control else entry)
+            launcher.run.append_profile({**entry, "control": True} if control else entry)
             console.print(explanation.line(entry), highlight=False, markup=False, soft_wrap=True)
 
 
@@ -104,7 +104,7 @@ def control_cells(entries: list[dict]) -> list[Cell]:
     """Where a graph mode loses, the cells in which causes are apart (`reports.causes`), eager mode's with each."""
     shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
     losers = [graph for group in shapes.values() for graph in causes.losing(group)]
-    identities = [graph | changes for graph in losers for changes in causes.controls(graph).values()]
+    identities = [{**graph, **changes} for graph in losers for changes in causes.controls(graph).values()]
     cells = (varied(identity, mode) for identity in identities for mode in _pair(identity))
     return list({cell.id: cell for cell in cells if cell}.values())
 

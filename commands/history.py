@@ -110,15 +110,15 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
         for cell in dict.fromkeys(c for one in loaded for c in one.cells.get(machine, ()))
     ]
     series = {key: _series(loaded, *key) for key in keys}
-    series = {key: one for key, one in series.items() if sum(figures is not None for _, figures in one) >= FEWEST_RUNS}
+    series = {key: one for key, one in series.items() if sum(map(bool, one)) >= FEWEST_RUNS}
     stepped = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
-    graphs = {key: one for key, one in series.items() if not any(state and state.baseline for state, _ in one)}
+    graphs = {key: one for key, one in series.items() if not any(entry and entry[0].baseline for entry in one)}
     beside = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
     lines = [
         Line(
             cell,
-            tuple(figures and figures.interval for _, figures in one),
-            tuple(figures and figures.of_speedup for _, figures in one),
+            tuple(entry and entry[1].interval for entry in one),
+            tuple(entry and entry[1].of_speedup for entry in one),
             tuple(_marks(stepped[machine, cell], _alone(machine, cell, stepped, beside))),
             machine[:4] if len(machines) > 1 else "",
         )
@@ -128,29 +128,28 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
     return lines, [several] if len(machines) > 1 else []
 
 
-def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[State | None, Figures | None]]:
+def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[State, Figures] | None]:
     """A cell's figures in each run; None where it was not measured there."""
     entries = []
     for one in loaded:
-        state, figures = one.cells.get(machine, {}).get(cell, (None, None))
-        good = state is not None and not state.excluded and None not in figures[:3]
-        entries.append((state, figures) if good else (None, None))
+        entry = one.cells.get(machine, {}).get(cell)
+        good = entry is not None and not entry[0].excluded and None not in entry[1][:3]
+        entries.append(entry if good else None)
     return entries
 
 
-def _steps(one: Sequence[tuple[State | None, Figures | None]], figure: str, series: int) -> list[steps.Step]:
+def _steps(one: Sequence[tuple[State, Figures] | None], figure: str, series: int) -> list[steps.Step]:
     """The steps of a cell's latency or speedup, by runs whose intervals hold how processes differ."""
     points = []
-    for state, figures in one:
-        interval = figures and (figures.interval if figure == "latency" else figures.of_speedup)
-        usable = interval is not None and not state.few_launches
-        points.append(_point(interval, state) if usable else None)
+    for entry in one:
+        interval = entry and (entry[1].interval if figure == "latency" else entry[1].of_speedup)
+        points.append(_point(interval, entry[0]) if entry and interval and not entry[0].few_launches else None)
     return steps.steps(points, max(series, 1), SAME_WITHIN)
 
 
 def _point(interval: Interval, state: State) -> Estimates:
     ends = Interval(*(np.float64(end) for end in interval))
-    return Estimates.of_intervals(ends, np.int64(state.launches or 0))
+    return Estimates.of_intervals(ends, np.array(state.launches or 0))
 
 
 def _alone(machine: str, cell: str, stepped: Mapping, beside: Mapping) -> set[int]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -32,7 +33,10 @@ from reports import terminal
 OVERLAP = 0.9  # of two runs' intervals are to overlap
 FILE = "agreement.json"
 ONLY_TOLD = ("quick",)  # too short for a promise
-FIGURES = {"latency": "latency_ms_{}", "ratio": "speedup_{}"}
+FIGURES = {
+    "latency": ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
+    "ratio": ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
+}
 COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second within first", "half-width", "range")
 
 
@@ -60,9 +64,10 @@ def intervals_of(record: dict) -> dict[str, Interval]:
     """The record's figures that have an interval, by name; none of an excluded cell."""
     if excluded(record):
         return {}
-    values = {"latency": record.get("latency_ms_median"), "ratio": record.get("speedup_vs_eager")}
-    ends = {name: [record.get(text.format(end)) for end in ("ci_low", "ci_high")] for name, text in FIGURES.items()}
-    return {name: Interval(values[name], *ends[name]) for name in FIGURES if None not in (values[name], *ends[name])}
+    parts: dict[str, list[Any]] = {
+        figure: [record.get(column) for column in columns] for figure, columns in FIGURES.items()
+    }
+    return {figure: Interval(*three) for figure, three in parts.items() if None not in three}
 
 
 def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) -> Agreement | None:
@@ -96,7 +101,7 @@ def measure_again(given: dict, repeats: int, python: str | None, folder: Path, c
         out = folder / f"{given['profile']}-{number:02}"
         console.print(f"{given['profile']}: run {number} of {repeats} …", highlight=False)
         begun = (out / runs.PLAN).exists()
-        place = {"python": python, "resume" if begun else "out": str(out)}
+        place: dict[str, Any] = {"python": python, "resume" if begun else "out": str(out)}
         again = f"the same command, with {make_word('OUT', str(folder))}"
         with contextlib.ExitStack() as held:
             campaign = Campaign.of(
@@ -133,7 +138,7 @@ def repeat(arguments: argparse.Namespace) -> int:
     console.print(table)
     console.print(verdict(agreed), highlight=False)
     kept = {name: [[told(record) for record in run] for run in whole] for name, whole in records.items()}
-    content = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
+    content: dict[str, Any] = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
     content |= {"agreement": [asdict(one) for one in agreed], "runs": kept}
     durable.replace(folder / FILE, (json.dumps(content, indent=1) + "\n").encode())
     console.print(f"Written: {folder / FILE}; each run lies beside it.", highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -52,7 +52,7 @@ class Source:
         """The records of all files."""
         return list(chain.from_iterable(self.by_file))
 
-    def ladders(self, records: list[dict]) -> Iterator[Ladder]:
+    def ladders(self, records: Sequence[schema.Record]) -> Iterator[Ladder]:
         """The ladders among these of its `records` (the objects themselves), each with its own folder's samples.
 
         A run's name tells no folder: several may share one, and a folder that was put together has several.
@@ -139,10 +139,11 @@ def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
 
     `only` are the columns to keep of the records.
     """
-    names, source = split(words) or ["newest"], None
-    for name in dict.fromkeys(names):
-        for place in (below := places(name)):
-            source = source or Source(place if place.is_dir() else place.parent)
+    found = {name: places(name) for name in split(words) or ["newest"]}
+    first = next(iter(found.values()))[0]
+    source = Source(first if first.is_dir() else first.parent)
+    for name, below in found.items():
+        for place in below:
             read_into(source, place, only)
         source.remarks += [f"{len(below)} runs found below {name}."] if len(below) > 1 else []
     if not any(map(len, source.loaded)) and not source.profiles:

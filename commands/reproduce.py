@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
                 codes.append(measure(part, folder, python, arguments, console))
                 if codes[-1] == INTERRUPTED:
                     return INTERRUPTED
-    if not arguments.dry_run:
+    if folder is not None and not arguments.dry_run:
         report(experiment, chosen, folder, page_folder(arguments, folder), console)
     return max(codes, default=0)
 
@@ -228,7 +229,8 @@ def measure(
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     """What the sweeps of a reproduction have left in its folder."""
-    records, samples = [], {}  # the samples of each record, by its object
+    records: list[Record] = []
+    samples: dict[Record, list[dict[str, Any]]] = {}  # of each record, by its object
     for part in chosen:
         path = folder / part.name / "records.jsonl"
         taken = [Record(columns) for columns in recordfile.load(path).records] if path.exists() else []

@@ -15,6 +15,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -93,12 +94,12 @@ def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Che
     first, groups = campaign.plan.cells[0], groups_under_check(campaign)
     framework = first.framework
     outcomes, parent_cores = measure(campaign, groups, bar)
-    failures = [outcomes[g.cells[0].id].failure for g in groups if outcomes[g.cells[0].id].failure]
+    failures = [failure for g in groups if (failure := outcomes[g.cells[0].id].failure)]
     if failures:
         return [], [Check(framework, "it runs", failures[0].reason, False)]
     trials = [trial for group in groups for trial in trials_of(group, outcomes)]
     checks = fitness.trial_checks(trials)
-    cores = [median(report.cpu_per_wall for report in outcomes[g.cells[0].id].reports) for g in groups]
+    cores = [median(report.cpu_per_wall or 0.0 for report in outcomes[g.cells[0].id].reports) for g in groups]
     if first.device == "cpu":
         checks.append(fitness.threads_check(framework, first.threads, cores))
     return trials, [*checks, fitness.parent_check(framework, parent_cores)]
@@ -153,7 +154,8 @@ def run(arguments: argparse.Namespace) -> int:
     profile = plan.profile_of(sweep.resolve({"profile": arguments.profile, "budget": arguments.budget}))
     threads = chosen.axes["threads"][0]
     campaigns, checks = prepare(chosen.axes["framework"], arguments, console)
-    checks, trials = fitness.machine_checks(profile.sample_seconds) + checks, []
+    checks = fitness.machine_checks(profile.sample_seconds) + checks
+    trials: list[Trial] = []
     cells = [cell for campaign in campaigns for cell in campaign.plan.cells]
     estimates = {campaign.plan.cells[0].id: seconds(campaign) for campaign in campaigns}
     with Bar(console, cells, estimates, lines=False) as bar:
@@ -170,7 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
             "load": arguments.load,
             "threads": threads,
         }
-        kept = {"machine": machine.facts(), "asked": conditions}
+        kept: dict[str, Any] = {"machine": machine.facts(), "asked": conditions}
         kept |= {"checks": [asdict(check) for check in checks], "trials": [trial.to_json() for trial in trials]}
         kept["trusted"] = fitness.trusted(trials)
         durable.replace(Path(arguments.out), (json.dumps(kept, indent=1) + "\n").encode())

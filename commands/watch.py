@@ -43,7 +43,7 @@ class Sight:
         with jsonfiles.opened(path) as file:
             file.seek(self.place - len(self.last))
             if file.read(len(self.last)) != self.last:
-                self.__init__(self.folder)
+                vars(self).update(vars(Sight(self.folder)))
                 file.seek(0)
             for line in files.lines(file, jsonfiles.MOST_OF_A_LINE):
                 if line.endswith(b"\n"):  # else it is being written
