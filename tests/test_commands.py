@@ -17,10 +17,11 @@ from conftest import ROOMS, ROOT, listed_files
 from doubles.reported import small_set, write_run
 
 import runner
-from commands import ab, bench, published
+from commands import ab, bench, command_line, published
+from execution import campaign
 from measurement.refusals import UsageError
 from measurement.text import make_command, shell_word
-from plan import user_models
+from plan import plan, sweep, user_models
 from records import begun, foreign, runs
 
 TARGETS = [*runner.COMMANDS, "test", "lock", "lint", "clean", "help"]
@@ -119,6 +120,41 @@ def test_a_parameter_of_a_user_s_own_model_is_a_part_of_the_command(tmp_path):
     assert published.command("bench", given) == "make bench WORKLOAD=net.py HIDDEN_SIZE=8"
     model.unlink()
     assert published.command("bench", given) == "make bench WORKLOAD=net.py"
+
+
+WRITTEN = re.compile(rf"\bmake ({'|'.join(runner.COMMANDS)})\b((?:[ \[]+[A-Z_]+=[^\s`|)\]]*\]?)*)")
+PLACEHOLDER = re.compile(r"[<…]|path/|\.toml|WEIGHTS|RESUME|LAUNCHER|PADDLE_INDEX|WHEELHOUSE")
+
+
+def written_in(page: Path) -> list[tuple[str, list[str]]]:
+    """Return the commands of a page, with their variables."""
+    found = WRITTEN.findall(re.sub(r"\\\n\s*", " ", page.read_text(encoding="utf-8")))
+    return [(command, words.replace("[", " ").replace("]", " ").split()) for command, words in found]
+
+
+def test_every_command_in_the_documentation_takes_the_variables_given_to_it():
+    pages = [ROOT / path for path in listed_files() if path.suffix == ".md" and path.parts[0] in ("README.md", "docs")]
+    written = [one for page in (*pages, runner.HELP) for one in written_in(page)]
+    assert len(written) > 150
+    refused = []
+    for command, words in written:
+        names = {word.partition("=")[0] for word in words} - {*command_line.OF_MAKE}
+        taken = {option.name for option in importlib.import_module(runner.COMMANDS[command]).options()}
+        refused += [(command, name) for name in names - taken]
+    assert refused == [("explain", "LAUNCHER")]  # which docs/words.md says
+
+
+def test_the_sweeps_of_the_readme_can_be_planned():
+    pages = (ROOT / "README.md", ROOT / "docs/usage.md", runner.HELP)
+    written = [
+        [command, *words]
+        for page in pages
+        for command, words in written_in(page)
+        if command in ("bench", "ladder", "explain") and not PLACEHOLDER.search(" ".join(words))
+    ]
+    assert len(written) > 20
+    for words in written:
+        assert plan.plan(sweep.resolve(campaign.options_of(runner.parse(words)[1]))).cells, words
 
 
 COMPOSED = re.compile(rf"(?:\bmake (?:{'|'.join(TARGETS)})\b[^.;:`]*|runner\.py \w+[^.;:`]*|\bRESUME=)\{{\}}")
