@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from measurement.text import times
-from reports.content import text_of
+from reports.numbers import text_of
 from reports.points import machine_names, machine_of
 
 OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")

@@ -19,8 +19,8 @@ from plan.options import Option, chosen
 from plan.sweep import UsageError
 from records import begun, belonging, jsonfiles, lines, recordfile, runs
 from reports import explanation, select, terminal
-from reports.content import listed
 from reports.ladder import Ladder
+from reports.numbers import listed
 from reports.points import COLUMNS_READ, Points
 
 RUNS = "folders of runs (names in results/runs will do), CSV or JSONL files of records, or newest"

@@ -9,6 +9,7 @@ from experiments import tables
 from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, untold
 from experiments.spec import PUBLISHED, Answer, Published, Table, all_of
+from reports import numbers
 
 # Of a published ratio: what another GPU of the same kind may make of it.
 ABOUT = 0.05
@@ -66,7 +67,4 @@ def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -
 
 def ratio(record: Record) -> str:
     """How many times as fast as eager, with its interval, or why it is excluded."""
-    if record.excluded or record.speedup is None:
-        return record.excluded or ""
-    value, low, high = record.speedup
-    return f"{value:.2f}" if low == high else f"{value:.2f} ({low:.2f} to {high:.2f})"
+    return record.excluded or numbers.estimate(record.speedup, show=numbers.ratio)

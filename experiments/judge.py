@@ -14,6 +14,7 @@ from operator import attrgetter
 from experiments.evidence import Record, Records, apart
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
+from reports.numbers import estimate as with_interval
 
 # Process CPU time over wall time has no interval; between these a second thread was used by a part of the work.
 ONE_CORE, TWO_CORES = 1.25, 1.5
@@ -25,22 +26,6 @@ APART = "measured on several machines, whose figures are not compared"
 Estimate = Interval | str | None  # where there is none, why, or None for want of an interval
 Figure = Callable[[Record], Interval | None]
 latency, speedup, gain_pct = (attrgetter(name) for name in ("latency_ms", "speedup", "gain_pct"))
-
-
-def number(value: float, digits: int = 3) -> str:
-    """So many digits, and all of a whole number's."""
-    return f"{value:.{digits}g}" if abs(value) < 999.5 else f"{value:.0f}"
-
-
-def text(interval: Interval, unit: str = "") -> str:
-    """An estimate with its interval, to three digits or to the fourth where three do not tell its ends apart:
-    `12.3 % (11.9 to 12.8)`, `1.281× (1.28 to 1.283)`. One without width, as sources publish them, stands alone.
-    """
-    for digits in (3, 4):
-        value, low, high = (number(figure, digits) for figure in interval)
-        if low != high:
-            return f"{value}{unit} ({low} to {high})"
-    return f"{number(interval.value)}{unit}"
 
 
 def untold(why: str) -> Answer:
@@ -57,7 +42,7 @@ def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer
     if not isinstance(estimate, Interval):
         return _missing(name, estimate)
     verdict = Verdict.HOLDS if estimate.low > limit else Verdict.FAILS if estimate.high <= limit else Verdict.UNTOLD
-    return Answer(verdict, f"{name} {text(estimate, unit)}")
+    return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
 
 
 def below(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
@@ -65,7 +50,7 @@ def below(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer
     if not isinstance(estimate, Interval):
         return _missing(name, estimate)
     verdict = Verdict.HOLDS if estimate.high < limit else Verdict.FAILS if estimate.low >= limit else Verdict.UNTOLD
-    return Answer(verdict, f"{name} {text(estimate, unit)}")
+    return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
 
 
 def between(name: str, estimate: Estimate, low: float, high: float, unit: str = "") -> Answer:
@@ -75,7 +60,7 @@ def between(name: str, estimate: Estimate, low: float, high: float, unit: str = 
     outside = estimate.high < low or estimate.low > high
     inside = low <= estimate.low and estimate.high <= high
     verdict = Verdict.FAILS if outside else Verdict.HOLDS if inside else Verdict.UNTOLD
-    return Answer(verdict, f"{name} {text(estimate, unit)}")
+    return Answer(verdict, f"{name} {with_interval(estimate, unit)}")
 
 
 def greater(name: str, this: Interval | None, other_name: str, other: Interval | None, unit: str = "") -> Answer:
@@ -83,7 +68,7 @@ def greater(name: str, this: Interval | None, other_name: str, other: Interval |
     if this is None or other is None:
         return untold(f"{name} against {other_name}: no interval")
     verdict = Verdict.HOLDS if this.low > other.high else Verdict.FAILS if this.high < other.low else Verdict.UNTOLD
-    return Answer(verdict, f"{name} {text(this, unit)} against {other_name} {text(other, unit)}")
+    return Answer(verdict, f"{name} {with_interval(this, unit)} against {other_name} {with_interval(other, unit)}")
 
 
 def of_several(name: str, *records: Record) -> Answer | None:
@@ -106,7 +91,7 @@ def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = 
     known = [(label, estimate) for label, estimate in points if estimate is not None]
     if len(known) < 2:
         return untold(f"{name}: fewer than two points with an interval")
-    numbers = f"{name}: " + ", ".join(f"{label} {text(estimate, unit)}" for label, estimate in known)
+    numbers = f"{name}: " + ", ".join(f"{label} {with_interval(estimate, unit)}" for label, estimate in known)
     estimates = [estimate for _, estimate in known]
     if any(later.high < earlier.low for earlier, later in pairwise(estimates)):
         return Answer(Verdict.FAILS, numbers)

@@ -5,44 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from experiments.evidence import Evidence, Record, Records
-from experiments.judge import number
 from experiments.spec import Table
-from measurement.statistics import Interval
-
-
-def figure(value: float | None) -> str:
-    """A number to three digits; a missing one is empty."""
-    return "" if value is None else number(value)
-
-
-def percent(interval: Interval | None) -> str:
-    """A percentage with its interval, to a tenth."""
-    if interval is None:
-        return ""
-    if interval.low == interval.high:
-        return f"{interval.value:.1f}"
-    return f"{interval.value:.1f} ({interval.low:.1f} to {interval.high:.1f})"
+from reports.numbers import estimate, text_of
 
 
 def latency(record: Record) -> str:
     """The median latency in milliseconds, `~` where the interval is wider than promised; or why it is excluded."""
     if record.excluded:
         return record.excluded
-    return figure(record["latency_ms_median"]) + ("~" if record.noisy else "")
+    return text_of(record["latency_ms_median"]) + ("~" if record.noisy else "")
 
 
 def column(name: str) -> Callable[[Record], str]:
     """What shows a column of records, to three digits; of excluded ones the reason."""
 
     def show(record: Record) -> str:
-        return record.excluded or figure(record[name])
+        return record.excluded or text_of(record[name])
 
     return show
 
 
 def gain(record: Record) -> str:
     """The gain over eager in percent with its interval, or why it is excluded."""
-    return record.excluded or percent(record.gain_pct)
+    return record.excluded or estimate(record.gain_pct)
 
 
 def by_shape(

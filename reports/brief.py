@@ -8,8 +8,8 @@ from itertools import islice
 from measurement.schema import is_noisy
 from measurement.text import as_code, in_html, in_markdown, markdown_table, times
 from reports import ladder, markdown
-from reports.content import ratio, text_of
 from reports.material import Material
+from reports.numbers import ratio, text_of
 from reports.points import Point
 from reports.verdict import Verdict
 from reports.verdict.places import Known, deployed

@@ -14,6 +14,7 @@ from typing import Any
 from measurement.exclusion import differs
 from measurement.schema import Record, is_baseline
 from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
+from reports.numbers import estimate, ratio
 
 MASK, PLAIN, LAYOUT, TF32 = "mask", "plain", "layout", "tf32"
 EACH = "in one process each"  # what a claim rests on
@@ -150,4 +151,4 @@ def _shows(
 
 def shown(interval: Interval) -> str:
     """A speedup with its interval."""
-    return f"{interval.value:.3g}× ({interval.low:.3g} to {interval.high:.3g})"
+    return estimate(interval, "×", ratio)

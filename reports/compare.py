@@ -9,9 +9,10 @@ from functools import cached_property
 
 from measurement.statistics import Interval
 from measurement.text import as_code, in_markdown, times
-from reports import markdown
-from reports.content import Figure, Row, Table, listed, text_of
+from reports import markdown, numbers
+from reports.content import Figure, Row, Table
 from reports.names import Names
+from reports.numbers import listed, text_of
 
 FASTER, SLOWER, SAME, NOT_COMPARABLE = "faster", "slower", "same", "not comparable"
 UNTOLD = "cannot be told"
@@ -135,7 +136,7 @@ def _row(cell: Compared, name: str, beside_eager: bool) -> Row:
 
 
 def _ratio(ratio: Interval | None) -> Figure | str:
-    return Figure(f"{ratio.value:.3f} ({ratio.low:.2f}–{ratio.high:.2f})", ratio.value) if ratio else ""
+    return Figure(numbers.estimate(ratio, show=numbers.ratio), ratio.value) if ratio else ""
 
 
 def page(comparison: Comparison) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from reports.numbers import text_of
+
 # More than this nobody reads and no browser draws at ease; what is left out is said, and the CSV has it.
 MOST_PANELS, MOST_ROWS, MOST_ROWS_OF_A_TABLE, MOST_CHARTS = 30, 1500, 200, 12
-MOST_NAMED = 3
 
 
 class Figure(NamedTuple):
@@ -127,31 +128,5 @@ class Section:
 
 
 def number(value: float | None) -> str | Figure:
-    """A figure to three digits, whole from a hundred up; a missing one is empty."""
-    if value is None:
-        return ""
-    return Figure(text_of(value), value)
-
-
-def text_of(value: float) -> str:
-    """A number to three digits, whole from a hundred up, with a comma between thousands."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    text = f"{value:.3g}"
-    return f"{value:.0f}" if "e+" in text else text
-
-
-def ratio(value: float) -> str:
-    """A multiple, without its sign: two decimals below ten, so that 1.50 stands beside 1.43, else three digits."""
-    return f"{value:.2f}" if value < 9.995 else text_of(value)
-
-
-def span(low: float | None, high: float | None) -> str:
-    """An interval in words; empty where there is none."""
-    return "" if low is None or high is None else f"{text_of(low)} to {text_of(high)}"
-
-
-def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Names, the first of many."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    """Return a figure to three digits, whole from a hundred up; a missing one is empty."""
+    return "" if value is None else Figure(text_of(value), value)

@@ -15,6 +15,7 @@ from measurement.schema import Record, is_baseline
 from measurement.text import as_code, in_markdown, markdown_table
 from reports import causes
 from reports.names import in_words
+from reports.numbers import text_of
 
 TOP_KERNELS = 8
 # A class is said to differ when it does by this share of eager's time.
@@ -34,7 +35,7 @@ def line(entry: Record) -> str:
         return f"{entry['cell']}: {entry['status']}: {entry['reason']}"
     whole = total_s(entry)
     shares = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in entry["classes"].items() if seconds)
-    return f"{entry['cell']}: {entry['latency_s'] * 1e3:.4g} ms: {shares}"
+    return f"{entry['cell']}: {text_of(entry['latency_s'] * 1e3)} ms: {shares}"
 
 
 def total_s(entry: Record) -> float:
@@ -57,8 +58,8 @@ def rows(group: Sequence[Record]) -> list[tuple[str, ...]]:
         if any(entry["classes"][name] for entry in group):
             times = (_milliseconds(entry["classes"][name], total_s(entry)) for entry in group)
             table.append((name, _flops(group[0].get("flops", {}), name), *times))
-    table.append(("together", "", *(f"{total_s(entry) * 1e3:.3g}" for entry in group)))
-    table.append(("without the profiler", "", *(f"{entry['latency_s'] * 1e3:.3g}" for entry in group)))
+    table.append(("together", "", *(text_of(total_s(entry) * 1e3) for entry in group)))
+    table.append(("without the profiler", "", *(text_of(entry["latency_s"] * 1e3) for entry in group)))
     speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if is_baseline(group[0]) else []
     if any(speedups):
         table.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
@@ -80,13 +81,13 @@ def _flops(flops: dict[str, int], name: str) -> str:
 
 
 def _milliseconds(seconds: float, whole: float) -> str:
-    return f"{seconds * 1e3:.3g} ({seconds / whole:.0%})" if seconds else ""
+    return f"{text_of(seconds * 1e3)} ({seconds / whole:.0%})" if seconds else ""
 
 
 def top_kernels(entry: Record) -> list[tuple[str, ...]]:
     """The longest kernels: milliseconds a call, occurrences, class, name, and the operator that each is a part of."""
     return [
-        (f"{seconds * 1e3:.3g}", f"{count:.3g}", classify(name, operator), shortened(name), operator)
+        (text_of(seconds * 1e3), text_of(count), classify(name, operator), shortened(name), operator)
         for name, seconds, count, operator in kernels.rows(entry["kernels"])[:TOP_KERNELS]
     ]
 
@@ -112,17 +113,17 @@ def differences(group: Sequence[Record]) -> list[str]:
 
 def _difference(kind: str, gain_s: float, eager: Record, graph: Record) -> str:
     before, after = eager["classes"][kind] * 1e3, graph["classes"][kind] * 1e3
-    sentence = f"{graph['mode']}: {kind} {before:.3g} → {after:.3g} ms ({gain_s * 1e3:+.3g})"
+    sentence = f"{graph['mode']}: {kind} {text_of(before)} → {text_of(after)} ms ({gain_s * 1e3:+.3g})"
     parts = []
     for entry, other in ((eager, graph), (graph, eager)):
         theirs = {name for name, *_ in of_class(other, kind)}
         kernels_here = [row for row in of_class(entry, kind) if row[0] not in theirs]
         if kernels_here:
-            names = ", ".join(f"{shortened(name)} ({seconds * 1e3:.3g} ms)" for name, seconds, *_ in kernels_here[:2])
+            names = ", ".join(f"{shortened(name)} ({text_of(spent * 1e3)} ms)" for name, spent, *_ in kernels_here[:2])
             parts.append(f"only in {entry['mode']}: {names}")
     counts = [sum(count for _, _, count, _ in of_class(entry, kind)) for entry in (eager, graph)]
     if counts[0] != counts[1]:
-        parts.append(f"{counts[0]:.3g} → {counts[1]:.3g} kernels")
+        parts.append(f"{text_of(counts[0])} → {text_of(counts[1])} kernels")
     return "; ".join([sentence, *parts]) + "."
 
 
@@ -173,7 +174,7 @@ def not_known(group: Sequence[Record]) -> list[str]:
         if unknown:
             names = ", ".join(shortened(name) for name, *_ in unknown[:3])
             spent = sum(seconds for _, seconds, *_ in unknown)
-            share = f"{spent * 1e3:.3g} ms ({spent / total_s(entry):.1%})"
+            share = f"{text_of(spent * 1e3)} ms ({spent / total_s(entry):.1%})"
             lines.append(f"Not known: what {share} of {entry['mode']} are for, in kernels such as {names}.")
     return lines
 

@@ -12,7 +12,7 @@ from measurement.flags import OTHER_LOAD_CORES
 from measurement.schema import MEASURED, Record
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from measurement.text import times
-from reports.content import text_of
+from reports.numbers import text_of
 from reports.points import Point, machine_names, machine_of
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"

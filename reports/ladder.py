@@ -14,7 +14,8 @@ from rich.table import Table as Grid
 
 from measurement.statistics import Interval
 from measurement.text import in_markdown, markdown_table
-from reports.content import Row, Table, number, ratio, span, text_of
+from reports.content import Row, Table, number
+from reports.numbers import multiple, ratio, span, text_of
 
 COLUMNS = (
     *("rung", "adds", "ms", "95 % interval", "× the rung before", "95 % interval ", "× the first", "95 % interval  "),
@@ -163,7 +164,7 @@ def _share(part: Interval, whole: Interval) -> float:
 
 def as_ratio(interval: Interval) -> str:
     """A ratio with its interval."""
-    return f"{ratio(interval.value)}× (95 %: {ends(interval)})"
+    return multiple(interval)
 
 
 def ends(interval: Interval) -> str:

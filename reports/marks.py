@@ -6,7 +6,7 @@ from rich.text import Text
 
 from measurement.exclusion import CONSTANT, PROGRAM_DIFFERS, ZERO, excluded
 from measurement.schema import MEASURED, Record, figure_status, is_baseline
-from reports.content import ratio, text_of
+from reports.numbers import ratio, span, text_of
 
 UNCERTAIN, FASTER, SLOWER, FASTEST = "~", "▲", "▼", "*"
 WIDTH = 36  # of what `in_a_line` makes, but for a flag and for figures of more digits than usual
@@ -45,7 +45,7 @@ def figures(record: Record, fastest: bool = False) -> list[Text]:
     speedup.append(UNCERTAIN if is_uncertain(record, "ratio") else "", style=STYLES[UNCERTAIN])
     if record.get("speedup_ci_low") is None:
         return [latency, speedup]
-    return [latency, speedup, Text(f"{ratio(record['speedup_ci_low'])}-{ratio(record['speedup_ci_high'])}")]
+    return [latency, speedup, Text(span(record["speedup_ci_low"], record["speedup_ci_high"], ratio))]
 
 
 def in_a_line(record: Record) -> Text:

@@ -12,8 +12,9 @@ from rich.table import Table as Grid
 
 from measurement.statistics import Interval
 from measurement.text import times
-from reports.content import Figure, Panel, Row, Section, Table, text_of
+from reports.content import Figure, Panel, Row, Section, Table
 from reports.names import Names
+from reports.numbers import text_of
 
 TITLE = "How it went"
 METHOD = (

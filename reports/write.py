@@ -12,8 +12,9 @@ from measurement import durable
 from measurement.schema import Record
 from measurement.text import times
 from reports import brief, ladder, markdown, page, verdict
-from reports.content import Section, listed
+from reports.content import Section
 from reports.material import Material
+from reports.numbers import listed
 from reports.points import machine_names, machine_of
 from reports.terminal import summary
 

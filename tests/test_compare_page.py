@@ -26,7 +26,7 @@ def test_the_page_has_a_heading_short_names_and_folds_what_did_not_move(tmp_path
     assert f"- **B**: after · {facts}\n  `make bench FRAMEWORK=alpha BATCH=1,4 ISOLATE=1 WEIGHTS=else`" in page
     assert "**2 cells: 1 slower, 1 same; 1 slower by more than 5 %.**" in page
     assert "All cells: bert, plain, cpu, fp32, 2 threads, batch 1, seq 128." in page
-    assert "| alpha graph | 16 | 19.2 | 1.200 (1.19–1.21) | 1.200 (1.18–1.22) | slower |" in page
+    assert "| alpha graph | 16 | 19.2 | 1.20 (1.19 to 1.21) | 1.20 (1.18 to 1.22) | slower |" in page
     assert page.index("#### Slower") < page.index("<details><summary>Same: 1 cell")
     assert max(map(len, re.findall(r"(?m)^\|.*", page))) < 100
 

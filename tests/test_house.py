@@ -123,7 +123,7 @@ def allowed_to(path: Path) -> set[str] | None:
         "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files"},
         "launchers": {"launchers.*", "measurement.machine", "measurement.programs"},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
-        "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "rich.*"},
+        "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "reports.numbers", "rich.*"},
         "reports": {"reports", "reports.*", "measurement.*", "numpy", "pandas.*", "rich.*"},
         "runner.py": {"measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"}
         | {f"{room}.*" for room in ROOMS},

@@ -9,6 +9,7 @@ from experiments import judge
 from experiments.evidence import Record
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
+from reports.numbers import estimate
 
 HOLDS, FAILS, UNTOLD = Verdict.HOLDS, Verdict.FAILS, Verdict.UNTOLD
 
@@ -133,6 +134,6 @@ def test_figures_of_two_machines_are_compared_in_no_way():
 
 
 def test_an_estimate_as_text():
-    assert judge.text(Interval(12.345, 11.9, 12.8), " %") == "12.3 % (11.9 to 12.8)"
-    assert judge.text(Interval(12.345, 12.345, 12.345), " %") == "12.3 %"
-    assert judge.text(Interval(1.2812, 1.2799, 1.2826), "×") == "1.281× (1.28 to 1.283)"
+    assert estimate(Interval(12.345, 11.9, 12.8), " %") == "12.3 % (11.9 to 12.8)"
+    assert estimate(Interval(12.345, 12.345, 12.345), " %") == "12.3 %"
+    assert estimate(Interval(1.2812, 1.2799, 1.2826), "×") == "1.281× (1.28 to 1.283)"

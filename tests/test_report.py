@@ -14,8 +14,8 @@ from doubles.reported import BASE, built, elsewhere, failed, profile, record, sm
 import runner
 from records.recordfile import write_csv
 from reports import brief, facts, markdown, page, sections, verdict
-from reports.content import text_of
 from reports.material import Material
+from reports.numbers import text_of
 from reports.points import Points
 
 MODES = ("eager", "graph")

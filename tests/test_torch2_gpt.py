@@ -74,7 +74,7 @@ def test_both_conventions_of_the_published_gain_are_shown():
     tables = {table.title: table for table in EXPERIMENT.tables(Evidence(Records([])), EXPERIMENT.published())}
     (less,) = [table for title, table in tables.items() if title.startswith("Less time")]
     (more,) = [table for title, table in tables.items() if title.startswith("More speed")]
-    assert [row[-1] for row in less.rows] == ["23.9", "15.0"]
+    assert [row[-1] for row in less.rows] == ["23.9", "15"]
     assert [row[-1] for row in more.rows] == ["31.5", "17.7"]
 
 

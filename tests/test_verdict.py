@@ -39,7 +39,7 @@ def test_of_several_shapes_the_default_s_least_and_most_have_an_interval_each():
         rows += [cell(12.0, batch_size=batch), cell(12.0 / gain, gain, mode="plain", batch_size=batch)]
         rows += [cell(2.0, 6.0, mode="quick", batch_size=batch)]
     (sentence,) = told(*rows)
-    assert "The default, plain, brings 1.20× (95 %: 1.19 to 1.21×) to 1.50× (1.48 to 1.52×)." in sentence
+    assert "The default, plain, brings 1.20× (95 %: 1.19 to 1.21×) to 1.50× (1.48 to 1.52)." in sentence
     rows[1] = cell(10.0, 1.2, mode="plain", batch_size=1)
     rows[4] = cell(10.0, 1.2, mode="plain", batch_size=8, spread=0.1)
     assert "The default, plain, brings 1.20× (95 %: 1.08 to 1.32×)." in told(*rows)[0]
@@ -104,7 +104,7 @@ def test_modes_are_called_slower_where_their_whole_intervals_lie_below_one():
     ]
     slower = cell(20.0, 0.5, mode="quick")
     assert told(cell(10.0), slow, slower) == [
-        begun + "plain, quick are slower, 0.50× (95 %: 0.49 to 0.51×) to 0.80× (0.79 to 0.81×)."
+        begun + "plain, quick are slower, 0.50× (95 %: 0.49 to 0.51×) to 0.80× (0.79 to 0.81)."
     ]
     more = [row | {"batch_size": 2} for row in (cell(10.0), cell(10.0, 1.0, mode="plain"))]
     (sentence,) = told(cell(10.0), slow, *more)

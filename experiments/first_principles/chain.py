@@ -7,6 +7,7 @@ from collections.abc import Callable
 from experiments.evidence import Evidence, Record, Records, apart
 from experiments.judge import Estimate, above, below, between, ratio_of, series_along, untold
 from experiments.spec import Answer, Claim
+from reports.numbers import text_of
 
 # "Flat" and "about one cosine" allow this much above the shortest chain's time.
 FLAT = 1.25
@@ -32,7 +33,7 @@ def untellable(records: Records) -> str | None:
         return "this mode's chain was not measured"
     for record in records:
         if (record["mfu_pct"] or 0) > 100:
-            rate = f"{record['achieved_tflops']:.3g} TFLOP/s, above the peak of {record['peak_tflops']:.3g}"
+            rate = f"{text_of(record['achieved_tflops'])} TFLOP/s, above the peak of {text_of(record['peak_tflops'])}"
             return f"{record['repeat']} multiplications at {rate}: the compiler merged them"
     return None
 
@@ -123,7 +124,7 @@ def flat_up_to(evidence: Evidence) -> str:
 def rate_of_one(evidence: Evidence) -> str:
     """TFLOP/s of a single multiplication."""
     record = chain(evidence, graph=True).one(repeat=1)
-    return f"{rates(record)['tflops']:.3g}" if record else ""
+    return text_of(rates(record)["tflops"] if record else None)
 
 
 def highest(field: str) -> Callable[[Evidence], str]:
@@ -131,6 +132,6 @@ def highest(field: str) -> Callable[[Evidence], str]:
 
     def text(evidence: Evidence) -> str:
         values = [rates(record)[field] for record in chain(evidence, graph=True)]
-        return f"{max(values):.3g}" if values else ""
+        return text_of(max(values, default=None))
 
     return text

@@ -6,6 +6,7 @@ from experiments.evidence import Evidence, Record, Records
 from experiments.judge import Estimate, above, below, ratio_of, untold
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
+from reports.numbers import text_of
 
 # The source: twice the batch adds less than this where overhead is what takes the time.
 GROWTH = 0.10
@@ -80,11 +81,11 @@ def rate(evidence: Evidence) -> str:
     """Additions a second in eager and in the graph mode."""
     rates = [additions_per_s(additions(records)) for records in (evidence.records.eager, evidence.records.graph)]
     return ", ".join(
-        f"{name} {value.value:.3g}" for name, value in zip(("eager", "graph"), rates, strict=True) if value
+        f"{name} {text_of(value.value)}" for name, value in zip(("eager", "graph"), rates, strict=True) if value
     )
 
 
 def python_rate(evidence: Evidence) -> str:
     """Python's own additions a second."""
     rate = additions_per_s(additions(evidence.references.where(framework=PYTHON)))
-    return f"{rate.value:.3g}" if rate else ""
+    return text_of(rate and rate.value)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from experiments.evidence import Evidence, Record
-from experiments.judge import between, number, text, untold
+from experiments.judge import between, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table
 from measurement.statistics import Interval
+from reports.numbers import estimate, text_of
 
 HERE = Path(__file__).parent
 FEWEST = 8  # workloads, below which a mean is not formed
@@ -65,7 +66,7 @@ def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
             return untold(f"{len(parts)} of at least {FEWEST} workloads have a speedup; without: {why}")
         low, high = published * (1 - ABOUT), published * (1 + ABOUT)
         answer = between("geometric mean", geometric_mean(parts.values()), low, high, "×")
-        made_of = ", ".join(f"{name} {number(part.value)}×" for name, part in parts.items())
+        made_of = ", ".join(f"{name} {text_of(part.value)}×" for name, part in parts.items())
         return Answer(answer.verdict, f"{answer.numbers} of {made_of}")
 
     return check
@@ -92,19 +93,19 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
                 record["workload"] for record in evidence.records.on(device).where(**{"pass": pass_name})
             )
             rows = [
-                (name, *(_cell(parts.get(name)) or lacking[side].get(name, "") for side, parts in columns.items()), "")
+                (
+                    name,
+                    *(estimate(parts.get(name)) or lacking[side].get(name, "") for side, parts in columns.items()),
+                    "",
+                )
                 for name in workloads
             ]
             means = [geometric_mean(parts.values()) if len(parts) >= FEWEST else None for parts in columns.values()]
             theirs = ", ".join(row["times_as_fast"] for row in published if row["pass"] == pass_name)
-            rows.append(("geometric mean", *map(_cell, means), theirs))
+            rows.append(("geometric mean", *map(estimate, means), theirs))
             title = f"Times as fast as eager, {pass_name}, {device}"
             made.append(Table(title, ("workload", *columns, PUBLISHED), tuple(rows)))
     return made
-
-
-def _cell(interval: Interval | None) -> str:
-    return "" if interval is None else text(interval)
 
 
 EXPERIMENT = Experiment(

@@ -21,6 +21,7 @@ from experiments.judge import (
     used_one_core,
 )
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
+from reports.numbers import text_of
 
 SHAPE = ("threads", "batch_size", "seq_len")
 
@@ -144,7 +145,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
 
 
 def _cores(record: Record) -> str:
-    return record.excluded or tables.figure(record["cpu_per_wall"])
+    return record.excluded or text_of(record["cpu_per_wall"])
 
 
 EXPERIMENT = Experiment(

@@ -11,6 +11,7 @@ from experiments.evidence import Evidence, Record, Records
 from experiments.judge import between, gain_pct, greater_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
+from reports.numbers import estimate, text_of
 
 # The published models and what they are called here.
 MODELS = {"gpt2": "gpt2-124m", "shakespeare": "gpt-10m"}
@@ -128,17 +129,17 @@ def _iteration(record: Record) -> str:
     if record.excluded:
         return record.excluded
     deviation = record["latency_ms_std"]
-    spread = "" if deviation is None else f" ± {tables.figure(deviation)}"
-    return tables.figure(record["latency_ms_mean"]) + spread
+    spread = "" if deviation is None else f" ± {text_of(deviation)}"
+    return text_of(record["latency_ms_mean"]) + spread
 
 
 def _speed(record: Record) -> str:
     faster = record.speedup.map(lambda ratio: 100 * (ratio - 1)) if record.speedup else None
-    return record.excluded or tables.percent(faster)
+    return record.excluded or estimate(faster)
 
 
 def _mfu(record: Record) -> str:
-    return record.excluded or tables.figure(mfu_pct(record))
+    return record.excluded or text_of(mfu_pct(record))
 
 
 EXPERIMENT = Experiment(

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from measurement.schema import is_noisy
 from reports import drawing, facts
-from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number, ratio, span, text_of
+from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number
 from reports.material import Material
+from reports.numbers import ratio, span, text_of
 from reports.points import Point
 from reports.sections import trust
 from reports.verdict import Fastest, Verdict, wording

@@ -6,8 +6,9 @@ import json
 from collections import defaultdict
 
 from measurement.text import times
-from reports.content import Panel, Row, Section, Table, number, text_of
+from reports.content import Panel, Row, Section, Table, number
 from reports.material import Material
+from reports.numbers import text_of
 
 PRICES = ("framework", "mode", "workload", "shape", "graphs", "breaks", "outside of graphs, %", "at best, ×")
 PLACES = ("framework", "mode", "workload", "place", "why", "cells")

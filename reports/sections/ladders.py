@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reports import drawing
-from reports.content import Chart, Panel, Section, ratio, text_of
+from reports.content import Chart, Panel, Section
 from reports.ladder import Ladder, ends, table
 from reports.material import Material
+from reports.numbers import ratio, text_of
 
 SENTENCES = (
     "Each rung adds one thing to the one before it; all rungs of a shape were timed in turn in the same processes. A "

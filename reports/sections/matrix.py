@@ -6,8 +6,9 @@ from html import escape
 
 from measurement.schema import is_noisy
 from reports import drawing, facts
-from reports.content import Chart, Figure, Panel, Row, Section, Table, number, span, text_of
+from reports.content import Chart, Figure, Panel, Row, Section, Table, number
 from reports.material import Material
+from reports.numbers import span, text_of
 from reports.points import Point
 from reports.sections.answer import tags
 from reports.verdict import Verdict

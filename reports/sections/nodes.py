@@ -6,8 +6,9 @@ from collections import Counter
 from statistics import median
 
 from measurement.text import plain, times
-from reports.content import Panel, Row, Table, number, text_of
+from reports.content import Panel, Row, Table, number
 from reports.material import Material
+from reports.numbers import text_of
 from reports.points import natural
 
 

@@ -8,8 +8,9 @@ from functools import partial
 
 from measurement.statistics import independent_ratio
 from reports import drawing
-from reports.content import Chart, Panel, Row, Section, Table, number, span
+from reports.content import Chart, Panel, Row, Section, Table, number
 from reports.material import Material
+from reports.numbers import span
 from reports.points import Point, grouped
 
 FEWEST = 3  # points that make a line

@@ -9,7 +9,7 @@ from functools import cached_property
 from measurement.schema import is_noisy
 from measurement.statistics import Interval, independent_ratio
 from reports import facts
-from reports.content import ratio, span, text_of
+from reports.numbers import ratio, span, text_of
 from reports.points import Point, Points, grouped, machine_of
 from reports.verdict import wording
 from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings

@@ -9,23 +9,15 @@ from measurement.exclusion import WORDS, unknown_program
 from measurement.schema import is_noisy
 from measurement.statistics import Interval
 from reports import facts, recompiled
-from reports.content import ratio, text_of
+from reports.numbers import certain, estimate, multiple, range_of, ratio, text_of
 from reports.points import Point
 from reports.verdict.places import Shape
 from reports.verdict.rules import GAIN, STAY, UNTOLD, USE, Advice, Judged
 
 
-def ratios(values: Sequence[float]) -> str:
-    """One multiple, or the range of several."""
-    low, high = ratio(min(values)), ratio(max(values))
-    return f"{low}×" if low == high else f"{low} to {high}×"
-
-
 def milliseconds(points: Iterable[Point]) -> str:
     """The median latency, or the range of several."""
-    values = [point["latency_ms_median"] for point in points]
-    low, high = text_of(min(values)), text_of(max(values))
-    return f"{low} ms" if low == high else f"{low} to {high} ms"
+    return range_of((point["latency_ms_median"] for point in points), " ms")
 
 
 def where(shapes: Sequence[Shape]) -> str:
@@ -90,12 +82,6 @@ def _gain(advice: Advice) -> str:
     return f"{ends[0]} to {ends[1]} as fast as eager"
 
 
-def certain(interval: Interval) -> str:
-    """The interval of a multiple: `95 %: 1.04 to 1.14×`; with a third decimal where two do not tell its ends apart."""
-    low, high = ratio(interval.low), ratio(interval.high)
-    return f"95 %: {low} to {high}×" if low != high else f"95 %: {interval.low:.3f} to {interval.high:.3f}×"
-
-
 def hull(multiples: Sequence[Interval]) -> Interval:
     """The lowest multiple, with an interval that holds those of all."""
     lows, highs = [one.low for one in multiples], [one.high for one in multiples]
@@ -109,9 +95,8 @@ def spread(multiples: Sequence[Interval]) -> str:
     """
     low, high = (kind(multiples, key=lambda one: one.value) for kind in (min, max))
     if ratio(low.value) == ratio(high.value):
-        return f"{ratio(low.value)}× ({certain(hull(multiples))})"
-    ends = f"{ratio(high.value)}× ({ratio(high.low)} to {ratio(high.high)}×)"
-    return f"{ratio(low.value)}× ({certain(low)}) to {ends}"
+        return multiple(hull(multiples))
+    return f"{multiple(low)} to {estimate(high, '×', ratio)}"
 
 
 def _default(advice: Advice) -> str:
