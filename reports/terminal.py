@@ -1,4 +1,4 @@
-"""The tables at the end of a run: a row a shape, eager and graph side by side, or a row a mode if too wide."""
+"""The table at the end of a run: a line a shape, and below it a row a mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +24,6 @@ _SHAPE = (
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
 _FILE_WIDTH = 120
 MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
-_UNLIMITED = 10_000
 _HEADS = ("framework", "mode", "ms", "speedup", "interval")
 # What raises these is the machine, not the cell.
 _BUSY = ("other_load", "steal", "preempted", "frequency", "host_slowed", "throttled")
@@ -71,13 +69,7 @@ def summary(records: Sequence[Record], console: Console, told: Collection[str] =
     shapes = dict(itertools.islice(in_order, MOST_SHAPES))
     shown = list(itertools.chain(*shapes.values()))
     console.print(_TITLE, style="italic", highlight=False)
-    for table in (_side_by_side(columns, shapes), _side_by_side(columns, shapes, spaces=0)):
-        # Cut to the terminal's width it would lose digits.
-        if Measurement.get(console, console.options.update_width(_UNLIMITED), table).maximum <= console.width:
-            console.print(table)
-            break
-    else:
-        _rows_of_modes(columns, shapes, console)
+    _print_rows(columns, shapes, console)
     if left_out:
         console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
     console.print(counts(records, told, shown), highlight=False, markup=False)
@@ -104,22 +96,7 @@ def fastest(records: Sequence[Record]) -> list[Record]:
     return [r for r in measured if r is first or (r.get("latency_ms_ci_low") or r["latency_ms_median"]) <= reach]
 
 
-def _side_by_side(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], spaces: int = 1) -> Table:
-    table = Table(show_lines=True, padding=(0, spaces))
-    table.add_column("shape", no_wrap=True)
-    for framework, mode in columns:
-        table.add_column(f"{framework}\n{mode}", justify="right", no_wrap=True)
-    for shape, records in shapes.items():
-        cells = {(record["framework"], record["mode"]): record for record in records}
-        first = fastest(records)
-        texts = (
-            Text("\n").join(marks.figures(cells[key], cells[key] in first)) if key in cells else "" for key in columns
-        )
-        table.add_row(shape_text(shape, "\n"), *texts)
-    return table
-
-
-def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], console: Console) -> None:
+def _print_rows(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], console: Console) -> None:
     """Print a line a shape and below it a row a mode, with the same columns under each."""
     rows = {}
     for shape, records in shapes.items():
@@ -136,7 +113,7 @@ def _rows_of_modes(columns: list[tuple[str, str]], shapes: dict[tuple, list[Reco
     widths[1] = max(8, min(widths[1], console.width - sum(widths) + widths[1] - 2 * len(widths)))
     console.print(_grid([[Text(head, style="bold") for head in _HEADS]], widths))
     for shape, table in rows.items():
-        console.print(Text("\n" + plain(shape_text(shape, ", ")), style="bold"))
+        console.print(Text("\n" + plain(shape_text(shape)), style="bold"))
         console.print(_grid(table, widths))
 
 
@@ -149,7 +126,7 @@ def _grid(rows: list[list[Text]], widths: Sequence[int]) -> Table:
     return table
 
 
-def shape_text(shape: tuple, separator: str) -> str:
+def shape_text(shape: tuple) -> str:
     """A shape in words: workload and implementation, sizes, then device, dtype and threads."""
     known = dict(zip(_SHAPE, shape, strict=True))
     sizes = [f"batch {known['batch_size']}"] if known["batch_size"] is not None else []
@@ -158,7 +135,7 @@ def shape_text(shape: tuple, separator: str) -> str:
     threads = times(known["threads"], "thread") if known["threads"] else ""
     unusual = [f" {known[name]}" for name in ("pass", "shapes") if known[name] not in (None, USUAL[name])]
     lines = [f"{known['workload']} {known['implementation']}{''.join(unusual)}", ", ".join(sizes + others)]
-    return separator.join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
+    return ", ".join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
 
 
 def counts(records: Sequence[Record], told: Collection[str] = (), shown: Sequence[Record] | None = None) -> str:

@@ -28,7 +28,7 @@ def test_without_any_figure_there_is_no_table(record):
     assert printed([failed]) == "1 cell: 1 error\nalpha eager: error: KeyError: 'x' (net.py:3)\n"
 
 
-def test_eager_and_graph_stand_side_by_side(record):
+def test_eager_and_graph_have_a_row_each(record):
     text = printed(
         [
             record(mode="graph", latency_ms_median=1.234, **speedup(2.0, 1.9, 2.1)),
@@ -37,9 +37,18 @@ def test_eager_and_graph_stand_side_by_side(record):
             record(framework="beta", mode="graph", status="crash", reason="It died.", latency_ms_median=None),
         ]
     )
-    header = next(line for line in text.splitlines() if "eager" in line and "graph" in line and "shape" in line)
-    assert header.index("eager") < header.index("graph")
-    for part in ("2.47", "1.23*", "2.00×▲", "1.90 to 2.10", "346~", "crash", "width=8, depth=2", "batch 4", "2 threads"):
+    assert text.index("alpha      eager") < text.index("alpha      graph")
+    for part in (
+        "2.47",
+        "1.23*",
+        "2.00×▲",
+        "1.90 to 2.10",
+        "346~",
+        "crash",
+        "width=8, depth=2",
+        "batch 4",
+        "2 threads",
+    ):
         assert part in text
     assert "beta graph: crash: It died." in text
     assert "4 cells: 2 ok, 1 noisy, 1 crash" in text
@@ -57,19 +66,10 @@ def test_many_modes_get_a_row_each(record):
 def test_a_narrow_terminal_cuts_no_figure(record):
     modes = ("eager", "inductor-reduce-overhead", "inductor-max-autotune")
     records = [record(mode=m, latency_ms_median=12.34, **speedup(1.234, 1.456, 1.678)) for m in modes]
-    assert "shape" in printed(records)
     assert all(mode in printed(records, width=80) for mode in modes)
     for width in (80, 60):
         assert printed(records, width).count("12.3") == 3
         assert printed(records, width).count("1.46 to 1.68") == 2
-
-
-def test_a_missing_cell_is_blank_not_zero(record):
-    records = [record(batch_size=1), record(batch_size=2), record(batch_size=2, mode="graph", latency_ms_median=7.0)]
-    rows = [line for line in printed(records).splitlines() if "mlp plain" in line]
-    assert "7" not in rows[0]
-    assert "7" in rows[1]
-    assert " 0 " not in rows[0]
 
 
 def test_rows_are_in_order_of_size_in_whichever_order_they_were_done(record):
@@ -82,7 +82,7 @@ def test_a_speedup_has_two_decimals_below_ten_and_three_digits_above(record):
     text = printed(
         [record(mode="graph", **speedup(9.876, 9.0, 12.345)), record(mode="other", **speedup(583.07, 544.63, 1608.8))]
     )
-    for part in ("9.88×", "9.00-12.3", "583×", "545-1,609"):
+    for part in ("9.88×", "9.00 to 12.3", "583×", "545 to 1,609"):
         assert part in text
 
 
@@ -119,13 +119,6 @@ def test_the_table_of_a_narrow_terminal_has_headers_that_fit_its_columns(record)
     for head, figure in (("ms", "12.3*"), ("speedup", "1.23×▲"), ("interval", "1.16 to 1.68")):
         end = lines[1].index(head) + len(head)
         assert lines[5][:end].endswith(figure), lines[5]  # right under its name
-
-
-def test_modes_stand_side_by_side_with_less_space_before_they_stand_below_each_other(record):
-    records = [record(mode=f"mode-{i}", latency_ms_median=1.0 + i, **speedup(1.5, 1.4, 1.6)) for i in range(7)]
-    assert "shape" in printed(records, 111)
-    assert "shape" in printed(records, 97)
-    assert "shape" not in printed(records, 96)
 
 
 def interval(median, low, high) -> dict:
