@@ -5,11 +5,14 @@ Its points are those of one row of the README's table, and of the other framewor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from measurement.schema import is_noisy
-from publish.findings.evidence import letters, processes
+from publish.evidence import letters, material, processes, versions
 from reports import drawing
-from reports.content import text_of
 from reports.material import Material
+from reports.numbers import text_of
 from reports.points import Point
 from reports.verdict.places import Shape
 
@@ -23,8 +26,9 @@ STYLES = {
 }
 
 
-def svg(theme: str, content: Material) -> str:
-    """Every mode at one shape on one axis, as a file that stands alone."""
+def svg(theme: str, folders: Sequence[Path]) -> str:
+    """Return every mode at one shape on one axis, as a file that stands alone."""
+    content = material(*folders)
     points = drawn(content)
     chart = drawing.dots([_dot(content, point) for point in points])
     height = float(chart.partition('height="')[2].partition('"')[0]) + TITLE + FOOT
@@ -55,8 +59,3 @@ def _dot(content: Material, point: Point) -> drawing.Dot:
     ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
     name = f"{point['framework']} {point['mode']}"
     return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)
-
-
-def versions(points: list[Point]) -> str:
-    """Frameworks and their versions, each once: `torch 2.13.0, jax 0.11.2`."""
-    return ", ".join(dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in points))

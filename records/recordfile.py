@@ -25,7 +25,7 @@ LineOf = Callable[[int], int]  # the line of a row, counted from 0
 Value = str | bool | int | float
 SCHEMA_SUFFIX = ".schema.json"
 RESULTS = Path(__file__).resolve().parent.parent / "results"
-# Of all tables under results/ but those of results/runs; `python -m reports.columns` writes it.
+# Of all tables under results/ but those of results/runs; `python -m publish` writes it.
 PUBLISHED_SCHEMA = RESULTS / "results.schema.json"
 # Without these a row says nothing of what was measured.
 _REQUIRED = ("framework", "mode", "workload", "status", "schema_version", "cell")

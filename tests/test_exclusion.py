@@ -19,7 +19,7 @@ from experiments.geometric_mean import parts_of
 from experiments.judge import ratio_of
 from experiments.spec import Verdict
 from measurement.exclusion import excluded, unknown_program
-from publish.findings import evidence
+from publish import evidence
 from records import rooflines
 from reports import brief, facts, marks, terminal, verdict
 from reports.content import Table

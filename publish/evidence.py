@@ -12,12 +12,12 @@ from analysis import modes
 from commands import published
 from measurement.statistics import Interval
 from records import rooflines
-from reports.content import span, text_of
 from reports.material import Material
+from reports.numbers import estimate, text_of
 from reports.points import Point, Points
 from reports.verdict import Verdict
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", ROOT / "results/cpu"
 
 
@@ -36,11 +36,6 @@ def points(*folders: Path, **columns: object) -> list[Point]:
     """The points of these runs that are not excluded and whose columns have these values."""
     every = [point for point in material(*folders).points.all if not point.excluded]
     return [point for point in every if all(point[name] == value for name, value in columns.items())]
-
-
-def excluded(*folders: Path) -> dict[str, str]:
-    """Return why workloads of these runs have excluded cells, by workload."""
-    return {point["workload"]: point.excluded for point in material(*folders).points.all if point.excluded}
 
 
 def one(*folders: Path, **columns: object) -> Point:
@@ -88,9 +83,9 @@ def place(measured: Iterable[Point], *folders: Path) -> str:
     names = [points(folder)[0]["framework"] for folder in folders]
     names = names if len(set(names)) == len(names) else [folder.name for folder in folders]
     links = [f"[{name}]({path(folder)})" for name, folder in zip(names, folders, strict=True)]
-    where = (
-        f"[{letters(measured)}]({path(folders[0])})" if len(folders) == 1 else ", ".join([letters(measured), *links])
-    )
+    known = all(point["machine_id"] in hosts() for point in measured)
+    host = letters(measured) if known else "records"
+    where = f"[{host}]({path(folders[0])})" if len(folders) == 1 else ", ".join([host, *links])
     return f"{where}, {processes(measured)}"
 
 
@@ -104,6 +99,13 @@ def processes(measured: Iterable[Point]) -> str:
     return f"{' or '.join(map(str, sorted({point['launches'] for point in measured})))} processes"
 
 
+def gain(point: Point) -> Interval:
+    """Return the speedup over eager of a point that has one. Raises ValueError."""
+    if point.speedup is None:
+        raise ValueError(f"{point.series} at {point.shape} has no speedup.")
+    return point.speedup
+
+
 def unsure(measured: list[Point]) -> str:
     """How many of the figures cannot be relied on: `all 21 figures are noisy or disturbed`."""
     count = sum(point["status"] != "ok" for point in measured)
@@ -112,10 +114,10 @@ def unsure(measured: list[Point]) -> str:
 
 
 def ms(point: Point) -> str:
-    """A median in ms with its 95 % interval: `0.564 (0.552-0.576)`."""
-    return text_of(point["latency_ms_median"]) + brackets(point.latency)
+    """A median in ms with its 95 % interval: `0.564 (0.552 to 0.576)`."""
+    return estimate(point.latency) or text_of(point["latency_ms_median"])
 
 
-def brackets(interval: Interval | None) -> str:
-    """The ends of an interval behind a figure; empty where there is none."""
-    return f" ({span(interval.low, interval.high).replace(' to ', '-')})" if interval else ""
+def versions(measured: list[Point]) -> str:
+    """Return frameworks and their versions, each once: `torch 2.13.0, jax 0.11.2`."""
+    return ", ".join(dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in measured))

@@ -7,16 +7,15 @@ from pathlib import Path
 
 from experiments.geometric_mean import geometric_mean
 from measurement.statistics import Interval
-from publish.findings import bert, cpu, losses, models
-from publish.findings.bert import span
-from publish.findings.evidence import H200, letters, material, ms, one, points, verdict
-from publish.picture import versions
-from reports import facts
-from reports.content import ratio, text_of
+from publish import findings
+from publish.evidence import gain, letters, material, ms, one, points, verdict, versions
+from publish.findings import DECODING, DEFAULT, MEAN, MEAN_TRAINING, REPLAYED, RESNET, SHORT, TWO_CORES, span
+from reports import facts, numbers
+from reports.numbers import multiple, range_of, ratio
 from reports.points import Point
 from reports.verdict import Verdict, wording
 
-MODES = tuple(models.AVERAGED)
+MODES = DEFAULT, REPLAYED
 CALLS = "`torch.compile(model)`: inductor", '`mode="reduce-overhead"`: inductor-reduce-overhead'
 HOSTS = "results/h200/README.md#the-machines"
 SIZES = {
@@ -26,27 +25,36 @@ SIZES = {
 }
 
 
+def text() -> str:
+    """Return one table and a few sentences."""
+    return "\n".join([*table(), "", *sentences()])
+
+
 def table() -> list[str]:
     """A row for each kind of work: eager mode's time, and what compiling brings, as the ends of all its intervals."""
     return [
         f"| torch, bf16 | eager mode takes (medians) | {' | '.join(CALLS)} | [host]({HOSTS}) |",
         "| --- | --- | --- | --- | --- |",
         *(_bert(title, shapes) for title, shapes in SIZES.items()),
-        _row("A token of 1, 8 or 64 texts from a Llama of 1.2B", points(*models.DECODING[:2])),
+        _row("A token of 1, 8 or 64 texts from a Llama of 1.2B", points(*DECODING[:2])),
         _row("ResNet-50, 64 images, channels last", _channels_last()),
-        _row("An LSTM (`torch.lstm`), 8 texts of 128 tokens", points(models.AVERAGE, workload="lstm")),
-        _row("Training a GPT-2 of 124M, 32 texts of 1024 tokens", points(H200 / "gpt2-training")),
-        _mean("Inference of {count} models at batch 8, geometric mean", models.AVERAGE),
-        _mean("Training of {count} models at batch 8, geometric mean", models.SMALL_TRAINING),
+        _row("An LSTM (`torch.lstm`), 8 texts of 128 tokens", points(MEAN, workload="lstm")),
+        _row("Training a GPT-2 of 124M, 32 texts of 1024 tokens", points(findings.GPT2)),
+        _mean("Inference of {count} models at batch 8, geometric mean", MEAN),
+        _mean("Training of {count} models at batch 8, geometric mean", MEAN_TRAINING),
     ]
 
 
 def _bert(title: str, shapes: tuple) -> str:
-    return _row(title, [point for point in bert.figures() if (point["batch_size"], point["seq_len"]) in shapes])
+    return _row(title, [point for point in _bert_points() if (point["batch_size"], point["seq_len"]) in shapes])
+
+
+def _bert_points() -> list[Point]:
+    return points(*findings.TORCH, implementation="library", dtype="bf16")
 
 
 def _channels_last() -> list[Point]:
-    alike = points(models.RESNET, workload="resnet50", batch_size=64)
+    alike = points(RESNET, workload="resnet50", batch_size=64)
     return [point for point in alike if "layout=nhwc" in point["parameters"]]
 
 
@@ -57,8 +65,8 @@ def _row(title: str, measured: list[Point]) -> str:
 
 
 def _mean(title: str, folder: Path) -> str:
-    means = [geometric_mean(point.speedup for point in points(folder, mode=mode)) for mode in MODES]
-    ends = [f"{ratio(mean.low)} to {ratio(mean.high)}×" for mean in means]
+    means = [geometric_mean(gain(point) for point in points(folder, mode=mode)) for mode in MODES]
+    ends = [f"{numbers.span(mean.low, mean.high, ratio)}×" for mean in means]
     title = title.format(count=len(points(folder, mode=MODES[0])))
     return f"| {title} | | {' | '.join(ends)} | {letters(points(folder))} |"
 
@@ -70,25 +78,24 @@ def sentences() -> list[str]:
 
 def _versions() -> str:
     """Which versions the figures are of, and where they differ."""
-    tables = [*bert.figures(), *points(models.RESNET, H200 / "gpt2-training", *models.DECODING[:2])]
-    tables += points(models.AVERAGE, models.SMALL_TRAINING)
-    others = points(*bert.SHORT[1:], models.DECODING[2])
+    tables = [*_bert_points(), *points(RESNET, findings.GPT2, *DECODING[:2], MEAN, MEAN_TRAINING)]
+    others = points(*SHORT[1:], DECODING[2])
     libraries = {
         point["framework"]: f"{json.loads(point['versions'])['transformers']} with {point['framework']}"
-        for point in (*bert.figures(), *others)
+        for point in (*_bert_points(), *others)
         if point["implementation"] == "library"
     }
-    rounded = [point for precision in losses.precisions() for point in precision.points]
+    rounded = [point for folder in findings.KERAS.values() for point in findings.tf32_gains(folder)[2]]
     return (
         f"- **Versions**: {versions([*tables, *others])}; for TF32 {versions(rounded)}; on two CPU cores "
-        f"{versions(points(cpu.TWO_CORES))}. transformers {', '.join(libraries.values())}. An `nn.LSTM` stays eager "
+        f"{versions(points(TWO_CORES))}. transformers {', '.join(libraries.values())}. An `nn.LSTM` stays eager "
         "under `torch.compile` by default; the row is of `torch.lstm`."
     )
 
 
 def _frameworks() -> str:
-    short, alike = verdict(material(*bert.SHORT), "library"), verdict(material(*bert.LONG), "plain", bert.FUSED)
-    llama, again = verdict(material(*models.DECODING), "plain"), models.decoding_again()[1]
+    short, _, alike = findings.bert_verdicts()
+    llama, again = verdict(material(*DECODING), "plain"), findings.decoding_again()[1]
     return (
         "- **Between frameworks compare milliseconds, not speedups**: nobody deploys JAX or TensorFlow operator by "
         "operator. Intervals hold no difference between GPUs, hosts and runs.\n"
@@ -105,7 +112,7 @@ def _fastest(told: Verdict, batch: int) -> str:
 
 def _tensorflow() -> str:
     alike = {"implementation": "library", "batch_size": 8}
-    graph, compiled = (one(bert.SHORT[2], mode=mode, **alike) for mode in ("function", "function-xla"))
+    graph, compiled = (one(SHORT[2], mode=mode, **alike) for mode in ("function", "function-xla"))
     return (
         "- **In TensorFlow ask for XLA**, `tf.function(model, jit_compile=True)`: BERT-base at batch 8, 128 tokens "
         f"takes {ms(compiled)} ms a call, with `tf.function(model)` alone {ms(graph)}."
@@ -113,14 +120,23 @@ def _tensorflow() -> str:
 
 
 def _losses() -> str:
-    told = "; ".join(loss.short() for loss in losses.losses())
+    lstm = one(MEAN, workload="lstm", mode=DEFAULT)
+    (resnet,) = points(findings.STRICT, workload="resnet50", mode=DEFAULT, batch_size=16)
+    told = (
+        f"an LSTM (`torch.lstm`) at a batch of 8, {multiple(gain(lstm))} ([other batches]"
+        "(results/h200/README.md#an-lstm)); ResNet-50 in strict float32 at a batch of 16, "
+        f"{multiple(gain(resnet))} ([the layout that it chooses](docs/experiments.md#vision-docs))"
+    )
     return f"- **Compiling by default can lose.** Shares of eager mode's speed: {told}."
 
 
 def _precision() -> str:
-    passes = losses.precisions()
-    told = "; ".join(precision.told() for precision in passes)
-    hosts = letters(point for precision in passes for point in precision.points)
+    passes = {name: findings.tf32_gains(folder) for name, folder in findings.KERAS.items()}
+    told = "; ".join(
+        f"in {name} TF32 alone brings {multiple(alone)}, compiling on top of it {multiple(compiled)}"
+        for name, (alone, compiled, _) in passes.items()
+    )
+    hosts = letters(point for *_, measured in passes.values() for point in measured)
     return (
         "- **TF32's gain is not the compiler's.** With "
         f"BERT-base, on {hosts}, {told} ([the table](docs/experiments.md#keras-io))."
@@ -130,10 +146,10 @@ def _precision() -> str:
 def _first_call() -> str:
     small, trained = (
         [point for point in points(folder, compile_cache="cold") if point["mode"] in MODES and _not_lstm(point)]
-        for folder in (models.AVERAGE, models.SMALL_TRAINING)
+        for folder in (MEAN, MEAN_TRAINING)
     )
-    lstm = [point for point in points(models.AVERAGE, workload="lstm") if point["mode"] in MODES]
-    unrolled = [point for folder in models.UNROLLED for point in points(folder)]
+    lstm = [point for point in points(MEAN, workload="lstm") if point["mode"] in MODES]
+    unrolled = [point for folder in findings.UNROLLED for point in points(folder)]
     return (
         f"- **The first call compiles**, which takes {_seconds(small)} in inference of seven models at batch 8, "
         f"{_seconds(lstm)} of an LSTM; {_seconds(trained)} in training, {_seconds(unrolled)} of the LSTM, on two cores."
@@ -146,19 +162,18 @@ def _not_lstm(point: Point) -> bool:
 
 
 def _seconds(measured: list[Point]) -> str:
-    ends = [text_of(end(map(facts.first_s, measured))) for end in (min, max)]
-    return f"{ends[0]} to {ends[1]} s"
+    return range_of((seconds for point in measured if (seconds := facts.first_s(point)) is not None), " s")
 
 
 def _processors() -> str:
     bert_base, mlp = (_torch_on_two_cores(workload) for workload in ("bert-base", "mlp"))
-    frozen = one(cpu.OWN / "timm-resnet50", mode=cpu.CONSTANT)
+    frozen = one(findings.OWN / "timm-resnet50", mode=findings.CONSTANT)
     return (
         f"- **On CPU cores compiling brings less, or loses**: in torch at batch 1 BERT-base comes to "
         f"{wording.spread(bert_base)} on two cores, an MLP to {wording.spread(mlp)}; with constant weights "
-        f'(`options={{"freezing": True}}`) timm\'s ResNet-50 comes to {wording.spread([frozen.speedup])} on four.'
+        f'(`options={{"freezing": True}}`) timm\'s ResNet-50 comes to {multiple(gain(frozen))} on four.'
     )
 
 
 def _torch_on_two_cores(workload: str) -> list[Interval]:
-    return [point.speedup for point in points(cpu.TWO_CORES, framework="torch", workload=workload, mode=MODES[0])]
+    return [gain(point) for point in points(TWO_CORES, framework="torch", workload=workload, mode=MODES[0])]

@@ -1,0 +1,6 @@
+"""Write every page that is made from records and definitions: `python -m publish`."""
+
+from publish import documents
+
+for path in documents.PAGES:
+    path.write_text(documents.made(path), encoding="utf-8")

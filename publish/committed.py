@@ -1,0 +1,64 @@
+"""`results/README.md`: what each committed folder holds, where and when it was measured, and by what command.
+
+It is made from the folders' own files, so that a folder that is new or gone needs no edit.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from commands.published import PLANS, command, folders
+from measurement.text import as_code, in_markdown
+
+HEAD = """# Published results
+
+Made from the folders' own files by `python -m publish`.
+What was found is told in [h200](h200/README.md) and [experiments](experiments/README.md).
+A run has `plan.json`, `machine.json`, `records.jsonl`, `results.csv` and, if it kept them, `samples.jsonl.gz` (raw
+samples) and `versions.json` (every package installed).
+[results.schema.json](results.schema.json), a Table Schema, describes the columns of every `results.csv`;
+runs of earlier schema versions lack the columns that came later.
+
+| folder | machine | command | begun (UTC) | suite | records | samples |
+|---|---|---|---|---|---|---|
+"""
+
+
+def page(results: Path) -> str:
+    """The page for all folders under `results`."""
+    return HEAD + "".join("| " + " | ".join(row(folder, results)) + " |\n" for folder in folders(results))
+
+
+def row(folder: Path, results: Path) -> list[str]:
+    """The cells of one folder's row."""
+    name = next(name for name in PLANS if (folder / name).exists())
+    plan = json.loads((folder / name).read_text())
+    entries = _lines(folder / ("records.jsonl" if PLANS[name] == "bench" else "explained.jsonl"))
+    place = folder.relative_to(results)
+    return [
+        f"[{place}]({place})",
+        in_markdown(_machine(folder, entries)),
+        as_code(command(PLANS[name], plan["given"])),
+        plan["started_at"].replace("T", " ").removesuffix("Z"),
+        ", ".join(sorted({str(entry["git_revision"]) for entry in entries if entry.get("git_revision")})) or "unknown",
+        str(len(entries)),
+        "yes" if (folder / "samples.jsonl.gz").exists() else "no",
+    ]
+
+
+def _machine(folder: Path, entries: list[dict]) -> str:
+    """The processor, its CPUs, the GPUs, and the ids that records have: several where runs were joined."""
+    facts = json.loads(path.read_text()) if (path := folder / "machine.json").exists() else {}
+    if not facts:
+        return ", ".join(sorted({entry["device_name"] for entry in entries if entry.get("device_name")})) or "unknown"
+    names = [gpu["name"] for gpu in facts["gpus"]]
+    gpus = [f"{names.count(name)} × {name}" for name in dict.fromkeys(names)]
+    others = sorted({entry["machine_id"] for entry in entries if entry.get("machine_id")} - {facts["machine_id"]})
+    return "; ".join(
+        [f"{facts['cpu']}, {facts['cpus_usable']} CPUs", *gpus, " and ".join([facts["machine_id"], *others])]
+    )
+
+
+def _lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

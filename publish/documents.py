@@ -1,0 +1,66 @@
+"""Pages that are made from committed records and from definitions; `python -m publish` writes all of them.
+
+In some pages the text between two marks is made; others are made whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from measurement.schema import table_schema_text
+from publish import committed, definitions, findings, picture, summary
+from publish.evidence import ROOT, material
+from reports import sections
+from reports.page import html
+
+BEGIN, END = "<!-- {name}: made by python -m publish -->", "<!-- end of {name} -->"
+# Of each page the makers of its parts, by the names in their marks.
+PARTS: Mapping[Path, Callable[[], Mapping[str, str]]] = {
+    ROOT / "README.md": lambda: {"figures": summary.text()},
+    ROOT / "docs/findings.md": lambda: {"figures": findings.text()},
+    ROOT / "docs/usage.md": lambda: {
+        "workloads": definitions.workloads_table(),
+        "modes": definitions.modes_table(),
+    },
+    ROOT / "docs/methodology.md": lambda: {"flags": definitions.flags_table()},
+    ROOT / "docs/experiments.md": definitions.experiment_sections,
+}
+
+
+def sample() -> str:
+    """Return the page of the committed CPU run."""
+    content = material(findings.TWO_CORES)
+    title = "Is compiling worth it? A sample on two CPU cores"
+    return html(title, content, sections.build(content), "results/cpu/two-cores")
+
+
+WHOLE: Mapping[Path, Callable[[], str]] = {
+    ROOT / "docs/columns.md": definitions.columns_page,
+    ROOT / "results/results.schema.json": table_schema_text,
+    ROOT / "results/README.md": partial(committed.page, ROOT / "results"),
+    ROOT / "docs/picture-light.svg": partial(picture.svg, "light", findings.SHORT),
+    ROOT / "docs/picture-dark.svg": partial(picture.svg, "dark", findings.SHORT),
+    ROOT / "docs/sample.html": sample,
+}
+PAGES = (*PARTS, *WHOLE)
+
+
+def made(path: Path) -> str:
+    """Return the text of a page as its records and definitions make it. Raises ValueError where a mark is missing."""
+    if path in WHOLE:
+        return WHOLE[path]()
+    return filled(path.read_text(encoding="utf-8"), PARTS[path]())
+
+
+def filled(page: str, parts: Mapping[str, str]) -> str:
+    """Return a page with `parts` between their marks. Raises ValueError where a mark is missing."""
+    for name, text in parts.items():
+        begin, end = BEGIN.format(name=name), END.format(name=name)
+        before, found, rest = page.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise ValueError(f"{begin} … {end} is missing.")
+        page = f"{before}{begin}\n{text}\n{end}{after}"
+    return page
