@@ -118,7 +118,6 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
         Line(
             cell,
             tuple(entry and entry[1].interval for entry in one),
-            tuple(entry and entry[1].of_speedup for entry in one),
             tuple(_marks(stepped[machine, cell], _alone(machine, cell, stepped, beside))),
             machine[:4] if len(machines) > 1 else "",
         )

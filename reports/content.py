@@ -96,7 +96,6 @@ class Panel:
     setting: str = ""
     legend: str = ""  # of all its charts
     axes: str = ""  # of all its charts, in words
-    checks: tuple[str, ...] = ()  # whether to trust it: short, each with a tick or an exclamation mark before it
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Line:
-    """One cell: latency (ms) and speedup in each run, None where it has none; its steps; its machine, if several."""
+    """One cell: latency (ms) in each run, None where it has none; its steps; its machine, if several."""
 
     cell: str
     latency: tuple[Interval | None, ...]
-    speedup: tuple[Interval | None, ...]
     steps: tuple[Mark, ...]
     machine: str = ""
 

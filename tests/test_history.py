@@ -194,7 +194,7 @@ def test_a_line_fits_80_columns(capsys, tmp_path, monkeypatch):
 
 def test_labels_say_what_differs_and_the_time_where_the_date_does_not():
     moments = [Moment(f"r{hour}", "", f"2026-01-01T0{hour}:00:00Z", {"a": "1"}, "abc") for hour in (1, 2)]
-    line = Line("a/w/x=1/eager", (None, None), (None, None), ())
+    line = Line("a/w/x=1/eager", (None, None), ())
     assert History(tuple(moments), (line,)).labels == ["2026-01-01 01:00", "2026-01-01 02:00"]
 
 

@@ -31,14 +31,8 @@ def panel(content: Panel, section: str, place: int) -> str:
     folded = _folded(content.table, "All figures" if charts or notes else "") if content.table else ""
     return (
         f'<details class="panel"{chosen}{is_open}><summary>{escape(content.title)}</summary>'
-        f"{_checks(content.checks)}{charts}{axes}{notes}{content.legend}{folded}</details>"
+        f"{charts}{axes}{notes}{content.legend}{folded}</details>"
     )
-
-
-def _checks(checks: tuple[str, ...]) -> str:
-    """Whether to trust the figures, in one line."""
-    items = "".join(f"<li class={'good' if check.startswith('✓') else 'unsure'}>{escape(check)}" for check in checks)
-    return f'<ul class="checks" aria-label="Trust">{items}</ul>' if items else ""
 
 
 def _chart(chart: Chart, several: bool, first: bool) -> str:

@@ -43,8 +43,7 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     table = Table.of(COLUMNS, [verdict.fastest[shape] for shape in shapes], _fastest_row).filled()
     sentences = [*verdict.sentences, *verdict.contradictions] or ["No mode was measured beside eager mode."]
     sentences += [verdict.unlike] if verdict.unlike else []
-    checks = tuple(trust.checks(verdict.setting))
-    return Panel(verdict.setting.name, table, charts, tuple(sentences), key, axes=AXIS, checks=checks)
+    return Panel(verdict.setting.name, table, charts, tuple(sentences), key, axes=AXIS)
 
 
 def busiest(verdict: Verdict) -> Shape | None:
