@@ -47,12 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
     loaded = [one for name in names for one in read(name, arguments.filter)]
     if len({one.moment.place for one in loaded}) < FEWEST_RUNS:
         raise UsageError("Say which runs to follow, two at least: make history RUN=<run>,<run>,<run>.")
-    told = of_runs(loaded)
-    if told is None:
+    followed = of_runs(loaded)
+    if followed is None:
         raise UsageError("No cell is in two of these runs on one machine; follow runs of the same sweep.")
-    trend.show(told, console)
-    folder = report.folder_for(arguments.out, Path(told.moments[-1].place))
-    section = trend.section(told)
+    trend.show(followed, console)
+    folder = report.folder_for(arguments.out, Path(followed.moments[-1].place))
+    section = trend.section(followed)
     files = {
         "history.md": markdown.report("History", [section]),
         "history.html": page.template.page("History", f"<main>{page.fragment(section)}</main>"),
@@ -67,14 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def of_runs(loaded: Sequence[Loaded]) -> trend.History | None:
-    """The history of all cells that two runs hold on one machine; None where there is none."""
+    """Return the history of all cells that two runs hold on one machine; None where there is none."""
     loaded = sorted({one.moment.place: one for one in loaded}.values(), key=lambda one: one.moment.began)
     lines, cautions = follow(loaded)
     return trend.History(tuple(one.moment for one in loaded), tuple(lines), tuple(cautions)) if lines else None
 
 
 def read(name: str, filtered: str | None = None) -> list[Loaded]:
-    """The runs that a name stands for: a folder of runs is each of them. Raises UsageError."""
+    """Return the runs that a name stands for: a folder of runs is each of them. Raises UsageError."""
     loaded = []
     for place in report.places(name):
         source = report.read([str(place)], pairs.COLUMNS_READ)
@@ -102,7 +102,7 @@ def _moment(name: str, place: Path, columns: Mapping[str, list]) -> Moment:
 
 
 def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
-    """A line for each cell of each machine that two runs hold, and sentences on what cannot be followed."""
+    """Return a line for each cell of each machine that two runs hold, and sentences on what cannot be followed."""
     machines = list(dict.fromkeys(machine for one in loaded for machine in one.cells))
     keys = [
         (machine, cell)
@@ -128,7 +128,7 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
 
 
 def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[State, Figures] | None]:
-    """A cell's figures in each run; None where it was not measured there."""
+    """Return a cell's figures in each run; None where it was not measured there."""
     entries = []
     for one in loaded:
         entry = one.cells.get(machine, {}).get(cell)
@@ -138,7 +138,7 @@ def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[Sta
 
 
 def _steps(one: Sequence[tuple[State, Figures] | None], figure: str, series: int) -> list[steps.Step]:
-    """The steps of a cell's latency or speedup, by runs whose intervals hold how processes differ."""
+    """Return the steps of a cell's latency or speedup, by runs whose intervals hold how processes differ."""
     points = []
     for entry in one:
         interval = entry and (entry[1].interval if figure == "latency" else entry[1].of_speedup)
@@ -152,7 +152,7 @@ def _point(interval: Interval, state: State) -> Estimates:
 
 
 def _alone(machine: str, cell: str, stepped: Mapping, beside: Mapping) -> set[int]:
-    """The runs at which a cell stepped beyond what all modes of its shape did: its speedup, or one over it, stepped."""
+    """Return the runs at which a cell stepped more than all modes of its shape, by the speedups."""
     if (machine, cell) in beside:
         return {step.at for step in beside[machine, cell]}
     group = cell.rpartition("/")[0]

@@ -15,7 +15,7 @@ PLANS = {"plan.json": "bench", "explanation.json": "explain"}
 
 
 def folders(results: Path) -> Iterator[Path]:
-    """Every folder that holds a run or profiles, in the order of their names."""
+    """Return every folder that holds a run or profiles, in the order of their names."""
     every = {path.parent for name in PLANS for path in results.glob(f"**/{name}")}
     return (path for path in sorted(every) if path.relative_to(results).parts[0] != UNPUBLISHED)
 

@@ -26,12 +26,12 @@ runs of earlier schema versions lack the columns that came later.
 
 
 def page(results: Path) -> str:
-    """The page for all folders under `results`."""
+    """Return the page for all folders under `results`."""
     return HEAD + "".join("| " + " | ".join(row(folder, results)) + " |\n" for folder in folders(results))
 
 
 def row(folder: Path, results: Path) -> list[str]:
-    """The cells of one folder's row."""
+    """Return the cells of one folder's row."""
     name = next(name for name in PLANS if (folder / name).exists())
     plan = json.loads((folder / name).read_text())
     entries = _lines(folder / ("records.jsonl" if PLANS[name] == "bench" else "explained.jsonl"))
@@ -48,7 +48,7 @@ def row(folder: Path, results: Path) -> list[str]:
 
 
 def _machine(folder: Path, entries: list[dict]) -> str:
-    """The processor, its CPUs, the GPUs, and the ids that records have: several where runs were joined."""
+    """Return the processor, its CPUs, the GPUs, and the ids that records have: several where runs were joined."""
     facts = json.loads(path.read_text()) if (path := folder / "machine.json").exists() else {}
     if not facts:
         return ", ".join(sorted({entry["device_name"] for entry in entries if entry.get("device_name")})) or "unknown"

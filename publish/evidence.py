@@ -23,7 +23,7 @@ H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", RO
 
 @cache
 def material(*folders: Path) -> Material:
-    """What the runs in these folders hold."""
+    """Return what the runs in these folders hold."""
     records = [record for folder in folders for record in rooflines.read(folder / "records.jsonl")]
     return Material(Points(records), known=modes.words(), commands=tuple(map(_command, folders)))
 
@@ -33,19 +33,19 @@ def _command(folder: Path) -> str:
 
 
 def points(*folders: Path, **columns: object) -> list[Point]:
-    """The points of these runs that are not excluded and whose columns have these values."""
+    """Return the points of these runs that are not excluded and whose columns have these values."""
     every = [point for point in material(*folders).points.all if not point.excluded]
     return [point for point in every if all(point[name] == value for name, value in columns.items())]
 
 
 def one(*folders: Path, **columns: object) -> Point:
-    """The only point that fits. Raises ValueError where none or several do."""
+    """Return the only point that fits. Raises ValueError where none or several do."""
     (point,) = points(*folders, **columns)
     return point
 
 
 def verdict(content: Material, implementation: str, parameters: str = "") -> Verdict:
-    """The verdict on the bf16 setting of an implementation that most was measured of, or on that with `parameters`."""
+    """Return the verdict on an implementation's largest bf16 setting, or on the one with `parameters`."""
     firsts = ((one, one.setting.points[0]) for one in content.verdicts)
     return next(
         one
@@ -57,7 +57,7 @@ def verdict(content: Material, implementation: str, parameters: str = "") -> Ver
 
 @cache
 def hosts() -> dict[str, str]:
-    """The letter that results/h200/README.md gives each host, by the host's `machine_id`."""
+    """Return the letter that results/h200/README.md gives each host, by the host's `machine_id`."""
     tables = re.findall(
         r"(?m)^\| \| ([A-Z |]+) \|\n\|[-|]+\n\| `machine_id` \| (.+) \|$", (H200 / "README.md").read_text()
     )
@@ -69,13 +69,13 @@ def hosts() -> dict[str, str]:
 
 
 def letters(measured: Iterable[Point]) -> str:
-    """The hosts of these points: `H`, `C, D and H`. Raises KeyError for a host without a letter."""
+    """Return the hosts of these points: `H`, `C, D and H`. Raises KeyError for a host without a letter."""
     *others, last = sorted({hosts()[point["machine_id"]] for point in measured})
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def place(measured: Iterable[Point], *folders: Path) -> str:
-    """Where and how often something was measured, with a link to each folder of records.
+    """Return where and how often something was measured, with a link to each folder of records.
 
     `[H](../results/h200/jax-h-short), 3 processes`; of several folders `H, [torch](…), [jax](…), 3 processes`.
     """
@@ -90,12 +90,12 @@ def place(measured: Iterable[Point], *folders: Path) -> str:
 
 
 def path(folder: Path) -> str:
-    """A folder as `docs/findings.md` links it."""
+    """Return a folder as `docs/findings.md` links it."""
     return f"../{folder.relative_to(ROOT).as_posix()}"
 
 
 def processes(measured: Iterable[Point]) -> str:
-    """How many processes: `3 processes`, `2 or 3 processes`."""
+    """Return how many processes: `3 processes`, `2 or 3 processes`."""
     return f"{' or '.join(map(str, sorted({point['launches'] for point in measured})))} processes"
 
 
@@ -107,14 +107,14 @@ def gain(point: Point) -> Interval:
 
 
 def unsure(measured: list[Point]) -> str:
-    """How many of the figures cannot be relied on: `all 21 figures are noisy or disturbed`."""
+    """Return how many of the figures cannot be relied on: `all 21 figures are noisy or disturbed`."""
     count = sum(point["status"] != "ok" for point in measured)
     share = f"all {count}" if count == len(measured) else f"{count} of the {len(measured)}"
     return f"{share} figures are noisy or disturbed"
 
 
 def ms(point: Point) -> str:
-    """A median in ms with its 95 % interval: `0.564 (0.552 to 0.576)`."""
+    """Return a median in ms with its 95 % interval: `0.564 (0.552 to 0.576)`."""
     return estimate(point.latency) or text_of(point["latency_ms_median"])
 
 

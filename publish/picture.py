@@ -46,7 +46,7 @@ def svg(theme: str, folders: Sequence[Path]) -> str:
 
 
 def drawn(content: Material) -> list[Point]:
-    """The library's model at the picture's shape in every mode, the fastest first."""
+    """Return the library's model at the picture's shape in every mode, the fastest first."""
     points = [p for p in content.points.measured if (p["implementation"], p["dtype"]) == ("library", "bf16")]
     here = [point for point in points if Shape.of(point.record) == SHAPE]
     return sorted(here, key=lambda point: point["latency_ms_median"])

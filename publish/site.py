@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _history() -> str:
-    """The cells that several published runs measured on one machine: a section for each machine."""
+    """Return the cells that several published runs measured on one machine: a section for each machine."""
     machines = defaultdict(list)
     for folder in published.folders(recordfile.RESULTS):
         if (folder / RECORDS).exists():
@@ -53,10 +53,10 @@ def _history() -> str:
     parts = []
     for machine, of_machine in machines.items():
         shared = Counter(cell for run in of_machine for cell in run.cells[machine])
-        told = history.of_runs([run for run in of_machine if any(shared[cell] > 1 for cell in run.cells[machine])])
-        if told:
+        followed = history.of_runs([run for run in of_machine if any(shared[cell] > 1 for cell in run.cells[machine])])
+        if followed:
             title = f"{trend.TITLE}, machine {machine[:4]}"
-            parts.append(fragment(trend.section(told, title, f"history-{machine[:4]}")))
+            parts.append(fragment(trend.section(followed, title, f"history-{machine[:4]}")))
     return "".join(parts)
 
 
@@ -67,8 +67,8 @@ def _page(folder: Path, out: Path) -> Run:
     (command, *_) = *source.commands, ""
     remarks = tuple(source.remarks)
     records = select.newest(source.records)
-    told = remarks, modes.words(), (command,), tuple(source.ladders(records))
-    material = Material(Points(records), (), source.machines, *told)
+    ladders = tuple(source.ladders(records))
+    material = Material(Points(records), (), source.machines, remarks, modes.words(), (command,), ladders)
     target = out / place
     target.mkdir(parents=True, exist_ok=True)
     home = "../" * len(place.parts) + "index.html"

@@ -31,7 +31,7 @@ def text() -> str:
 
 
 def table() -> list[str]:
-    """A row for each kind of work: eager mode's time, and what compiling brings, as the ends of all its intervals."""
+    """Return a row for each kind of work: eager mode's time, and compiling's gain as the ends of all its intervals."""
     return [
         f"| torch, bf16 | eager mode takes (medians) | {' | '.join(CALLS)} | [host]({HOSTS}) |",
         "| --- | --- | --- | --- | --- |",
@@ -72,12 +72,12 @@ def _mean(title: str, folder: Path) -> str:
 
 
 def sentences() -> list[str]:
-    """What the table does not say: versions, frameworks, losses, precision, the first call, processors."""
+    """Return what the table does not say: versions, frameworks, losses, precision, the first call, processors."""
     return [_versions(), _frameworks(), _tensorflow(), _losses(), _precision(), _first_call(), _processors()]
 
 
 def _versions() -> str:
-    """Which versions the figures are of, and where they differ."""
+    """Return which versions the figures are of, and where they differ."""
     tables = [*_bert_points(), *points(RESNET, findings.GPT2, *DECODING[:2], MEAN, MEAN_TRAINING)]
     others = points(*SHORT[1:], DECODING[2])
     libraries = {
@@ -105,9 +105,9 @@ def _frameworks() -> str:
     )
 
 
-def _fastest(told: Verdict, batch: int) -> str:
-    said = next(fastest.sentence for shape, fastest in told.fastest.items() if shape.batch == batch)
-    return f"on {letters(told.setting.points)}: {said[0].lower()}{said[1:]}"
+def _fastest(ranking: Verdict, batch: int) -> str:
+    said = next(fastest.sentence for shape, fastest in ranking.fastest.items() if shape.batch == batch)
+    return f"on {letters(ranking.setting.points)}: {said[0].lower()}{said[1:]}"
 
 
 def _tensorflow() -> str:
@@ -122,24 +122,24 @@ def _tensorflow() -> str:
 def _losses() -> str:
     lstm = one(MEAN, workload="lstm", mode=DEFAULT)
     (resnet,) = points(findings.STRICT, workload="resnet50", mode=DEFAULT, batch_size=16)
-    told = (
+    losses = (
         f"an LSTM (`torch.lstm`) at a batch of 8, {multiple(gain(lstm))} ([other batches]"
         "(results/h200/README.md#an-lstm)); ResNet-50 in strict float32 at a batch of 16, "
         f"{multiple(gain(resnet))} ([the layout that it chooses](docs/experiments.md#vision-docs))"
     )
-    return f"- **Compiling by default can lose.** Shares of eager mode's speed: {told}."
+    return f"- **Compiling by default can lose.** Shares of eager mode's speed: {losses}."
 
 
 def _precision() -> str:
     passes = {name: findings.tf32_gains(folder) for name, folder in findings.KERAS.items()}
-    told = "; ".join(
+    gains = "; ".join(
         f"in {name} TF32 alone brings {multiple(alone)}, compiling on top of it {multiple(compiled)}"
         for name, (alone, compiled, _) in passes.items()
     )
     hosts = letters(point for *_, measured in passes.values() for point in measured)
     return (
         "- **TF32's gain is not the compiler's.** With "
-        f"BERT-base, on {hosts}, {told} ([the table](docs/experiments.md#keras-io))."
+        f"BERT-base, on {hosts}, {gains} ([the table](docs/experiments.md#keras-io))."
     )
 
 

@@ -21,9 +21,9 @@ def summary(title: str, material: Material) -> str:
     """Heading, machine, versions and command; the verdict with its cautions; one table; what holds of all, folded."""
     verdicts = material.verdicts
     lines = [f"### {in_markdown(title)}", "", _origin(material), ""]
-    told = (_told(verdict, sentence) for verdict in verdicts for sentence in verdict.sentences)
-    lines += list(islice(told, MOST_SENTENCES)) or ["No mode was measured beside eager mode."]
-    lines += [f"- more in report.md, of {times(len(verdicts), 'setting')}"] if next(told, None) else []
+    sentences = (_item(verdict, sentence) for verdict in verdicts for sentence in verdict.sentences)
+    lines += list(islice(sentences, MOST_SENTENCES)) or ["No mode was measured beside eager mode."]
+    lines += [f"- more in report.md, of {times(len(verdicts), 'setting')}"] if next(sentences, None) else []
     if verdicts:
         lines += ["", *table(verdicts[0], material)]
     if material.ladders:
@@ -33,7 +33,7 @@ def summary(title: str, material: Material) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(verdict: Verdict, sentence: str) -> str:
+def _item(verdict: Verdict, sentence: str) -> str:
     return f"- **{in_markdown(verdict.setting.name)}**: {in_markdown(sentence)}"
 
 

@@ -36,25 +36,25 @@ class Table:
     total: int
 
     @classmethod
-    def of(
+    def make(
         cls, columns: Iterable[str], things: Sequence[Any], row: Callable[[Any], Row] = lambda thing: thing
     ) -> Table:
-        """A table of the first things, each made a row."""
+        """Return a table of the first things, each made a row."""
         return cls(tuple(columns), tuple(map(row, things[:MOST_ROWS_OF_A_TABLE])), len(things))
 
     def filled(self) -> Table:
-        """The same without columns that no row fills."""
+        """Return the same without columns that no row fills."""
         kept = [n for n in range(len(self.columns)) if any(row.cells[n] for row in self.rows)]
         rows = tuple(Row(tuple(row.cells[n] for n in kept), row.tags) for row in self.rows)
         return Table(tuple(self.columns[n] for n in kept), rows, self.total)
 
     @property
     def left_out(self) -> int:
-        """How many rows are not in it."""
+        """Return how many rows are not in it."""
         return self.total - len(self.rows)
 
     def is_number(self, index: int) -> bool:
-        """Whether a column holds numbers."""
+        """Return whether a column holds numbers."""
         return any(isinstance(row.cells[index], Figure) for row in self.rows)
 
 
@@ -109,8 +109,8 @@ class Section:
     total: int = 0
 
     @classmethod
-    def of(cls, key: str, title: str, sentences: Iterable[str], groups: Sequence[Any], make: Callable) -> Section:
-        """A section with one panel for each of `groups`, made by `make`, until the section is as long as it may be."""
+    def make(cls, key: str, title: str, sentences: Iterable[str], groups: Sequence[Any], make: Callable) -> Section:
+        """Return a section with one panel for each of `groups`, made by `make`, up to the length that it may have."""
         panels: list[Panel] = []
         rows = 0
         for group in groups:
@@ -122,7 +122,7 @@ class Section:
 
     @property
     def left_out(self) -> int:
-        """How many panels are not shown."""
+        """Return how many panels are not shown."""
         return max(0, self.total - len(self.panels))
 
 

@@ -13,7 +13,7 @@ _CUT = "The rest is left out, for a comment on GitHub can hold no more; the page
 
 
 def report(title: str, sections: Sequence[Section]) -> str:
-    """The whole report, or as many whole panels of it as fit; sentences of a section come before its panels."""
+    """Return the whole report, or as many whole panels of it as fit; sentences of a section come before its panels."""
     title = in_markdown(title)
     parts, left = [f"# {title}"], MOST_CHARACTERS - len(title) - len(_CUT) - 8
     for part in (part for section in sections for part in _parts(section)):
@@ -33,7 +33,7 @@ def _parts(section: Section) -> Iterable[str]:
 
 
 def left_out(section: Section) -> str:
-    """The sentence on panels that are not shown."""
+    """Return the sentence on panels that are not shown."""
     return (
         f"The first {len(section.panels):,} of {section.total:,} parts are shown; FRAMEWORK=, WORKLOAD=, IMPL=, "
         "DTYPE=, DEVICE= or FILTER= choose others, and the CSV has them all."
@@ -41,7 +41,7 @@ def left_out(section: Section) -> str:
 
 
 def rows_left_out(table: Table) -> str:
-    """The sentence on rows that are not shown."""
+    """Return the sentence on rows that are not shown."""
     return f"The first {len(table.rows):,} rows are shown; {times(table.left_out, 'more row')} in the CSV."
 
 
@@ -55,12 +55,12 @@ def _panel(panel: Panel) -> str:
 
 
 def folded(title: str, content: str) -> str:
-    """A text that is unfolded by a click."""
+    """Return a text that is unfolded by a click."""
     return f"<details><summary>{title}</summary>\n\n{content}\n\n</details>"
 
 
 def table(content: Table) -> str:
-    """A table; numbers are aligned to the right."""
+    """Return a table; numbers are aligned to the right."""
     numbers = [index for index in range(len(content.columns)) if content.is_number(index)]
     rows = [[cell if isinstance(cell, str) else cell.text for cell in row.cells] for row in content.rows]
     return "\n".join(markdown_table(content.columns, rows, numbers))

@@ -43,30 +43,30 @@ class Names:
             self._modes, self._shapes, self.shared = {cell: cell for cell in parts}, {}, ""
 
     def __getitem__(self, cell: str) -> str:
-        """`torch eager mlp batch 4`."""
+        """Return `torch eager mlp batch 4`."""
         return " ".join(filter(None, (self.mode(cell), self.shape(cell))))
 
     def mode(self, cell: str) -> str:
-        """`torch inductor`; the whole name where it is none of the cells."""
+        """Return `torch inductor`; the whole name where it is none of the cells."""
         return self._modes.get(cell, cell)
 
     def shape(self, cell: str) -> str:
-        """`bert-base 1×128`, with whatever else differs among the cells of the workload."""
+        """Return `bert-base 1×128`, with whatever else differs among the cells of the workload."""
         return self._shapes.get(cell, "")
 
     @cached_property
     def widths(self) -> tuple[int, int]:
-        """Of the widest mode and of the widest shape."""
+        """Return the widths of the widest mode and of the widest shape."""
         return max(map(len, self._modes.values()), default=0), max(map(len, self._shapes.values()), default=0)
 
 
 def in_words(shape: str) -> str:
-    """A cell's name without its mode, in words: `torch, mlp, plain, cpu, fp32, 2 threads, batch 4`."""
+    """Return a cell's name without its mode, in words: `torch, mlp, plain, cpu, fp32, 2 threads, batch 4`."""
     return ", ".join(filter(None, (_text(part) for part in shape.split("/") for part in part.split(","))))
 
 
 def _parts(cell: str) -> list[str]:
-    """Framework, mode and workload, then everything else that makes a cell, a parameter a part."""
+    """Return framework, mode and workload, then everything else that makes a cell, a parameter a part."""
     framework, *setting, mode = cell.split("/")
     texts = [part for text in setting for part in text.split(",")]
     return [framework, mode, *(texts or [""])]
@@ -82,7 +82,7 @@ def _shape(parts: list[str], alike: set[str], with_workload: bool) -> str:
 
 @cache  # a few parts, over and over; so below
 def _size(part: str) -> str:
-    """`4` of `batch_size=4`; empty for a part that is no size."""
+    """Return `4` of `batch_size=4`; empty for a part that is no size."""
     return part.partition("=")[2] if part.startswith(_SIZES) else ""
 
 
@@ -92,14 +92,14 @@ def _texts(parts: list[str], among: set[str]) -> str:
 
 @cache
 def _short(part: str) -> str:
-    """`padded` of `mask=padded`; of other parts the words."""
+    """Return `padded` of `mask=padded`; of other parts the words."""
     value = part.partition("=")[2]
     return value if value in _TELLING else _text(part)
 
 
 @cache
 def _text(part: str) -> str:
-    """`batch_size=4` as `batch 4`; what goes without saying is left out."""
+    """Return `batch_size=4` as `batch 4`; what goes without saying is left out."""
     name, equals, value = part.partition("=")
     if not equals:
         return "" if part == "inference" else part

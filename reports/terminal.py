@@ -51,13 +51,13 @@ def console() -> Console:
     return PlainConsole(width=int(given) if given.isdigit() and int(given) else _FILE_WIDTH)
 
 
-def summary(records: Sequence[Record], console: Console, told: Collection[str] = ()) -> None:
+def summary(records: Sequence[Record], console: Console, printed: Collection[str] = ()) -> None:
     """Print the comparison of eager and graph modes, then how many cells ended how; these alone without any figure.
 
-    `told` are sentences that were printed before.
+    `printed` are sentences that were printed before.
     """
     if all(record.get("latency_ms_median") is None for record in records):
-        console.print(counts(records, told), highlight=False, markup=False)
+        console.print(counts(records, printed), highlight=False, markup=False)
         return
     shapes: dict[tuple, list[Record]] = {}
     for record in records:
@@ -72,7 +72,7 @@ def summary(records: Sequence[Record], console: Console, told: Collection[str] =
     _print_rows(columns, shapes, console)
     if left_out:
         console.print(f"{left_out:,} more shapes are in the CSV.", highlight=False)
-    console.print(counts(records, told, shown), highlight=False, markup=False)
+    console.print(counts(records, printed, shown), highlight=False, markup=False)
 
 
 def _columns(records: Sequence[Record]) -> list[tuple[str, str]]:
@@ -138,7 +138,7 @@ def shape_text(shape: tuple) -> str:
     return ", ".join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
 
 
-def counts(records: Sequence[Record], told: Collection[str] = (), shown: Sequence[Record] | None = None) -> str:
+def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequence[Record] | None = None) -> str:
     """Count cells by how they ended; say what the marks of `shown` mean (all by default), and why some failed."""
     statuses = Counter(record["status"] for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
@@ -152,7 +152,7 @@ def counts(records: Sequence[Record], told: Collection[str] = (), shown: Sequenc
         own = (record for record in records if record["framework"] == framework)
         lines += [f"{framework} {sentence}" for sentence in recompiled.sentences(own)]
     lines += failures(records)
-    return "\n".join(line for line in lines if line and line not in told)
+    return "\n".join(line for line in lines if line and line not in printed)
 
 
 def failures(records: Sequence[Record]) -> list[str]:

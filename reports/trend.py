@@ -56,13 +56,13 @@ class Line:
 
     @property
     def ends(self) -> str:
-        """Its first and its last latency."""
+        """Return its first and its last latency."""
         known = [interval.value for interval in self.latency if interval]
         return f"{text_of(known[0])} → {text_of(known[-1])}"
 
     @property
     def bars(self) -> str:
-        """Its latency over the runs, as characters."""
+        """Return its latency over the runs, as characters."""
         return bars([interval and interval.value for interval in self.latency])
 
 
@@ -76,7 +76,7 @@ class History:
 
     @cached_property
     def labels(self) -> list[str]:
-        """What stands on the axis: the date, then what differs between the runs of versions and revision."""
+        """Return what stands on the axis: the date, then what differs between the runs of versions and revision."""
         names = dict.fromkeys(name for moment in self.moments for name in moment.versions)
         varying = [name for name in names if len({moment.versions.get(name) for moment in self.moments}) > 1]
         revisions = len({moment.revision for moment in self.moments}) > 1
@@ -91,7 +91,7 @@ class History:
 
     @cached_property
     def names(self) -> Names:
-        """Short names of the cells."""
+        """Return short names of the cells."""
         return Names(dict.fromkeys(line.cell for line in self.lines))
 
     def name(self, line: Line) -> str:
@@ -148,7 +148,7 @@ def section(history: History, title: str = TITLE, key: str = "history") -> Secti
     """Return the history as a part of a page, under this title; `key` is its address within the page."""
     sentences = (*history.cautions, *([f"All cells: {history.names.shared}."] if history.names.shared else ()), METHOD)
     runs = [Row((label, moment.name)) for label, moment in zip(history.labels, history.moments, strict=True)]
-    panels = Panel("Cells", table(history)), Panel("Runs", Table.of(("when, and what differs", "run"), runs))
+    panels = Panel("Cells", table(history)), Panel("Runs", Table.make(("when, and what differs", "run"), runs))
     return Section(key, f"{title}: {answer(history)}", sentences, panels, len(panels))
 
 
@@ -161,7 +161,7 @@ def table(history: History) -> Table:
         steps = "; ".join(step(mark, history.labels[mark.at]) for mark in line.steps)
         return Row((history.name(line), line.ends, line.bars, steps, *map(_figure, line.latency[first:])))
 
-    return Table.of(columns, history.lines, row).filled()
+    return Table.make(columns, history.lines, row).filled()
 
 
 def _figure(interval: Interval | None) -> Figure | str:

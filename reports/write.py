@@ -38,15 +38,15 @@ def terminal(material: Material, records: Sequence[Record], console: Console) ->
 
 def answer(verdicts: list[verdict.Verdict], console: Console) -> None:
     """Print what to do, a sentence a line."""
-    told = verdict.sentences(verdicts)
-    for sentence in islice(told, MOST_SENTENCES):
+    sentences = verdict.sentences(verdicts)
+    for sentence in islice(sentences, MOST_SENTENCES):
         console.print(sentence, highlight=False, markup=False)
-    if next(told, None):
+    if next(sentences, None):
         console.print(f"`make report` writes the rest, of {times(len(verdicts), 'setting')}.", highlight=False)
 
 
 def subject(material: Material) -> str:
-    """What was measured on what, in a few words."""
+    """Return what was measured on what, in a few words."""
     points = material.points
     workloads = list(dict.fromkeys(point["workload"] for point in points.all))
     devices = list(dict.fromkeys(device for _, device in points.machines if device))

@@ -19,7 +19,7 @@ LOOK = Look("#123456", 1, False)
 
 
 def test_equal_ratios_are_equal_distances():
-    scale = Scale.of([1.0, 100.0])
+    scale = Scale.fit([1.0, 100.0])
     middle = scale.at(10.0)
     assert scale.at(100.0) - middle == pytest.approx(middle - scale.at(1.0))
     assert scale.begin < scale.at(1.0) < scale.at(100.0) < scale.end
@@ -27,14 +27,14 @@ def test_equal_ratios_are_equal_distances():
 
 @pytest.mark.parametrize("values", [[3.0], [1.0, 1.01], [0.001, 5000.0], [], [None, 0.0, 7.0]])
 def test_any_figures_have_an_axis_with_few_round_marks(values):
-    scale = Scale.of(values)
+    scale = Scale.fit(values)
     assert 1 <= len(scale.ticks) <= 6
     assert all(scale.low <= tick <= scale.high for tick in scale.ticks)
     assert {f"{tick:e}"[0] for tick in scale.ticks} <= set("1235")
 
 
 def test_close_figures_are_not_pulled_apart_to_fill_the_chart():
-    scale = Scale.of([1.0, 1.01])
+    scale = Scale.fit([1.0, 1.01])
     assert scale.at(1.01) - scale.at(1.0) < 2
 
 

@@ -169,7 +169,7 @@ def test_what_was_said_before_is_not_said_again(record):
     quiet, taken = ({"other_load_cores": cores, "steal_share": 0.0} for cores in (0.0, 0.9))
     records = [record(framework="alpha", **quiet), record(framework="beta", **taken)]
     (sentence,) = [text for text in counts(records).splitlines() if "not the same" in text]
-    assert sentence not in counts(records, told=[sentence])
+    assert sentence not in counts(records, printed=[sentence])
 
 
 def test_a_flag_of_the_cell_itself_is_named_at_the_end(record):

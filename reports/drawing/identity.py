@@ -37,12 +37,12 @@ class Look:
 
     @property
     def dash(self) -> str:
-        """Of its line in a chart of lines."""
+        """Return the dashes of its line in a chart."""
         return "2 3" if self.hollow else DASHES[self.symbol]
 
 
 def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look]:
-    """The look of every mode by framework and mode."""
+    """Return the look of every mode by framework and mode."""
     looks_by_mode: dict[tuple[str, str], Look] = {}
     for point in points:
         who = point["framework"], point["mode"]
@@ -55,13 +55,13 @@ def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look
 
 
 def hue(framework: str, known: Mapping) -> str:
-    """A framework's colour."""
+    """Return a framework's colour."""
     colour = next((words.colour for (name, _), words in known.items() if name == framework and words.colour), "")
     return colour or OTHERS[zlib.crc32(framework.encode()) % len(OTHERS)]
 
 
 def symbols(known: Sequence[Look] = ()) -> str:
-    """What charts refer to, once in a page: symbols, and the look of mode n, which is `known[n]`."""
+    """Return what charts refer to, once in a page: symbols, and the look of mode n, which is `known[n]`."""
     paths = "".join(f'<path id="s{n}" d="{path}"/>' for n, path in enumerate(PATHS))
     rules = "".join(f'[data-mode="{n}"]{{--hue:{one.colour};--dash:{one.dash}}}' for n, one in enumerate(known))
     style = f"<style>{rules}.row.absent{{color:{ABSENT};--hue:{ABSENT}}}</style>"
@@ -69,7 +69,7 @@ def symbols(known: Sequence[Look] = ()) -> str:
 
 
 def mark(look: Look, x: str = "", title: str = "", more: str = "") -> str:
-    """A mode's symbol at a place along x, in the colour of what it lies in; `title` is told when one points at it."""
+    """Return a mode's symbol at a place along x, in the colour around it; `title` shows when one points at it."""
     place = f' x="{x}"' if x else ""
     hollow = ' class="hollow"' if look.hollow else ""
     begun = f'<use href="#s{look.symbol}"{place}{hollow}{more}'
@@ -77,17 +77,17 @@ def mark(look: Look, x: str = "", title: str = "", more: str = "") -> str:
 
 
 def coloured(look: Look) -> str:
-    """The attribute that colours symbols and intervals that lie within."""
+    """Return the attribute that colours symbols and intervals that lie within."""
     return f' color="{look.colour}"'
 
 
 def tagged(look: Look, mode: str) -> str:
-    """The attribute that colours a mode's marks: its number in the page, whose look `symbols` has, or the colour."""
+    """Return the attribute that colours a mode's marks: its number, whose look the page has, or its colour."""
     return f' data-mode="{mode}"' if mode else coloured(look)
 
 
 def style(colours: Mapping[str, str]) -> str:
-    """The style of a picture that stands alone: `ink`, `soft`, `line` and `ground` as #rrggbb."""
+    """Return the style of a picture that stands alone: `ink`, `soft`, `line` and `ground` as #rrggbb."""
     return (
         f"text{{font-size:13px;fill:{colours['ink']};stroke:none}}.title{{font-size:15px;font-weight:600}}"
         f".row text[x]{{font-weight:600}}.soft,.axis text{{fill:{colours['soft']};font-size:12px}}"

@@ -31,8 +31,8 @@ class Dot:
 
 
 def dots(rows: Sequence[Dot]) -> str:
-    """A line for each figure: its name above, its mark with the value beside it, and its interval."""
-    scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
+    """Return a line for each figure: its name above, its mark with the value beside it, and its interval."""
+    scale = Scale.fit([value for row in rows for value in (row.value, row.low, row.high)])
     body = "".join(_dot(row, scale, AXIS + TRACK + n * ROW) for n, row in enumerate(rows))
     return framed(
         axis(scale, AXIS + ROW * len(rows), [AXIS + TRACK + n * ROW for n in range(len(rows))]) + body,
@@ -55,7 +55,7 @@ def _dot(row: Dot, scale: Scale, y: float) -> str:
 
 
 def _beside(row: Dot, scale: Scale) -> tuple[float, bool]:
-    """Where the value stands in percent, and whether to the left of that: beside the interval if there is room."""
+    """Return where the value stands in percent, and whether left of that: next to the interval if there is room."""
     place = scale.at(row.value)
     low, high = min(scale.at(row.low or row.value), place), max(scale.at(row.high or row.value), place)
     if place <= 70 and high <= 100 - VALUE:
@@ -68,8 +68,8 @@ def _interval(scale: Scale, low: float, high: float) -> str:
 
 
 def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]]) -> str:
-    """A line for each shape, with the marks of all its figures on it; rows are (name, tags, figures)."""
-    scale = Scale.of(dot.value for _, _, figures in rows for dot in figures)
+    """Return a line for each shape, with the marks of all its figures on it; rows are (name, tags, figures)."""
+    scale = Scale.fit(dot.value for _, _, figures in rows for dot in figures)
     parts = []
     for n, (name, tags, figures) in enumerate(rows):
         marks = "".join(
@@ -87,7 +87,7 @@ def spread(rows: Sequence[tuple[str, dict[str, str], Sequence[Dot]]]) -> str:
 
 
 def axis(scale: Scale, height: float, tracks: Sequence[float]) -> str:
-    """Marked figures with lines downwards, and a line across for each row."""
+    """Return marked figures with lines downwards, and a line across for each row."""
     ways = "".join(f"M{scale.at(tick):.3g} 18V{height:g}" for tick in scale.ticks)
     ways += "".join(f"M0 {y:g}H100" for y in tracks)
     lines = stretched(f'<path class="rule" d="{ways}"/>', height)
@@ -98,11 +98,11 @@ def axis(scale: Scale, height: float, tracks: Sequence[float]) -> str:
 
 
 def stretched(body: str, height: float) -> str:
-    """What is drawn in percent along x, as wide as its place; strokes are not stretched."""
+    """Return what is drawn in percent along x, as wide as its place; strokes are not stretched."""
     frame = f'height="{height:g}" viewBox="0 0 100 {height:g}" preserveAspectRatio="none"'
     return f"<svg {frame}>{body}</svg>"
 
 
 def framed(body: str, height: float, step: int = ROW) -> str:
-    """A chart of rows."""
+    """Return a chart of rows."""
     return f'<svg width="100%" height="{height:g}" data-step="{step}" data-top="{AXIS + TRACK}">{body}</svg>'

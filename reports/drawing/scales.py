@@ -20,25 +20,25 @@ class Scale:
     end: float = 98.0
 
     @classmethod
-    def of(cls, values: Iterable[float | None], begin: float = 2.0, end: float = 98.0, least: float = LEAST) -> Scale:
-        """The scale that shows all these figures, with a little room; it spans a factor of `least` or more."""
+    def fit(cls, values: Iterable[float | None], begin: float = 2.0, end: float = 98.0, least: float = LEAST) -> Scale:
+        """Return the scale that shows all these figures, with a little room; it spans a factor of `least` or more."""
         known = [value for value in values if value and value > 0] or [1.0]
         low, high = min(known), max(known)
         room = max(math.sqrt(least * low / high), min(1.08, least))
         return cls(low / room, high * room, begin, end)
 
     def at(self, value: float) -> float:
-        """The place of a figure in percent."""
+        """Return the place of a figure in percent."""
         share = math.log(value / self.low) / math.log(self.high / self.low)
         return self.begin + (self.end - self.begin) * share
 
     def __call__(self, value: float) -> str:
-        """The place of a figure as it is written."""
+        """Return the place of a figure as it is written."""
         return f"{self.at(value):.3g}%"
 
     @property
     def ticks(self) -> list[float]:
-        """Round figures to be marked: 1, 2 and 5 in each decade, or decades alone where these are many."""
+        """Return round figures to be marked: 1, 2 and 5 in each decade, or decades alone where these are many."""
         low, high = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         for steps in ((1, 2, 5), (1, 3), (1,)):
             ticks = [step * 10.0**power for power in range(low, high + 1) for step in steps]
@@ -49,5 +49,5 @@ class Scale:
 
 
 def tick_text(value: float) -> str:
-    """A round figure in few characters."""
+    """Return a round figure in few characters."""
     return f"{value:,.0f}" if 1 <= value < 1e7 else f"{value:g}" if value >= 1e-4 else f"{value:.0e}"

@@ -22,9 +22,9 @@ class Curve:
 
 
 def curves(rows: Sequence[Curve]) -> str:
-    """Curves with both axes logarithmic; `legend` names them."""
-    across = Scale.of((x for row in rows for x, _ in row.points), begin=10, end=92)
-    up = Scale.of((y for row in rows for _, y in row.points), begin=92, end=6)
+    """Return curves with both axes logarithmic; `legend` names them."""
+    across = Scale.fit((x for row in rows for x, _ in row.points), begin=10, end=92)
+    up = Scale.fit((y for row in rows for _, y in row.points), begin=92, end=6)
     ways = "".join(f"M{across.at(t):.3g} 6V92" for t in across.ticks)
     ways += "".join(f"M10 {up.at(t):.3g}H95" for t in up.ticks)
     below = "".join(f'<text x="{across(t)}" y="99%">{tick_text(t)}</text>' for t in across.ticks)
@@ -48,14 +48,14 @@ def _marks(row: Curve, across: Scale, up: Scale) -> str:
 
 
 def legend(names: Mapping[str, str]) -> str:
-    """The names of curves by their modes' numbers, each with a piece of its line."""
+    """Return the names of curves by their modes' numbers, each with a piece of its line."""
     line = '<svg class="line"><line x2="30" y1="5" y2="5"/></svg>'
     items = "".join(f'<li data-mode="{mode}">{line} {escape(name)}</li>' for mode, name in names.items())
     return f'<ul class="legend">{items}</ul>'
 
 
 def shares(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
-    """A bar for each row that sums to 100 %: (name, ((part, amount), …)); parts keep their colour."""
+    """Return a bar for each row that sums to 100 %: (name, ((part, amount), …)); parts keep their colour."""
     parts = list(dict.fromkeys(part for _, amounts in rows for part, _ in amounts))
     body = []
     for n, (name, amounts) in enumerate(rows):
@@ -63,10 +63,10 @@ def shares(rows: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> str:
         body.append(f'<text y="{n * BAR + 13}" >{escape(name)}</text>')
         for part, amount in amounts:
             width = 100 * amount / whole
-            told = f"<title>{escape(part)}: {width:.0f} %</title>"
+            title = f"<title>{escape(part)}: {width:.0f} %</title>"
             colour = TONES[parts.index(part) % len(TONES)]
             box = f'x="{begun:.4g}%" y="{n * BAR + 18}" width="{width:.4g}%" height="16" fill="{colour}"'
-            body.append(f"<rect {box}>{told}</rect>")
+            body.append(f"<rect {box}>{title}</rect>")
             begun += width
     names = "".join(
         f'<li><i style="background:{TONES[n % len(TONES)]}"></i> {escape(part)}</li>' for n, part in enumerate(parts)

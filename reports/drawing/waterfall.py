@@ -26,8 +26,8 @@ class Fall:
 
 
 def waterfall(rows: Sequence[Fall], look: Look) -> str:
-    """A line a figure; its bar begins at the figure before it and is grey where it leads upwards."""
-    scale = Scale.of([value for row in rows for value in (row.value, row.low, row.high)])
+    """Return a line a figure; its bar begins at the figure before it and is grey where it leads upwards."""
+    scale = Scale.fit([value for row in rows for value in (row.value, row.low, row.high)])
     begins = [None, *(row.value for row in rows[:-1])]
     body = "".join(
         _fall(row, begin, scale, AXIS + TRACK + n * ROW)

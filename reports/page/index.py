@@ -25,7 +25,7 @@ class Run:
 
 
 def index(runs: Sequence[Run], history: str = "") -> str:
-    """The whole page; `history` is the section on cells that several runs measured."""
+    """Return the whole page; `history` is the section on cells that several runs measured."""
     newest = sorted(runs, key=lambda run: run.begun, reverse=True)
     parts = {"latest": _latest(newest), "history": history, "runs": "".join(map(_row, newest))}
     body = template.filled(template.asset("index.html"), parts)
@@ -33,7 +33,7 @@ def index(runs: Sequence[Run], history: str = "") -> str:
 
 
 def _latest(runs: Sequence[Run]) -> str:
-    """A row for each workload on a device, a column for each framework: the newest run's advice, linked."""
+    """Return a row for each workload on a device, a column for each framework: the newest run's advice, linked."""
     cells: dict[tuple, dict[str, str]] = {}
     for run in runs:
         by_row: dict[tuple, dict[str, list[str]]] = {}
@@ -45,8 +45,8 @@ def _latest(runs: Sequence[Run]) -> str:
             row = model, first["pass"], device, first["dtype"], threads, (sizes or "").replace(";", ", ")
             for advice in verdict.advice:
                 place = wording.where([judged.shape for judged in advice.judged])
-                told = f"<b>{escape(wording.short(advice))}</b> <small>{escape(place)}</small>"
-                by_row.setdefault(row, {}).setdefault(advice.framework, []).append(told)
+                advised = f"<b>{escape(wording.short(advice))}</b> <small>{escape(place)}</small>"
+                by_row.setdefault(row, {}).setdefault(advice.framework, []).append(advised)
         for row, frameworks in by_row.items():
             for framework, parts in frameworks.items():
                 link = f'<a href="{escape(run.address)}">{escape(run.begun[:10])}</a>'

@@ -13,12 +13,12 @@ from reports import markdown
 from reports.content import Card, Chart, Figure, Panel, Row, Table
 
 LONG = 44  # a text longer than this is broken into lines
-# Words that are told at a glance; the page's style colours them.
+# Verdicts in a word; the page's style colours them.
 VERDICTS = {"faster", "slower", "yes", "no", "cannot be told", "no difference shown"}
 
 
 def panel(content: Panel, section: str, place: int) -> str:
-    """A panel that folds; the first of a section's settings is open, and the page's script opens the one chosen."""
+    """Return a panel that folds; the first of a section's settings is open, the page's script opens the chosen one."""
     # Of panels for settings the first is shown to those without scripts; all others they can unfold.
     is_open = " open" if place == 0 or not content.setting else ""
     chosen = f' data-setting="{content.setting}"' if content.setting else ""
@@ -47,7 +47,7 @@ def _chart(chart: Chart, several: bool, first: bool) -> str:
 
 
 def shape_name(chart: Chart) -> str:
-    """Which shape a picture is of."""
+    """Return which shape a picture is of."""
     words = {"batch": "batch {}", "tokens": "{} tokens", "shape": "{}"}
     return ", ".join(words[name].format(value) for name, value in chart.tags.items() if name in words)
 
@@ -55,8 +55,8 @@ def shape_name(chart: Chart) -> str:
 def _card(card: Card) -> str:
     lines = "".join(f"<li>{escape(line, quote=False)}" for line in card.lines)
     more = f"<ul>{lines}</ul>" if lines else ""
-    told = f"<h4>{escape(card.question)}</h4><strong>{escape(card.answer)}</strong>"
-    return f'<div class="card {card.kind}">{told}{more}</div>'
+    question = f"<h4>{escape(card.question)}</h4><strong>{escape(card.answer)}</strong>"
+    return f'<div class="card {card.kind}">{question}{more}</div>'
 
 
 def _folded(content: Table, title: str) -> str:
@@ -68,7 +68,7 @@ def _folded(content: Table, title: str) -> str:
 
 
 def table(content: Table) -> str:
-    """A table; numbers are aligned to the right."""
+    """Return a table; numbers are aligned to the right."""
     numeric = [content.is_number(index) for index in range(len(content.columns))]
     head = "".join(
         f"<th{' class=n' if number else ''}>{escape(name.strip(), quote=False)}"
@@ -80,12 +80,12 @@ def table(content: Table) -> str:
 
 
 def _shared(row: Row) -> tuple[str, str | Figure]:
-    """What rows that stand together share: what the page's script chooses by, and their first cell."""
+    """Return what rows that stand together share: what the page's script chooses by, and their first cell."""
     return attributes({name: value for name, value in row.tags.items() if name != "mode"}), row.cells[0]
 
 
 def _rows(rows: list[Row]) -> str:
-    """Rows that share their first cell, which stands in the first of them alone."""
+    """Return rows that share their first cell, which stands in the first of them alone."""
     first, *others = (row.cells for row in rows)
     return "".join(f"<tr>{''.join(map(_cell, cells))}" for cells in (first, *(("", *rest[1:]) for rest in others)))
 
@@ -100,5 +100,5 @@ def _cell(cell: str | Figure) -> str:
 
 
 def attributes(tags: dict[str, str]) -> str:
-    """What the page's script chooses by."""
+    """Return what the page's script chooses by."""
     return "".join(f' data-{name}="{escape(value, quote=True)}"' for name, value in tags.items())

@@ -32,7 +32,9 @@ def section(material: Material) -> Section:
     if any(verdict.setting.strangers for verdict in material.verdicts):
         remarks.append(STRANGERS)
     groups = list(enumerate(material.verdicts))
-    return Section.of("answer", "The answer", remarks, groups, lambda group: _panel(material, str(group[0]), group[1]))
+    return Section.make(
+        "answer", "The answer", remarks, groups, lambda group: _panel(material, str(group[0]), group[1])
+    )
 
 
 def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
@@ -40,7 +42,7 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     first = busiest(verdict)
     drawn = [shape for n, shape in enumerate(shapes) if n < MOST_CHARTS or shape is first]
     charts = tuple(_chart(material, verdict, shape, shape is first) for shape in drawn)
-    table = Table.of(COLUMNS, [verdict.fastest[shape] for shape in shapes], _fastest_row).filled()
+    table = Table.make(COLUMNS, [verdict.fastest[shape] for shape in shapes], _fastest_row).filled()
     sentences = [*verdict.sentences, *verdict.contradictions] or ["No mode was measured beside eager mode."]
     sentences += [verdict.unlike] if verdict.unlike else []
     return Panel(verdict.setting.name, table, charts, tuple(sentences), key, axes=AXIS)

@@ -24,10 +24,10 @@ def section(material: Material) -> Section | None:
     if not points:
         return None
     broken = [point for point in points if point["graph_break_places"]]
-    panels = [Panel("Breaks by place", Table.of(PLACES, _places(broken, "graph_break_places")))] if broken else []
-    panels += [Panel("What they cost", Table.of(PRICES, list(map(_price, broken))))] if broken else []
+    panels = [Panel("Breaks by place", Table.make(PLACES, _places(broken, "graph_break_places")))] if broken else []
+    panels += [Panel("What they cost", Table.make(PRICES, list(map(_price, broken))))] if broken else []
     again = _places([point for point in points if point["recompiled_places"]], "recompiled_places")
-    panels += [Panel("Compiled again", Table.of(PLACES, again))] if again else []
+    panels += [Panel("Compiled again", Table.make(PLACES, again))] if again else []
     worst = max(broken, key=lambda point: point["gain_at_best"] or 0.0, default=None)
     told = [f"{times(len(broken), 'cell')} {'is' if len(broken) == 1 else 'are'} broken into several graphs."]
     if worst and worst["gain_at_best"]:

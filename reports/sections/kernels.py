@@ -21,7 +21,7 @@ def section(material: Material) -> Section | None:
     groups = list(explanation.by_shape(list(material.profiles)).items())
     if not groups:
         return None
-    return Section.of("kernels", "Time by class of kernel", SENTENCES, groups, lambda group: _panel(*group))
+    return Section.make("kernels", "Time by class of kernel", SENTENCES, groups, lambda group: _panel(*group))
 
 
 def _panel(name: str, group: Sequence[Record]) -> Panel:
@@ -32,4 +32,4 @@ def _panel(name: str, group: Sequence[Record]) -> Panel:
     ]
     columns = ("ms per call", "FLOPs", *(entry["mode"] for entry in group))
     words = "Share of the time by class of kernel; the table holds the milliseconds"
-    return Panel(title, Table.of(columns, rows), (Chart(drawing.shares(drawn), words),), axes=AXIS)
+    return Panel(title, Table.make(columns, rows), (Chart(drawing.shares(drawn), words),), axes=AXIS)

@@ -24,7 +24,7 @@ def section(material: Material) -> Section | None:
     if not material.ladders:
         return None
     make = lambda ladder: _panel(material, ladder)  # noqa: E731
-    return Section.of("ladder", "What each step brings", SENTENCES, material.ladders, make)
+    return Section.make("ladder", "What each step brings", SENTENCES, material.ladders, make)
 
 
 def _panel(material: Material, ladder: Ladder) -> Panel:

@@ -47,18 +47,18 @@ def section(material: Material) -> Section | None:
     """A panel for each setting that was measured."""
     if not material.verdicts:
         return None
-    few = any(facts.few_launches(point) and _told(point) in facts.DIFFERENT for point in material.points.measured)
+    few = any(facts.few_launches(point) and _compared(point) in facts.DIFFERENT for point in material.points.measured)
     groups = list(enumerate(material.verdicts))
     caches = {point["compile_cache"] for point in material.points.measured if not point.eager}
     sentences = (*SENTENCES, *([COLD] if caches == {"cold"} else []), *([FEW_LAUNCHES] if few else []))
     make = lambda group: _panel(material, str(group[0]), group[1])  # noqa: E731
-    return Section.of("matrix", "All figures", sentences, groups, make)
+    return Section.make("matrix", "All figures", sentences, groups, make)
 
 
 def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
     setting = verdict.setting
     points = [point for shape in setting.shapes for point in _by_time(setting.at[shape])]
-    table = Table.of(COLUMNS, points, lambda point: _row(point, material.pair_of.get(id(point)))).filled()
+    table = Table.make(COLUMNS, points, lambda point: _row(point, material.pair_of.get(id(point)))).filled()
     if len(setting.shapes) == 1:  # which the answer draws
         return Panel(setting.name, table, setting=key)
     rows = [
@@ -85,14 +85,14 @@ def _dot(material: Material, point: Point) -> drawing.Dot:
     return drawing.Dot(point.series, material.look(point), value, f"{text_of(value)} ms", mode=material.mode(point))
 
 
-def _told(point: Point) -> str:
+def _compared(point: Point) -> str:
     if point.eager:
         return ""
     return "not beside eager" if point["speedup_vs_eager"] is None else facts.verdict(point.speedup)
 
 
 def _row(point: Point, pair: facts.Pair | None) -> Row:
-    judged = _told(point)
+    judged = _compared(point)
     judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
     judged = f"excluded: {point.excluded}" if point.excluded else judged
     latency, ratio = (is_noisy(point.record, figure) for figure in ("latency", "ratio"))

@@ -24,7 +24,7 @@ def panel(material: Material) -> Panel | None:
         control = controls.get(node)
         ratio = f"{control / usual:.2f}×" if control and usual else ""
         rows.append(Row((plain(node), number(cells[node]), number(control), ratio)))
-    return Panel("Nodes", Table.of(("node", "cells", "control cell, ms", "of the median node's"), rows).filled())
+    return Panel("Nodes", Table.make(("node", "cells", "control cell, ms", "of the median node's"), rows).filled())
 
 
 def sentences(material: Material) -> list[str]:

@@ -41,7 +41,7 @@ def _machines(material: Material) -> Table:
         parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
         described = "; ".join(parts + _gpus(facts)) or "its machine.json is not here"
         rows.append(Row((name, str(machine_id or "unknown"), described, number(cells[machine_id, device]))))
-    return Table.of(("machine", "id", "what it is", "cells"), rows)
+    return Table.make(("machine", "id", "what it is", "cells"), rows)
 
 
 def _gpus(facts: Record) -> list[str]:
@@ -64,7 +64,7 @@ def _versions(material: Material) -> Table:
     counts = Counter(tuple(map(point.record.get, names)) for point in material.points.all)
     rows = [Row((*(str(part or "") for part in key), number(count))) for key, count in counts.items()]
     titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
-    return Table.of(titles, rows)
+    return Table.make(titles, rows)
 
 
 def _packages(material: Material) -> Table:
@@ -75,7 +75,7 @@ def _packages(material: Material) -> Table:
         for *who, versions in dict.fromkeys(seen)
         if versions
     ]
-    return Table.of(("framework", "version", "device", "with"), rows)
+    return Table.make(("framework", "version", "device", "with"), rows)
 
 
 def _listed(versions: str) -> str:
@@ -103,7 +103,7 @@ def flags_section(material: Material) -> Section | None:
         f"Of {times(len(measured), 'measured cell')}, {flagged:,} carry a warning and {noisy:,} are noisy: "
         "no interval of theirs is as narrow as the profile promises."
     )
-    table = Table.of(("warning", "cells", "what it means", "what to do", "where"), rows)
+    table = Table.make(("warning", "cells", "what it means", "what to do", "where"), rows)
     return Section("flags", "Warnings", (sentence,), (Panel("Warnings", table),), 1)
 
 
@@ -128,7 +128,7 @@ def failures_section(material: Material) -> Section:
             groups[point["framework"], point["mode"], point["status"], point["reason"]].append(point)
         rows = [_failure(group[0], f"{times(len(group), 'cell')}: {_some(group)}", {}) for group in groups.values()]
     sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. Nothing above compares them."
-    return Section("failures", title, (sentence,), (Panel("Why", Table.of(columns, rows)),), 1)
+    return Section("failures", title, (sentence,), (Panel("Why", Table.make(columns, rows)),), 1)
 
 
 def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:

@@ -73,7 +73,7 @@ def section(axis: Along, material: Material) -> Section | None:
     if not groups:
         return None
     make = partial(_panel, axis=axis, material=material)
-    return Section.of(axis.key, axis.title, (axis.sentence,), groups, make)
+    return Section.make(axis.key, axis.title, (axis.sentence,), groups, make)
 
 
 def _varies(group: list[Point], column: str) -> bool:
@@ -93,7 +93,7 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
         places = tuple((point[axis.column], point["latency_ms_median"]) for point in along)
         drawn.append(drawing.Curve(series, material.mode(along[0]), places))
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
-    table = Table.of((*columns, axis.rate_title), rows)
+    table = Table.make((*columns, axis.rate_title), rows)
     chart = Chart(drawing.curves(drawn), f"Latency by {axis.name}; the table holds the same figures")
     keys = {material.setting_of[id(point)] for point in group if id(point) in material.setting_of}
     legend = drawing.legend({curve.mode: curve.name for curve in drawn})

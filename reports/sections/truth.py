@@ -38,7 +38,7 @@ def section(material: Material) -> Section | None:
             groups[point["framework"], point["mode"], point["dtype"], point["workload"]].append(pair)
     if not groups:
         return None
-    table = Table.of(COLUMNS, [_row(key, pairs) for key, pairs in groups.items()])
+    table = Table.make(COLUMNS, [_row(key, pairs) for key, pairs in groups.items()])
     return Section("truth", "Accuracy", (SENTENCE, _summary(groups)), (Panel("Errors", table),), 1)
 
 

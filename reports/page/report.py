@@ -17,7 +17,7 @@ MOST_COMMANDS = 5  # that stand open
 
 
 def html(title: str, material: Material, sections: list[Section], heading: str = "", home: str = "") -> str:
-    """The whole page; `heading` names the runs, `home` is the address of the index of a site that it is a part of."""
+    """Return the page; `heading` names the runs, `home` is the address of the index of its site."""
     settings = [verdict.setting.name for verdict in material.verdicts]
     parts = {
         "title": escape(title),
@@ -45,7 +45,7 @@ def _subtitle(material: Material, heading: str) -> str:
 
 
 def _commands(commands: Sequence[str]) -> str:
-    """What was typed for the runs; many are folded."""
+    """Return what was typed for the runs; many are folded."""
     items = "".join(f"<li><code>{escape(command)}</code></li>" for command in commands)
     if len(commands) <= MOST_COMMANDS:
         return f"<ul>{items}</ul>"
@@ -53,7 +53,7 @@ def _commands(commands: Sequence[str]) -> str:
 
 
 def _filters(settings: list[str], sections: list[Section], material: Material) -> str:
-    """What can be chosen: a setting, a batch, a length, which modes are shown. Hidden without scripts."""
+    """Return what can be chosen: a setting, a batch, a length, which modes are shown. Hidden without scripts."""
     shown = len(sections[0].panels) if sections else 0
     options = "".join(f'<option value="{n}">{escape(name)}</option>' for n, name in enumerate(settings[:shown]))
     if not options:
@@ -73,7 +73,7 @@ def _filters(settings: list[str], sections: list[Section], material: Material) -
 
 
 def fragment(section: Section) -> str:
-    """A section as HTML."""
+    """Return a section as HTML."""
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in section.sentences)
     panels = "\n".join(panel(one, section.key, n) for n, one in enumerate(section.panels))
     rest = f'<p class="rest">{escape(markdown.left_out(section))}</p>' if section.left_out else ""
