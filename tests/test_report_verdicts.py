@@ -78,6 +78,15 @@ def test_a_mode_that_pays_at_once_is_said_to():
     assert [cell.text for cell in column(made["matrix"], "pays after calls")] == ["0 (0 to 0)"]
 
 
+@pytest.mark.parametrize(("reference", "shown"), [("numpy", ["0.01", "0.007"]), ("torch eager", []), (None, [])])
+def test_errors_are_shown_against_references_in_float64_alone(reference, shown):
+    errors = {"eager": 0.01, "graph": 0.007}
+    rows = [record("alpha", m, parity_rel_rms_err=e, parity_reference=reference) for m, e in errors.items()]
+    section = built(rows)["matrix"]
+    assert ("error" in section.panels[0].table.columns) == bool(shown)
+    assert not shown or sorted(cell.text for cell in column(section, "error")) == sorted(shown)
+
+
 def test_the_way_out_is_named_where_only_machines_keep_frameworks_apart():
     alpha, beta = ([record(f, mode) for mode in ("eager", "graph")] for f in ("alpha", "beta"))
     assert "ACROSS=1" in built(alpha + elsewhere(beta))["answer"].sentences[-1]

@@ -12,7 +12,7 @@ from reports.page import template
 from reports.page.panels import panel
 
 # Sections that say where the figures come from; they stand last, folded.
-FOLDED = {"truth", "flags", "failures", "machines"}
+FOLDED = {"flags", "failures", "machines"}
 MOST_COMMANDS = 5  # that stand open
 
 

@@ -10,7 +10,7 @@ from reports.material import Material
 
 def build(material: Material) -> list[Section]:
     """Every section that has something to say."""
-    from reports.sections import answer, breaks, kernels, ladders, matrix, notes, scaling, truth
+    from reports.sections import answer, breaks, kernels, ladders, matrix, notes, scaling
 
     makers: tuple[Callable[[Material], Section | None], ...] = (
         answer.section,
@@ -19,7 +19,6 @@ def build(material: Material) -> list[Section]:
         ladders.section,
         kernels.section,
         *scaling.SECTIONS,
-        truth.section,
         notes.flags_section,
         notes.failures_section,
         notes.machine_section,

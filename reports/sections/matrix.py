@@ -17,7 +17,7 @@ from reports.verdict.places import Shape
 COLUMNS = (
     *("shape", "mode", "ms", "95 % interval", "× eager", "95 % interval ", "than eager"),
     *("first call, s", "pays after calls", "items/s", "p95, ms", "p99, ms"),
-    *("time goes to", "% of peak", "memory, MB"),
+    *("time goes to", "% of peak", "memory, MB", "error"),
 )
 SENTENCES = (
     "Milliseconds per call; speedup is eager's time over the mode's, from calls timed in turn in one process. Compare "
@@ -33,6 +33,8 @@ SENTENCES = (
     "Python on the host). Compiling helps most where it is overhead. Records of earlier versions may say mixed.",
     "p95 and p99 are of single calls, each waited for. % of peak is of the best matrix product of the same run. Peak "
     "memory is the framework's own count, one reading per launch: compare modes of one framework.",
+    "The error is the root mean square of the outputs' differences from a reference in float64, as a share of the "
+    "outputs' own; errors within a quarter of each other are alike.",
 )
 COLD = "Compile caches were empty before the first launch; later ones load what it compiled."
 FEW_LAUNCHES = (
@@ -40,6 +42,7 @@ FEW_LAUNCHES = (
     "the next process of the same code may be faster or slower by more than the interval."
 )
 MOST_SHAPES = 40
+FLOAT64 = ("numpy", "its own eager mode in float64")  # references that errors are known against
 AXIS = "ms per call, less is better; the axis is logarithmic"
 
 
@@ -112,6 +115,7 @@ def _row(point: Point, pair: facts.Pair | None) -> Row:
         point["regime"] or "",
         number(point["mfu_pct"]),
         number(point["peak_memory_mb"]),
+        number(point["parity_rel_rms_err"]) if point["parity_reference"] in FLOAT64 else "",
     )
     return Row(cells, point.tags)
 
