@@ -48,7 +48,7 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     command, rest = (words or [""])[0], words[1:]
     if command not in COMMANDS:
         raise UsageError(f"There is no command {command!r}; {command_line.suggestion(command, COMMANDS)}")
-    user_models.on_the_command_line(rest)
+    user_models.register_named_in(rest)
     module = importlib.import_module(COMMANDS[command])
     return module, command_line.parse(command, module.run.__doc__, module.options(), rest, every_option)
 
@@ -81,7 +81,7 @@ def stop_politely() -> None:
 
 
 def is_loading(frame: FrameType | None) -> bool:
-    """Whether a module is being loaded where this frame is at work."""
+    """Return whether a module is being loaded where this frame is at work."""
     while frame and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     return frame is not None
@@ -99,7 +99,7 @@ def main(words: list[str] | None = None) -> int:
             return refusals.DONE
         module, arguments = parse(words)
         code: int = module.run(arguments)
-        sys.stdout.flush()  # what the system refuses of it is told here, not after the last line
+        sys.stdout.flush()  # what the system refuses of it is an error here, not after the last line
         return code
     except refusals.UsageError as error:
         return refusals.refused(str(error))

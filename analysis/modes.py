@@ -6,7 +6,7 @@ import itertools
 
 import frameworks
 import workloads
-from plan import nearest, plan
+from plan import plan, suggestions
 from reports.verdict import Words
 
 
@@ -25,4 +25,8 @@ def words() -> dict[tuple[str, str], Words]:
 def words_for(framework: str, mode: str) -> list[str]:
     """The words of MODE that mean this mode, on some device and in some pass; none where only its name does."""
     cases = list(itertools.product(("cpu", "gpu"), workloads.PASSES))
-    return [word for word in nearest.WORDS if any(mode in plan.modes_of(framework, [word], *case) for case in cases)]
+    return [
+        word
+        for word in suggestions.MODE_GROUPS
+        if any(mode in plan.modes_of(framework, [word], *case) for case in cases)
+    ]

@@ -38,8 +38,8 @@ OWN = "the suite's own environment"
 
 
 @dataclass(frozen=True)
-class Begun:
-    """What a pair of runs compares: a word for each side's environment (None: the suite's own); the sweep's flags."""
+class Pair:
+    """A pair of runs: a word for each side's environment (None: the suite's own), and the sweep's flags."""
 
     made: Path | None  # its folder, None until it is made
     words: tuple[str | None, str | None]
@@ -56,7 +56,7 @@ class Begun:
         return foreign.programs(self.folder, self.given, **dict(zip("AB", self.words, strict=True)))
 
     def run_folder(self, letter: str) -> Path:
-        """Where one side's run lies; its name tells which pair it belongs to."""
+        """Return the folder of one side's run, with the pair's name in its own."""
         return self.folder / f"{self.folder.name}-{letter}"
 
 
@@ -71,66 +71,66 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure A and B in turn and compare them; exit code 1: B is too slow or broke, 3: nothing could be decided."""
     console = terminal.console()
     limit = compare.share(arguments.max_slowdown)
-    begun = opened(arguments) if arguments.resume is not None else new_pair(arguments)
+    pair = opened(arguments) if arguments.resume is not None else new_pair(arguments)
     with contextlib.ExitStack() as held:
-        if begun.made and not arguments.dry_run:
-            held.enter_context(runs.Run(begun.folder).held())
-        campaigns = [campaign_of(begun, side, arguments, console, held) for side in range(2)]
+        if pair.made and not arguments.dry_run:
+            held.enter_context(runs.Run(pair.folder).held())
+        campaigns = [campaign_of(pair, side, arguments, console, held) for side in range(2)]
         if arguments.dry_run:
-            return show(begun, campaigns, arguments.out, console)
-        for one, word in zip(campaigns, begun.words, strict=True):
+            return show(pair, campaigns, arguments.out, console)
+        for one, word in zip(campaigns, pair.words, strict=True):
             one.prepare_with(interpreters_of(one, word))
-        begun = begun if begun.made else begin(begun, arguments.out, held)
-        console.print(f"Run {begun.folder}", highlight=False, soft_wrap=True)
-        sides = [start(one, begun.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
+        pair = pair if pair.made else begin(pair, arguments.out, held)
+        console.print(f"Run {pair.folder}", highlight=False, soft_wrap=True)
+        sides = [start(one, pair.run_folder(letter), held) for one, letter in zip(campaigns, _LETTERS, strict=True)]
         try:
             measure(campaigns, sides, console)
         except KeyboardInterrupt:
-            return stopped(begun, campaigns, sides, console)
+            return stopped(pair, campaigns, sides, console)
         except BrokenPipeError:  # the reader of the output has left
             raise
         except (OSError, Unkept) as error:
-            again = foreign.command("ab", begun.folder, begun.programs())
+            again = foreign.command("ab", pair.folder, pair.programs())
             raise UsageError(f"{bench.cause(error)} Go on with: {again}") from error
         for run, _ in sides:
             run.compress_samples()
-        return tell(begun, [run for run, _ in sides], limit, console)
+        return compare_sides(pair, [run for run, _ in sides], limit, console)
 
 
-def show(begun: Begun, campaigns: list[Campaign], out: str | None, console: Console) -> int:
+def show(pair: Pair, campaigns: list[Campaign], out: str | None, console: Console) -> int:
     """Print what would be measured, and make the checks of the run; the exit code. Raises UsageError."""
     campaigns[0].show_plan()
     total = duration(sum(estimates(campaigns).values()))
     console.print(f"Twice, A and B in turn: about {total}.", highlight=False)
     refuse_a_pair(out)
-    with runs.Run.begin(out) if begun.made is None else contextlib.nullcontext():
-        for one, word in zip(campaigns, begun.words, strict=True):
+    with runs.Run.begin(out) if pair.made is None else contextlib.nullcontext():
+        for one, word in zip(campaigns, pair.words, strict=True):
             one.check(interpreters_of(one, word))
     return DONE
 
 
 def campaign_of(
-    begun: Begun, side: int, arguments: argparse.Namespace, console: Console, held: contextlib.ExitStack
+    pair: Pair, side: int, arguments: argparse.Namespace, console: Console, held: contextlib.ExitStack
 ) -> Campaign:
-    """One side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
-    word, folder = begun.words[side], begun.made and begun.run_folder(_LETTERS[side])
+    """Return one side's campaign: what is asked for, or what its run lacks. Raises UsageError."""
+    word, folder = pair.words[side], pair.made and pair.run_folder(_LETTERS[side])
     python = None if word is None or versions.is_version(word) else word
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
     parts = {"python": python, "timeout": arguments.timeout, "dry_run": arguments.dry_run}
-    one = Campaign.of(Request(begun.given, resume=resumed, **parts), console, held)
+    one = Campaign.of(Request(pair.given, resume=resumed, **parts), console, held)
     if one.sweep.places.lanes:
         raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
     return one
 
 
 def estimates(campaigns: list[Campaign]) -> dict[str, float]:
-    """About how many seconds each bundle takes on both sides, by its first cell."""
+    """Estimate the seconds of each bundle on both sides, by its first cell."""
     both = {name: seconds for one in campaigns for name, seconds in one.estimates.items()}
     return {name: 2 * seconds for name, seconds in both.items()}
 
 
 def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Path | Failure]:
-    """One side's interpreters; of versions beside the locked ones. A dry run makes none. Raises UsageError."""
+    """Return one side's interpreters; make those of other versions, but in a dry run. Raises UsageError."""
     if word is None or not versions.is_version(word):
         return one.make_environments()
     keys = dict.fromkeys((bundle.first.framework, bundle.first.device_kind) for bundle in one.plan.bundles)
@@ -143,7 +143,7 @@ def interpreters_of(one: Campaign, word: str | None) -> dict[tuple[str, str], Pa
 
 
 def start(one: Campaign, folder: Path, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
-    """One side's run, held by this process, with what is known beforehand, and what its records repeat."""
+    """Begin one side's run, held by this process; return it, and what its records repeat."""
     one.request = replace(one.request, out=str(folder))
     run = one.resumed or held.enter_context(runs.Run.begin(str(folder)))
     return run, one.begin(run)
@@ -162,19 +162,19 @@ def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], co
         alternation.run(executors, [one.plan for one in campaigns], [one.finished for one in campaigns])
 
 
-def stopped(begun: Begun, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
+def stopped(pair: Pair, campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], console: Console) -> int:
     """Say what is kept and how to resume; returns the exit code."""
     for run, _ in sides:
         run.write_csv()
     kept, planned = sum(len(run.records()) for run, _ in sides), sum(len(one.plan.cells) for one in campaigns)
-    console.print(f"Stopped. {kept} of {times(planned, 'cell')} kept in {begun.folder}.", soft_wrap=True)
-    again = foreign.command("ab", begun.folder, begun.programs())
+    console.print(f"Stopped. {kept} of {times(planned, 'cell')} kept in {pair.folder}.", soft_wrap=True)
+    again = foreign.command("ab", pair.folder, pair.programs())
     console.print(f"Go on with: {again}", highlight=False, soft_wrap=True)
     return INTERRUPTED
 
 
-def new_pair(arguments: argparse.Namespace) -> Begun:
-    """The pair of runs that the command line names. Raises UsageError."""
+def new_pair(arguments: argparse.Namespace) -> Pair:
+    """Return the pair of runs that the command line names. Raises UsageError."""
     words = words_of(arguments)
     if not any(words):
         raise UsageError(
@@ -185,7 +185,7 @@ def new_pair(arguments: argparse.Namespace) -> Begun:
     named = {versions.framework_of(word) for word in words if word and versions.is_version(word)}
     if any(named) and "framework" not in given:
         given["framework"] = ",".join(sorted(filter(None, named)))
-    return Begun(None, words, given)
+    return Pair(None, words, given)
 
 
 def words_of(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
@@ -200,8 +200,8 @@ def words_of(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
     return words[0], words[1]
 
 
-def opened(arguments: argparse.Namespace) -> Begun:
-    """The pair of runs to resume. Raises UsageError."""
+def opened(arguments: argparse.Namespace) -> Pair:
+    """Return the pair of runs to resume. Raises UsageError."""
     name = arguments.resume
     if name == "newest":
         folders = in_order(path.parent for path in runs.RUNS.glob(f"*/{PAIR}"))
@@ -212,26 +212,26 @@ def opened(arguments: argparse.Namespace) -> Begun:
             sides = content.get("sides", [])
             if len(sides) != 2 or not all(isinstance(side, str | None) for side in sides):
                 raise UsageError(f"{folder / PAIR} was changed: it names no two sides; begin another pair.")
-            begun = Begun(folder.resolve(), (sides[0], sides[1]), content["given"])
+            pair = Pair(folder.resolve(), (sides[0], sides[1]), content["given"])
             given, words = options_of(arguments), words_of(arguments)
             again = {"WORKLOAD": given.get("workload"), "A": words[0], "B": words[1]}
-            foreign.check_named("ab", begun.folder, begun.programs(), again)
-            meant = words[0] or begun.words[0], words[1] or begun.words[1]
-            if meant != begun.words or sweep.resolve(begun.given | given) != sweep.resolve(begun.given):
+            foreign.check_named("ab", pair.folder, pair.programs(), again)
+            meant = words[0] or pair.words[0], words[1] or pair.words[1]
+            if meant != pair.words or sweep.resolve(pair.given | given) != sweep.resolve(pair.given):
                 raise UsageError(f"{folder.name} was begun with other values: leave them out, or begin another pair.")
-            return begun
+            return pair
     raise UsageError(f"{name} holds no pair of runs (no {PAIR} in it); `make ab A=… B=…` makes one.")
 
 
-def begin(begun: Begun, out: str | None, held: contextlib.ExitStack) -> Begun:
-    """The pair with its folder, which is made here and `held` from then on. Raises UsageError."""
+def begin(pair: Pair, out: str | None, held: contextlib.ExitStack) -> Pair:
+    """Make the pair's folder, `held` from then on, and return the pair with it. Raises UsageError."""
     refuse_a_pair(out)
     run = runs.Run.create(out)
     held.enter_context(run.held())
     refuse_a_pair(out)  # another process may have had it and be done
-    content = {"sides": list(begun.words), "given": begun.given, "command": sys.argv, "started_at": runs.utc_now()}
+    content = {"sides": list(pair.words), "given": pair.given, "command": sys.argv, "started_at": runs.utc_now()}
     write_begun(run.folder / PAIR, {**content, "number": runs.next_number(run.folder)})
-    return replace(begun, made=run.folder)
+    return replace(pair, made=run.folder)
 
 
 def refuse_a_pair(out: str | None) -> None:
@@ -241,18 +241,18 @@ def refuse_a_pair(out: str | None) -> None:
         raise UsageError(f"OUT={out} already holds a pair of runs; go on with it: {again}.")
 
 
-def tell(begun: Begun, sides: list[runs.Run], limit: float, console: Console) -> int:
+def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Console) -> int:
     """Print and write the comparison; returns the exit code."""
     a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides)
     comparison = paired.compare(a, b, [paired.launches_of(run.samples()) for run in sides], limit)
-    command = published.command("ab A=… B=…", begun.given)
-    first, second = titles(begun.words, (a, b))
+    command = published.command("ab A=… B=…", pair.given)
+    first, second = titles(pair.words, (a, b))
     headings = Side(first, heading.facts(a), command), Side(second, heading.facts(b), command)
-    return compare.told(replace(comparison, sides=headings), begun.folder / "comparison.md", console)
+    return compare.write(replace(comparison, sides=headings), pair.folder / "comparison.md", console)
 
 
 def titles(words: Sequence[str | None], columns: Sequence[Mapping[str, list]]) -> list[str]:
-    """What the sides are called: the framework's versions where these tell them apart, else what was given."""
+    """Return the sides' names: the framework's versions where these differ, else what was given."""
     found = [heading.version(side) for side in columns]
     if None in found or len(set(found)) < len(found):
         return [label(word) for word in words]
@@ -260,7 +260,7 @@ def titles(words: Sequence[str | None], columns: Sequence[Mapping[str, list]]) -
 
 
 def label(word: str | None) -> str:
-    """What a side is called: its versions, or the name of its environment, whose path is private."""
+    """Return a side's name: its versions, or the name of its environment, whose path is private."""
     if word is None or versions.is_version(word):
         return word or OWN
     path = Path(word)

@@ -56,7 +56,7 @@ def bench(request: Request) -> int:
 
 
 def begin(campaign: Campaign, held: contextlib.ExitStack) -> tuple[runs.Run, Context]:
-    """The campaign's run, `held` from now on, with its environments and materials made. Raises UsageError."""
+    """Make the campaign's environments and materials; return its run, `held` from now on. Raises UsageError."""
     run = campaign.resumed or held.enter_context(runs.Run.begin(campaign.request.out))
     campaign.prepare([group for bundle in campaign.plan.bundles for group in peak_benchmarks.groups_for(bundle.first)])
     return run, campaign.begin(run)
@@ -78,7 +78,7 @@ def submit(campaign: Campaign) -> int:
 
 
 def unfit_to_publish(folder: Path, revision: str | None) -> str | None:
-    """Why a run should not be committed, judging by the suite's revision; None if it may be, or lies elsewhere."""
+    """Return why a run should not be committed, by the suite's revision; None if it may be, or lies elsewhere."""
     if not recordfile.is_published(folder) or (revision and not revision.endswith("+")):
         return None
     what = "tracked files are changed" if revision else "there is no revision"
@@ -107,7 +107,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
 
 
 def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
-    """Run the plan under a progress bar; Ctrl-C keeps what is finished, which INTERRUPTED tells. Raises UsageError."""
+    """Run the plan under a progress bar; on Ctrl-C keep results and return INTERRUPTED. Raises UsageError."""
     console, cells = campaign.console, campaign.plan.cells
     try:
         with Bar(
@@ -144,14 +144,14 @@ def cause(error: OSError | Unkept) -> str:
 
 
 def going_on(run: runs.Run, campaign: Campaign) -> str:
-    """The command that resumes a run, ready to be pasted."""
+    """Return the command that resumes a run, ready to be pasted."""
     if campaign.request.again:
         return campaign.request.again
     return foreign.command("bench", run.folder, campaign.programs(run.folder))
 
 
 def exit_code(statuses: list[str]) -> int:
-    """The exit code: DONE if all that can be measured was; what a framework does not support does not count."""
+    """Return the exit code: DONE if all that can be measured was; what a framework does not support does not count."""
     measured = [status for status in statuses if status in MEASURED]
     return DONE if measured and set(statuses) <= {*MEASURED, "unsupported"} else INCOMPLETE
 

@@ -54,18 +54,18 @@ def run(arguments: argparse.Namespace) -> int:
     if not comparison.in_both:
         raise UsageError(f"{a.names[0]} and {b.names[0]} have no cell in common; compare runs of the same sweep.")
     sides = side_of(a, ours), side_of(b, theirs)
-    return told(replace(comparison, sides=sides), arguments.out or b.home / "comparison.md", console)
+    return write(replace(comparison, sides=sides), arguments.out or b.home / "comparison.md", console)
 
 
 def side_of(source: report.Source, columns) -> comparing.Side:
-    """What the heading says of one run; its name is what tells it from another, its folder's."""
+    """Return the heading of one run, by its folder's name."""
     name = source.home.name if source.folders else source.names[0]
     given = runs.Run(source.home).read(runs.PLAN).get("given")
     command = "" if given is None else published.command("bench", given)
     return comparing.Side(name, heading.facts(columns), command)
 
 
-def told(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:
+def write(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:
     """Print a comparison and write it; returns the exit code. Raises UsageError where it cannot be written."""
     show(comparison, console)
     try:
@@ -77,14 +77,14 @@ def told(comparison: comparing.Comparison, path: str | Path, console: Console) -
 
 
 def code(comparison: comparing.Comparison) -> int:
-    """The exit code: 1 where something became slower or broke, 3 where nothing could be decided, else 0."""
+    """Return the exit code: 1 where something became slower or broke, 3 where nothing could be decided, else 0."""
     if comparison.over:
         return FINDING
     return 0 if comparison.decided else INCOMPLETE
 
 
 def share(text: str) -> float:
-    """`5%` as 0.05. Raises UsageError."""
+    """Return `5%` as 0.05. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match:
         raise UsageError(f"MAX_SLOWDOWN is a percentage such as 5%, not {text!r}.")

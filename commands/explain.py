@@ -1,4 +1,4 @@
-"""The `explain` command: profile a call in each mode, and say by class of kernel where the time goes."""
+"""The command `explain`: profile a call in each mode, and say by class of kernel where the time goes."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def take(planned: plan.Plan, launcher: Launcher, console: Console, control: bool
 
 
 def control_cells(entries: list[dict]) -> list[Cell]:
-    """Where a graph mode loses, the cells in which causes are apart (`reports.causes`), eager mode's with each."""
+    """Return the control cells of graph modes that lose (`reports.causes`), eager mode's with each."""
     shapes = explanation.by_shape([entry for entry in entries if not entry.get("control")])
     losers = [graph for group in shapes.values() for graph in causes.losing(group)]
     identities = [{**graph, **changes} for graph in losers for changes in causes.controls(graph).values()]
@@ -110,12 +110,12 @@ def control_cells(entries: list[dict]) -> list[Cell]:
 
 
 def _pair(identity: dict) -> tuple[str, str]:
-    """An identity's mode after the one that it is compared with."""
+    """Return an identity's mode after the one that it is compared with."""
     return frameworks.describe(identity["framework"]).baseline.name, identity["mode"]
 
 
 def varied(identity: dict, mode: str) -> Cell | None:
-    """The cell of an identity as entries have it; None where the workload has no such implementation or parameter."""
+    """Return the cell of an entry's identity; None where the workload has no such implementation or parameter."""
     workload = workloads.get(identity["workload"], identity["pass_name"])
     values, implementation = identity["parameters"], identity["implementation"]
     known = [p for p in workload.parameters if implementation in p.implementations]
@@ -127,7 +127,7 @@ def varied(identity: dict, mode: str) -> Cell | None:
 
 
 def run_for(request: Request, held: contextlib.ExitStack) -> runs.Run:
-    """Where the profiles go, held: OUT, or a new folder. Raises UsageError for one that holds a run already."""
+    """Return the run of the profiles, held: OUT, or a new folder. Raises UsageError for a folder of another run."""
     if not request.resume or request.out is None:
         return held.enter_context(runs.Run.begin(request.out))
     run = runs.Run(Path(request.out).absolute())
@@ -136,17 +136,17 @@ def run_for(request: Request, held: contextlib.ExitStack) -> runs.Run:
 
 
 def entries_in(folder: Path) -> list[dict]:
-    """What has been profiled so far, an entry a cell."""
+    """Return what is profiled so far, an entry a cell."""
     return list(jsonfiles.lines(folder / ENTRIES))
 
 
 def done_in(folder: Path) -> set[str]:
-    """The cells that have been profiled, or found impossible to profile."""
+    """Return the cells that are profiled, or found impossible to profile."""
     return {entry["cell"] for entry in entries_in(folder)}
 
 
 def profiled(launcher: Launcher, bundle: Bundle, done: set[str]):
-    """One entry for every cell of a bundle that has none: its profile by class, or why there is none."""
+    """Yield an entry for every cell of a bundle that has none: its profile by class, or why there is none."""
     groups = [group for group in bundle.groups if any(cell.id not in done for cell in group.cells)]
     left = {cell.id: cell for group in groups for cell in group.cells if cell.id not in done}
     if not left:
@@ -171,7 +171,7 @@ def profiled(launcher: Launcher, bundle: Bundle, done: set[str]):
 
 
 def start_of(launcher: Launcher, cell: Cell, folder: Path) -> local.Launch:
-    """As for a measurement, with compilers told to write down what they make."""
+    """Return the start of a worker as for a measurement, with compiler dumps."""
     start = launcher.start_of(cell, folder, folder / "cache")
     for name, text in frameworks.describe(cell.framework).dumps.items():
         added = text.format(folder=folder / DUMPS)
@@ -180,7 +180,7 @@ def start_of(launcher: Launcher, cell: Cell, folder: Path) -> local.Launch:
 
 
 def entry_of(cell: Cell, message: Explained | Failed, launch: str = "") -> dict:
-    """The cell with its profile reduced to classes, or with the reason why it has none.
+    """Return the cell with its profile reduced to classes, or with the reason why it has none.
 
     Cells of one `launch` were timed in turn.
     """

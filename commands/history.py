@@ -27,7 +27,7 @@ FEWEST_RUNS = 2
 
 @dataclass(frozen=True)
 class Loaded:
-    """One run: when it began, what tells it from the others, and the cells of each machine that took part in it."""
+    """One run: when it began, how it differs from the others, and the cells of each of its machines."""
 
     moment: Moment
     cells: Mapping[str, Mapping[str, tuple[State, Figures]]]

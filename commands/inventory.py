@@ -1,4 +1,4 @@
-"""The `list` command: workloads, presets, frameworks and modes, and what of it this machine can run."""
+"""The command `list`: workloads, presets, frameworks and modes, and what of it this machine can run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from launchers import local
 from measurement import machine, programs
 from measurement.text import make_command
 from plan import sweep
-from plan.options import Option, chosen
-from plan.words import UsageError
+from plan.aliases import UsageError
+from plan.options import Option, chosen, variable
 from reports import terminal
 
 PROBE_SECONDS = 120
@@ -69,7 +69,7 @@ def _machine() -> str:
 
 
 def _workloads(names) -> Table:
-    """A row for workloads that are alike but for their size."""
+    """Return a table with a row for workloads that are alike but for their size."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
         workload = workloads.get(name)
@@ -88,7 +88,7 @@ def _presets() -> Table:
     table = Table("PRESET", "what it answers", "what it sets")
     for name, path in sweep.presets().items():
         flags = sweep.from_file(str(path))
-        texts = (f"{flag.upper().replace('-', '_')}={','.join(sweep.words(value))}" for flag, value in flags.items())
+        texts = (f"{variable(flag)}={','.join(sweep.split_words(value))}" for flag, value in flags.items())
         table.add_row(name, sweep.question_of(path), " ".join(texts))
     return table
 
@@ -123,7 +123,7 @@ def _answers(description, device: str, answer: dict | str) -> Iterator[tuple]:
 
 
 def ask(name: str, device: str, python: str | None) -> dict | str:
-    """What `worker.probe` finds, or a sentence on why it cannot be asked. Installs nothing.
+    """Return what `worker.probe` finds, or a sentence on why it cannot run. Install nothing.
 
     Asking imports the framework, so answers are kept until something changes that they may depend on. Raises
     UsageError for a PYTHON that does not run.
@@ -151,7 +151,7 @@ def ask(name: str, device: str, python: str | None) -> dict | str:
 
 
 def _fingerprint(interpreter: Path) -> str:
-    """Changes with whatever an answer depends on: the environment, the suite's adapters, GPUs and CPUs."""
+    """Return a digest of what an answer depends on: the environment, the suite's adapters, GPUs and CPUs."""
     home = interpreter.parent.parent
     stamp = home / ".stamp"
     places = [interpreter.resolve(), *sorted(home.glob("lib*/python*/*-packages"))]

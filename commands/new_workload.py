@@ -1,4 +1,4 @@
-"""`make new-workload`: the file of an own model to begin with, ready to be measured."""
+"""The command `new-workload`: write a user model's file to begin with, ready to be measured."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FILE = "model.py"  # what a skeleton takes itself to be called
 
 
 def having() -> list[str]:
-    """The frameworks whose folder has a skeleton."""
+    """Return the frameworks whose folder has a skeleton."""
     return [name for name in frameworks.NAMES if _path(name).is_file()]
 
 
 def text(framework: str, file: str) -> str:
-    """The skeleton as the text of a file of that name."""
+    """Return the skeleton as the text of a file of that name."""
     return _path(framework).read_text().replace(f"WORKLOAD={_FILE}", f"WORKLOAD={file}")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from measurement.text import make_command
 from plan import sweep
+from plan.options import variable
 from workloads import signature
 
 UNPUBLISHED = "runs"  # what this machine measured, under results/ but not committed
@@ -26,17 +27,13 @@ def command(target: str, given: Mapping[str, object]) -> str:
     Of an absolute path its name is enough. A flag that is no option here is hidden: make would take it for a variable
     of its own, such as SHELL.
     """
-    known = {one.name for one in sweep.all_options()}
-    for word in sweep.words(given.get("workload") or ()):
-        known.update(signature.variables(word))  # of a user's model, if its file is here
+    known = {option.flag for option in sweep.all_options()}
+    for word in sweep.split_words(given.get("workload") or ()):
+        known.update(signature.flags(word))  # of a user model, if its file is here
     if target == "explain":
-        known.discard("BUDGET")  # of a sweep file; a profile has none
-    meant = {_variable(flag): value for flag, value in given.items() if value is not None and value is not False}
-    return make_command(target, {name: _value(value) for name, value in meant.items() if name in known})
-
-
-def _variable(flag: str) -> str:
-    return flag.upper().replace("-", "_")
+        known.discard("budget")  # of a sweep file; a profile has none
+    given = {flag: value for flag, value in given.items() if value is not None and value is not False}
+    return make_command(target, {variable(flag): _value(value) for flag, value in given.items() if flag in known})
 
 
 def _value(value: object) -> str:

@@ -32,7 +32,7 @@ from reports import terminal
 
 OVERLAP = 0.9  # of two runs' intervals are to overlap
 FILE = "agreement.json"
-ONLY_TOLD = ("quick",)  # too short for a promise
+NOT_JUDGED = ("quick",)  # too short for a promise
 FIGURES = {
     "latency": ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
     "ratio": ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
@@ -42,7 +42,7 @@ COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second w
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the pairs of runs of some cells say of one figure; shares are of the pairs."""
+    """How pairs of runs of some cells agree in one figure; shares are of the pairs."""
 
     profile: str
     figure: str
@@ -61,7 +61,7 @@ class Agreement:
 
 
 def intervals_of(record: dict) -> dict[str, Interval]:
-    """The record's figures that have an interval, by name; none of an excluded cell."""
+    """Return the record's figures that have an interval, by name; none of an excluded cell."""
     if excluded(record):
         return {}
     parts: dict[str, list[Any]] = {
@@ -71,7 +71,7 @@ def intervals_of(record: dict) -> dict[str, Interval]:
 
 
 def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) -> Agreement | None:
-    """How the runs of each cell agree, an interval a run, in the order they were made; None without a pair."""
+    """Return how the runs of each cell agree, an interval a run, in the order they were made; None without a pair."""
     cells = [runs_of_cell for runs_of_cell in cells if len(runs_of_cell) > 1]
     pairs = [pair for runs_of_cell in cells for pair in itertools.combinations(runs_of_cell, 2)]
     if not pairs:
@@ -91,7 +91,7 @@ def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) ->
 
 
 def measure_again(given: dict, repeats: int, python: str | None, folder: Path, console: Console) -> list[list[dict]]:
-    """The records of so many whole runs of one sweep, each in processes and in a folder of its own.
+    """Return the records of so many whole runs of one sweep, each in processes and in a folder of its own.
 
     Runs that lie in `folder` already count, and one that was stopped is resumed. Raises UsageError where they are
     of other cells, and KeyboardInterrupt where one is stopped.
@@ -137,7 +137,7 @@ def repeat(arguments: argparse.Namespace) -> int:
         table.add_row(*one.row)
     console.print(table)
     console.print(verdict(agreed), highlight=False)
-    kept = {name: [[told(record) for record in run] for run in whole] for name, whole in records.items()}
+    kept = {name: [[summary_of(record) for record in run] for run in whole] for name, whole in records.items()}
     content: dict[str, Any] = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
     content |= {"agreement": [asdict(one) for one in agreed], "runs": kept}
     durable.replace(folder / FILE, (json.dumps(content, indent=1) + "\n").encode())
@@ -146,7 +146,7 @@ def repeat(arguments: argparse.Namespace) -> int:
 
 
 def begin_folder(out: str | None) -> Path:
-    """Where the runs lie: OUT, or a folder named after the time. Raises UsageError."""
+    """Make the folder of the runs: OUT, or one named after the time. Raises UsageError."""
     try:
         if not out:
             return runs.new_folder(runs.RUNS)
@@ -158,7 +158,7 @@ def begin_folder(out: str | None) -> Path:
 
 
 def agreements(profile: str, whole: Sequence[Sequence[dict]]) -> list[Agreement]:
-    """How so many runs of the same cells agree, by figure."""
+    """Return how so many runs of the same cells agree, by figure."""
     by_cell: dict[str, dict[str, list[Interval]]] = {figure: defaultdict(list) for figure in FIGURES}
     for record in itertools.chain(*whole):
         for figure, interval in intervals_of(record).items():
@@ -166,8 +166,8 @@ def agreements(profile: str, whole: Sequence[Sequence[dict]]) -> list[Agreement]
     return [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
 
 
-def told(record: dict) -> dict:
-    """What is kept of a record: its cell, how it ended, its intervals, and how fast the host was beside it."""
+def summary_of(record: dict) -> dict:
+    """Return what is kept of a record: its cell, how it ended, its intervals, and how fast the host was."""
     figures = {figure: list(interval) for figure, interval in intervals_of(record).items()}
     return {
         "cell": record["cell"],
@@ -178,17 +178,17 @@ def told(record: dict) -> dict:
 
 
 def _disagree(one: Agreement) -> bool:
-    """Whether runs differ by more than their intervals allow; `quick` is told whatever it is."""
-    return one.profile not in ONLY_TOLD and one.overlap < OVERLAP
+    """Return whether runs differ by more than their intervals allow; `quick` is not judged."""
+    return one.profile not in NOT_JUDGED and one.overlap < OVERLAP
 
 
 def verdict(agreed: Sequence[Agreement]) -> str:
-    """The answer in a sentence."""
+    """Return the answer in a sentence."""
     if not agreed:
         return "No cell was measured twice with an interval."
     failed = [f"{one.profile} ({one.figure})" for one in agreed if _disagree(one)]
     if failed:
         whose = ", ".join(failed)
         return f"Runs of the same cells differ by more than their intervals say ({whose}): quieten the machine."
-    held = [one for one in agreed if one.profile not in ONLY_TOLD]
+    held = [one for one in agreed if one.profile not in NOT_JUDGED]
     return "Intervals agree as they promise." if held else f"Profile {agreed[0].profile} is held to no share."

@@ -31,7 +31,7 @@ MOST_RUNS = 12  # that a heading names
 
 @dataclass
 class Source:
-    """What was found under the names of runs: records, profiles, machines, and remarks on what was odd."""
+    """The content of the runs named: records, profiles, machines, and remarks on what was odd."""
 
     home: Path  # the first run's folder
     names: list[str] = field(default_factory=list)
@@ -44,25 +44,25 @@ class Source:
 
     @cached_property
     def by_file(self) -> list[list[dict]]:
-        """The records of each file, made where they are asked for: the columns, of the same size, are dropped."""
+        """Return the records of each file. They replace the columns, which are as large."""
         return [self.loaded.pop(0).records for _ in range(len(self.loaded))]
 
     @cached_property
     def records(self) -> list[dict]:
-        """The records of all files."""
+        """Return the records of all files."""
         return list(chain.from_iterable(self.by_file))
 
     def ladders(self, records: Sequence[schema.Record]) -> Iterator[Ladder]:
-        """The ladders among these of its `records` (the objects themselves), each with its own folder's samples.
+        """Yield the ladders among these of its `records` (the objects themselves), each with its own folder's samples.
 
-        A run's name tells no folder: several may share one, and a folder that was put together has several.
+        A run's name identifies no folder: several may share one, and a folder that was put together has several.
         """
         asked_for = set(map(id, records)) if any(map(ladders.is_rung, records)) else ()
         for home, place in self.folders.items():
             yield from ladders.of_run(home, [record for record in self.by_file[place] if id(record) in asked_for])
 
     def samples(self) -> Iterator[dict]:
-        """The samples of all folders, each with the run of its cell's record; without one, with the folder's run."""
+        """Yield the samples of all folders, each with the run of its cell's record, else of its folder."""
         for home, place in self.folders.items():
             columns = self.loaded[place].columns
             run_ids = dict(zip(columns["cell"], columns["run_id"], strict=True))
@@ -72,7 +72,7 @@ class Source:
 
     @property
     def columns(self) -> dict[str, list]:
-        """The columns of all files, one after the other. Raises UsageError where no file holds records."""
+        """Return the columns of all files, one after the other. Raises UsageError where no file holds records."""
         if not self.loaded:
             raise UsageError(f"{', '.join(self.names)}: there are profiles and no records; name a run of `make bench`.")
         first, *others = (part.columns for part in self.loaded)
@@ -81,7 +81,7 @@ class Source:
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Without Python's collector of cycles: it would look through all the records again and again."""
+    """Disable Python's collector of cycles: it would look through all the records again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read(words: list[str], only: Collection[str] = schema.NAMES) -> Source:
-    """What there is under the names: folders of runs or of reproductions, CSV or JSONL files. Raises UsageError.
+    """Read what the words name: folders of runs or of reproductions, CSV or JSONL files. Raises UsageError.
 
     `only` are the columns to keep of the records.
     """
@@ -164,7 +164,7 @@ def located(word: str) -> set[Path]:
 
 
 def places(name: str) -> list[Path]:
-    """The folders or the file that a name stands for. Raises UsageError."""
+    """Return the folders or the file that a name stands for. Raises UsageError."""
     if name == "newest":
         folders = begun.in_order(path for path in runs.RUNS.glob("*") if path.is_dir() and within(path))
         if not folders:
@@ -180,7 +180,7 @@ def places(name: str) -> list[Path]:
 
 
 def within(folder: Path) -> list[Path]:
-    """The folder itself where it holds records, else those of its folders that do, as in a reproduction."""
+    """Return the folder where it holds records, else those of its folders that do, as in a reproduction."""
     names = (RECORDS, TABLE, runs.EXPLAINED)
     if any((folder / name).exists() for name in names):
         return [folder]
@@ -214,15 +214,15 @@ def read_into(source: Source, place: Path, only: Collection[str]) -> None:
 
 
 def _is_behind(folder: Path) -> bool:
-    """Whether a run has records that its table lacks, by the times of the files."""
+    """Return whether a run has records that its table lacks, by the times of the files."""
     table, records = folder / TABLE, folder / RECORDS
     return not table.exists() or (records.exists() and table.stat().st_mtime < records.stat().st_mtime)
 
 
 def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
-    """The records of a file; those a run's table is made from where it cannot be read or lacks some of them.
+    """Read a file's records; those that a run's table is made from where it cannot be read or lacks some of them.
 
-    The times of the files do not tell that where their folder was copied. Raises Unreadable.
+    The times of the files do not show that where their folder was copied. Raises Unreadable.
     """
     source = path.parent / RECORDS
     if path.name != TABLE or not source.exists():
@@ -235,13 +235,13 @@ def _load(path: Path, only: Collection[str]) -> recordfile.Loaded:
 
 
 def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, list[str]], str]:
-    """Column -> words asked for, each checked against what there is; and the same as a text. Raises UsageError."""
+    """Return the words asked for by column, checked against what there is, and as a text. Raises UsageError."""
     chosen, texts = {}, []
     for flag, column in select.FLAGS.items():
         if (given := getattr(arguments, flag)) in (None, "all"):
             continue
         known = select.values([*source.records, *explanation.explained(source.profiles)], column)
-        words = [word if word in known else sweep.canonical(flag, word) for word in sweep.words(given)]
+        words = [word if word in known else sweep.canonical(flag, word) for word in sweep.split_words(given)]
         chosen[column] = [sweep.choose(word, known, f"{column} in these records") for word in words]
         texts.append(f"{flag.upper()}={given}")
     texts += [f"FILTER={arguments.filter}"] if arguments.filter else []
@@ -249,7 +249,7 @@ def selection(arguments: argparse.Namespace, source: Source) -> tuple[dict[str, 
 
 
 def folder_for(out: str | None, home: Path) -> Path:
-    """The folder to write into. Raises UsageError."""
+    """Return the folder to write into, made where it is missing. Raises UsageError."""
     folder = Path(out) if out else home
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The `reproduce` command: measure a published table again, print it beside the figures, and answer its claims."""
+"""The command `reproduce`: measure a published table again, print it with the figures, and answer its claims."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("RESUME goes on in the run's own folder: leave OUT and FROM out.")
     existing = arguments.resume if arguments.resume is not None else from_folder(arguments)
     folder = open_folder(existing) if existing is not None else None
-    request, python = begun_with(folder, arguments) if folder else (given_by(arguments), arguments.python)
+    request, python = existing_request(folder, arguments) if folder else (given_by(arguments), arguments.python)
     if request["table"] is None:
         raise UsageError(f"Say which table: TABLE={'|'.join(experiments.names())}.")
     experiment = experiments.get(sweep.choose(request["table"], experiments.names(), "table"))
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_all(console: Console) -> int:
-    """The tables with what they measure and about how long it takes."""
+    """Print the tables with what they measure and about how long it takes."""
     grid = Grid(
         "table", "what it measures again", "device", "cells", "time", title="Published tables", title_justify="left"
     )
@@ -97,7 +97,7 @@ def show_all(console: Console) -> int:
 
 
 def size_text(chosen: list[Sweep]) -> tuple[str, str]:
-    """How many cells the sweeps hold and how long they take, or why they cannot be planned."""
+    """Return how many cells the sweeps hold and how long they take, or why they cannot be planned."""
     try:
         cells, seconds = size(chosen)
     except UsageError as error:
@@ -106,7 +106,7 @@ def size_text(chosen: list[Sweep]) -> tuple[str, str]:
 
 
 def size(chosen: list[Sweep]) -> tuple[int, float]:
-    """How many cells the sweeps hold, and about how many seconds they take: as noted in their files, or estimated."""
+    """Return the sweeps' number of cells and seconds: as noted in their files, or estimated."""
     cells, seconds = 0, 0.0
     for part in chosen:
         resolved = sweep.resolve(part.flags)
@@ -124,14 +124,14 @@ def from_folder(arguments: argparse.Namespace) -> str | None:
 
 
 def given_by(arguments: argparse.Namespace) -> dict:
-    """What the command line asks for, as it stands in the run's folder."""
+    """Return what the command line asks for, as it stands in the run's folder."""
     flags = {name: value for name in OVERRIDES if (value := getattr(arguments, name.replace("-", "_"))) is not None}
     request = {"table": arguments.table, "device": arguments.device or "cpu", "flags": flags}
     return {**request, "python": arguments.python, "command": sys.argv}
 
 
-def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
-    """What an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
+def existing_request(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str | None]:
+    """Return what an existing reproduction was asked for, and its interpreter. Raises UsageError for changes."""
     begun = files.read(folder / FILE)
     python = campaign.interpreter_in(begun, arguments.python)
     if from_folder(arguments) is None:
@@ -145,7 +145,7 @@ def begun_with(folder: Path, arguments: argparse.Namespace) -> tuple[dict, str |
 
 
 def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:
-    """The experiment's sweeps for the device, with the flags of the command line in them. Raises UsageError.
+    """Return the experiment's sweeps for the device, with the flags of the command line in them. Raises UsageError.
 
     FRAMEWORK chooses among a sweep's frameworks; a sweep with none of them is left out. Other flags replace.
     """
@@ -174,7 +174,7 @@ def check(chosen: list[Sweep]) -> None:
 
 
 def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
-    """The folder of a new reproduction, with what was asked for in it; None for a dry run."""
+    """Make the folder of a new reproduction, with what was asked for in it; None for a dry run."""
     runs.check_free(arguments.out)
     if arguments.dry_run:
         return None
@@ -186,7 +186,7 @@ def new_folder(arguments: argparse.Namespace, request: dict) -> Path | None:
 
 
 def open_folder(name: str) -> Path:
-    """The folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
+    """Return the folder of an existing reproduction; `newest` is the last one. Raises UsageError."""
     if name in ("", "newest"):
         folders = files.in_order(path.parent for path in runs.RUNS.glob(f"*/{FILE}"))
         if not folders:
@@ -228,7 +228,7 @@ def measure(
 
 
 def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
-    """What the sweeps of a reproduction have left in its folder."""
+    """Return what the sweeps of a reproduction left in its folder."""
     records: list[Record] = []
     samples: dict[Record, list[dict[str, Any]]] = {}  # of each record, by its object
     for part in chosen:
@@ -242,8 +242,9 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
 
 
 def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> Interval | None:
-    """How long one record's cell takes in times of another's, from the rounds in which one process timed them in turn;
-    None of two sweeps, of two shapes and of excluded records. `samples` are those of each record's sweep.
+    """Return the ratio of two records' latencies, from the rounds in which one process timed them in turn.
+
+    None for two sweeps, two shapes and excluded records. `samples` are those of each record's sweep.
     """
     cells = this["cell"], other["cell"]
     if this.excluded or other.excluded or samples[this] is not samples[other]:

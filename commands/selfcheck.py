@@ -1,4 +1,4 @@
-"""`selfcheck`: is this machine fit for measuring, and does the suite measure right on it? Answers in words.
+"""The command `selfcheck`: is this machine fit for measuring, and does the suite measure right on it?
 
 Each framework runs a small workload against itself: the same step twice (A/A), slowed down by known shares, and under
 an independent timer, all taken alternately as in a real run. What comes out is known beforehand. With WORKLOAD whole
@@ -47,7 +47,7 @@ TIMEOUT_S = 600
 
 
 def request_for(framework: str, arguments: argparse.Namespace) -> Request:
-    """One eager cell for each repeat, of a batch size of its own."""
+    """Return a request of one eager cell for each repeat, of a batch size of its own."""
     batches = ",".join(str(SMALLEST_BATCH + number) for number in range(arguments.repeats))
     flags = {name: getattr(arguments, name) for name in ("device", "threads", "profile", "budget")}
     flags |= {"framework": framework, "workload": WORKLOAD, "mode": "eager", "batch": batches}
@@ -55,7 +55,7 @@ def request_for(framework: str, arguments: argparse.Namespace) -> Request:
 
 
 def groups_under_check(campaign: Campaign) -> tuple[Group, ...]:
-    """Each of the campaign's cells with its controls."""
+    """Return each of the campaign's cells with its controls."""
     groups = []
     for cell in campaign.plan.cells:
         controls = [Control(f"{cell.id}~again", cell.id), Control(f"{cell.id}~timer", cell.id, own_timer=True)]
@@ -65,7 +65,7 @@ def groups_under_check(campaign: Campaign) -> tuple[Group, ...]:
 
 
 def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[dict[str, Outcome], float]:
-    """Outcomes of the cells and their controls by name, and how many cores the waiting parent kept busy."""
+    """Return the outcomes of cells and controls by name, and how many cores the waiting parent kept busy."""
     campaign.make(groups)
     outcomes = {name: Outcome(g.cells[0]) for g in groups for name in (g.cells[0].id, *(c.id for c in g.controls))}
     with tempfile.TemporaryDirectory(prefix="selfcheck-") as folder:
@@ -81,7 +81,7 @@ def measure(campaign: Campaign, groups: tuple[Group, ...], bar: Bar) -> tuple[di
 
 
 def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
-    """The ratios of a group's controls to its cell, beside what they should be."""
+    """Return the ratios of a group's controls to its cell, with what they should be."""
     cell = group.cells[0]
     return [
         Trial(cell.framework, name, truth, assemble.speedup(outcomes[f"{cell.id}~{name}"], outcomes[cell.id]))
@@ -90,7 +90,7 @@ def trials_of(group: Group, outcomes: dict[str, Outcome]) -> list[Trial]:
 
 
 def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Check]]:
-    """All trials of one framework, and the answers they give."""
+    """Return all trials of one framework, and their answers."""
     first, groups = campaign.plan.cells[0], groups_under_check(campaign)
     framework = first.framework
     outcomes, parent_cores = measure(campaign, groups, bar)
@@ -106,7 +106,7 @@ def check_framework(campaign: Campaign, bar: Bar) -> tuple[list[Trial], list[Che
 
 
 def prepare(names: list[str], arguments: argparse.Namespace, console: Console) -> tuple[list[Campaign], list[Check]]:
-    """A campaign for each framework, and a check that does not hold for each that cannot be installed."""
+    """Return a campaign for each framework, and a failed check for each that cannot be installed."""
     campaigns, missing = [], []
     for name in names:
         campaign = Campaign.of(request_for(name, arguments), console)
@@ -122,7 +122,7 @@ def prepare(names: list[str], arguments: argparse.Namespace, console: Console) -
 
 
 def seconds(campaign: Campaign) -> float:
-    """About how long the trials of one framework take."""
+    """Estimate how long the trials of one framework take."""
     groups = groups_under_check(campaign)
     controls = sum(len(group.controls) for group in groups)
     whole = plan.estimated_seconds(Bundle(groups), campaign.profile, "cold")

@@ -1,4 +1,4 @@
-"""How far a run is, from any machine that sees its folder: nothing is asked of the process that measures."""
+"""The command `watch`: how far a run is, from any machine that sees its folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY = 5.0  # seconds between two looks
 
 @dataclass
 class Sight:
-    """What was seen of a run's folder so far: records are read as they come, and all anew once they were rewritten."""
+    """Incremental reader of a run's folder: it reads all records again once they were rewritten."""
 
     folder: Path
     place: int = 0  # in records.jsonl
@@ -34,8 +34,9 @@ class Sight:
     seen: set[str] = field(default_factory=set)  # cells with a record
 
     def look(self) -> None:
-        """Read what was added to the records since. They are rewritten whenever a run's table is made: where the last
-        line that was read lies elsewhere now, all are read again. Raises UsageError.
+        """Read the records added since. Raises UsageError.
+
+        They are rewritten whenever a run's table is made: read all again where the last line read lies elsewhere now.
         """
         path = self.folder / "records.jsonl"
         if not path.is_file():
@@ -59,24 +60,24 @@ class Sight:
             self.nodes[str(record.get("node") or "")] += 1
 
     def lines(self) -> list[str]:
-        """How far the run is."""
+        """Return how far the run is."""
         plan = begun.read(self.folder / begun.PLAN) if (self.folder / begun.PLAN).exists() else {}
         planned = len(plan.get("cells", []))
-        told = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
+        counts = ", ".join(f"{count} {status}" for status, count in self.statuses.most_common())
         first = f"{len(self.seen)} of {times(planned, 'cell')}" if plan else "not begun yet"
-        text = [f"{first}{f' ({told})' if told else ''} · {self._job()}"]
+        text = [f"{first}{f' ({counts})' if counts else ''} · {self._job()}"]
         text += self._pace(str(plan.get("started_at")), planned) if self.seen and len(self.seen) < planned else []
         if nodes := [f"{name} {count}" for name, count in sorted(self.nodes.items()) if name]:
             text.append("by node: " + ", ".join(nodes))
         return text
 
     def ended(self) -> bool:
-        """Whether all planned cells have a record."""
+        """Return whether all planned cells have a record."""
         path = self.folder / begun.PLAN
         return path.exists() and len(self.seen) >= len(begun.read(path).get("cells", []))
 
     def _job(self) -> str:
-        """What Slurm says of the job that measures it, or is to."""
+        """Return what Slurm says of the job that measures it, or is to."""
         places = [path for name in ("machine.json", SUBMITTED) if (path := self.folder / name).is_file()]
         number = next(filter(str.isdigit, map(_job_in, places)), None)
         if number is None:
@@ -87,7 +88,7 @@ class Sight:
         return f"job {number}: {state.lower() if state else 'not in the queue'}"
 
     def _pace(self, started: str, planned: int) -> list[str]:
-        """How long it took so far and may still take; nothing where the plan does not say when it was begun."""
+        """Return how long it took so far and may still take; nothing where the plan has no time of its begin."""
         try:
             begun_at = datetime.datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
         except ValueError:
@@ -104,7 +105,7 @@ def _job_in(path: Path) -> str:
 
 
 def folder_of(name: str | None) -> Path:
-    """The folder of a run, which may still wait for its job. Raises UsageError."""
+    """Return the folder of a run, which may still wait for its job. Raises UsageError."""
     for place in (Path(name), runs.RUNS / name) if name else ():
         if (place / SUBMITTED).exists():
             return place.resolve()

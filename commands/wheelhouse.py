@@ -1,4 +1,4 @@
-"""The `wheelhouse` command: collect what a machine without internet needs to make environments.
+"""The command `wheelhouse`: collect what a machine without internet needs to make environments.
 
 For uv, the runner and each framework named: the files that their locks pin, with the locks' hashes checked, for this
 Python and this kind of machine. `WHEELHOUSE=FOLDER` then makes the environments from them: `environments.offline`.
@@ -86,7 +86,7 @@ class Pip:
         self._pip = [str(scratch / "pip" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
 
     def has_find_links(self) -> bool:
-        """Whether the user's settings name folders of files, which may hold a build for this machine."""
+        """Return whether the user's settings name folders of files, which may hold a build for this machine."""
         return "find-links" in uv.run([*self._pip, "config", "list"], dict(os.environ), "pip's settings cannot be read")
 
     def pinned(self, requirements: str) -> list[Path]:
@@ -112,7 +112,7 @@ class Pip:
         offline.note(self._out, environment, fingerprint, [path.name for path in kept], hashes)
 
     def built(self, source: Path) -> Path:
-        """The wheel that a source becomes. Raises SetupError with the builder's last lines."""
+        """Build a source and return its wheel. Raises SetupError with the builder's last lines."""
         folder = Path(tempfile.mkdtemp(dir=self._scratch))
         command = [*self._pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(source)]
         uv.run(command, dict(os.environ), f"{source.name}, of which there is no wheel, could not be built")
@@ -121,6 +121,6 @@ class Pip:
 
 
 def pin_of(wheel: Path) -> str:
-    """The pin that a lock has for a wheel: name==version, the name as locks write it."""
+    """Return the pin that a lock has for a wheel: name==version, the name as locks write it."""
     name, version = wheel.name.split("-")[:2]
     return f"{re.sub('[-_.]+', '-', name).lower()}=={version}"

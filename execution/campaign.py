@@ -243,7 +243,7 @@ class Campaign:
         """Where launches go side by side; none where they go one after the other on this machine."""
         places = self.sweep.places
         if self.cluster:
-            own_gpu = ALL_GPUS in sweep.words(self.given.get("device") or "")
+            own_gpu = ALL_GPUS in sweep.split_words(self.given.get("device") or "")
             srun, python = self.around.options([run.folder]), self.around.relay(self.python)
             return self.cluster.lanes(places, own_gpu, srun, python)
         return of_gpus(places.gpus, machine.cpu_shares(len(places.gpus))) if places.gpus else ()
@@ -324,7 +324,9 @@ def plan_of(run: runs.Run, request: Request) -> tuple[dict[str, Any], str | None
     foreign.check_named(
         "bench", run.folder, named, {"WORKLOAD": request.flags.get("workload"), "PYTHON": request.python}
     )
-    user_models.check_unchanged(user_models.take_in(sweep.words(given.get("workload") or ())), run.plan.get("own", {}))
+    user_models.check_unchanged(
+        user_models.register(sweep.split_words(given.get("workload") or ())), run.plan.get("own", {})
+    )
     begun_as = sweep.resolve(given)
     changed = [name for name, value in request.flags.items() if sweep.resolve(given | {name: value}) != begun_as]
     check_same(python, changed, run.id, request.python)
@@ -342,7 +344,7 @@ def check_same(before: str | None, changed: list[str], name: str, python: str | 
     if python not in (None, before):
         changed = [*changed, "python"]
     if changed:
-        words = ", ".join(flag.upper().replace("-", "_") for flag in changed)
+        words = ", ".join(map(options.variable, changed))
         raise UsageError(f"{name} was begun with other values: leave out {words}, or begin another run.")
 
 

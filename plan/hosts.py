@@ -1,4 +1,4 @@
-"""What launches are divided among: this machine, its GPUs side by side, or the nodes of a Slurm job."""
+"""Hosts that launches are divided among: this machine, its GPUs side by side, or the nodes of a Slurm job."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from measurement.refusals import UsageError, sentence
 ALL_GPUS = "gpu:all"  # launches side by side, each on a GPU of its own that is gpu:0 to it
 LOCAL, SLURM = "local", "slurm"
 LAUNCHERS = (LOCAL, SLURM)
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """How many lanes there are, and how many CPUs each of them has; `gpus` are this machine's where it has several."""
+    """The number of lanes, and of CPUs of each; `gpus` are this machine's where it has several."""
 
     launcher: str
     lanes: int  # 0: one after the other on this machine
@@ -28,7 +28,7 @@ class Hosts:
     gpus: tuple[str, ...] = ()
 
     def threads(self, counts: list[int]) -> list[int]:
-        """The thread counts asked for, by default all CPUs of a lane. Raises UsageError."""
+        """Return the thread counts asked for, by default all CPUs of a lane. Raises UsageError."""
         if self.cpus is not None and counts and max(counts) > self.cpus:
             raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(counts)}.")
         return counts or [self.cpus or usable_cpus()]
@@ -37,8 +37,8 @@ class Hosts:
 HERE = Hosts(LOCAL, 0, 1, None, "this machine")
 
 
-def of(launcher: str, device: list[str], nodes: int | None) -> Hosts:
-    """What a sweep on these devices is divided among; `nodes` are those of a job to be submitted. Raises UsageError."""
+def hosts_for(launcher: str, device: list[str], nodes: int | None) -> Hosts:
+    """Return the hosts of a sweep on these devices; `nodes` are those of a job to submit. Raises UsageError."""
     if launcher == SLURM:
         return _of_a_job(device, nodes)
     gpus = _side_by_side(device)
@@ -54,13 +54,13 @@ def of(launcher: str, device: list[str], nodes: int | None) -> Hosts:
 
 
 def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
-    job = _told(slurm.allocation)
+    job = _asked(slurm.allocation)
     _alone(device)
     if nodes is not None and nodes < 1:
         raise UsageError(f"NODES is a whole number from 1 up, not {nodes}.")
     if job is None:
         return Hosts(SLURM, nodes or 1, 1, None, "a job to be submitted")
-    each = _told(slurm.gpus_on_node, job) if device == [ALL_GPUS] else 1
+    each = _asked(slurm.gpus_on_node, job) if device == [ALL_GPUS] else 1
     if not each:
         raise UsageError(f"The job has no GPUs for {ALL_GPUS}: ask for them, such as GRES=gpu:4.")
     if job.cpus < each:
@@ -69,7 +69,7 @@ def _of_a_job(device: list[str], nodes: int | None) -> Hosts:
     return Hosts(SLURM, len(job.nodes) * each, each, job.cpus // each, where)
 
 
-def _told(ask: Callable[..., Told], *arguments: slurm.Allocation) -> Told:
+def _asked(ask: Callable[..., Answer], *arguments: slurm.Allocation) -> Answer:
     try:
         return ask(*arguments)
     except OSError as error:
@@ -82,7 +82,7 @@ def _alone(device: list[str]) -> None:
 
 
 def _side_by_side(device: list[str]) -> tuple[str, ...]:
-    """The numbers of the GPUs that `gpu:all` means; none where it is not asked for. Raises UsageError."""
+    """Return the numbers of the GPUs that `gpu:all` means; none where it is not asked for. Raises UsageError."""
     if ALL_GPUS not in device:
         return ()
     _alone(device)

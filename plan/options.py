@@ -11,6 +11,11 @@ from measurement.refusals import UsageError
 _KINDS = {int: "a whole number", float: "a number"}
 
 
+def variable(flag: str) -> str:
+    """Return the name of a flag's variable: SOME_FLAG."""
+    return flag.upper().replace("-", "_")
+
+
 @dataclass(frozen=True)
 class Option:
     """An option of a command; `default` is its value where the command line does not name it.
@@ -33,12 +38,12 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The name of its variable: SOME_FLAG."""
-        return self.flag.upper().replace("-", "_")
+        """Return the name of its variable."""
+        return variable(self.flag)
 
     @property
     def attribute(self) -> str:
-        """The name of its attribute among the arguments of a command."""
+        """Return the name of its attribute among the arguments of a command."""
         return self.flag.replace("-", "_")
 
     def value(self, given: Any) -> Any:

@@ -14,6 +14,7 @@ from measurement.cells import Cell
 from measurement.profiles import PROFILES, Profile
 from measurement.protocol import Control
 from plan import user_models
+from plan.options import variable
 from plan.sweep import Sweep, UsageError
 from reports import select
 from workloads.spec import Parameter, Workload
@@ -25,7 +26,7 @@ PARTS_A_LANE = 4  # about how many parts of bundles a lane serves, so that lanes
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that differ in their mode alone, measured alternately. `lacking` are those that still lack a record."""
+    """Cells that differ in their mode alone, measured alternately. `lacking` are those without a record."""
 
     cells: tuple[Cell, ...]
     lacking: frozenset[str]
@@ -36,7 +37,7 @@ class Group:
         return dict(self.cells[0].parameters)
 
     def without(self, ids: set[str]) -> Group | None:
-        """The group less some cells; None when none of those left lacks a record."""
+        """Return the group less some cells; None when none of those left lacks a record."""
         left = tuple(cell for cell in self.cells if cell.id not in ids)
         lacking = self.lacking - ids
         return replace(self, cells=left, lacking=lacking) if lacking else None
@@ -63,7 +64,7 @@ class Plan:
 
 
 def cells_of(sweep: Sweep) -> list[Cell]:
-    """Every cell of the sweep, in the order of the plan. Raises UsageError for a parameter out of its bounds."""
+    """Return every cell of the sweep, in the order of the plan. Raises UsageError for a parameter out of its bounds."""
     cells = [
         Cell(framework, workload.name, implementation, pass_name, device, dtype, threads, shape, mode, shapes)
         for framework, device, dtype, threads, shapes in itertools.product(
@@ -87,7 +88,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
         having = {name for workload in sweep.axes["workload"] for name in workloads.get(workload).passes}
         others = [name for name in workloads.PASSES if name in having - set(sweep.axes["pass"])]
         hint = f" There is PASS={','.join(others)}." if others else ""
-        hint += user_models.untrained(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
+        hint += user_models.training_hint(sweep.axes["workload"]) if "training" in sweep.axes["pass"] else ""
         raise UsageError(f"Nothing to measure: {names} has no {model} for the {passes} pass.{hint}")
     kept = [cell for cell in cells if matches(cell, sweep.filter)]
     if not kept:
@@ -96,7 +97,7 @@ def cells_of(sweep: Sweep) -> list[Cell]:
 
 
 def default_of(framework: str, device: str, dtype: str, parameter: Parameter) -> int | str:
-    """A parameter's value where the sweep names none: the framework's own, attention fused where it has a kernel."""
+    """Return the framework's default of a parameter; attention is fused if it has a kernel."""
     description = frameworks.describe(framework)
     if parameter.name == "attention" and not description.attention_kernel("plain", device.split(":")[0], dtype):
         return "explicit"
@@ -106,7 +107,7 @@ def default_of(framework: str, device: str, dtype: str, parameter: Parameter) ->
 def shapes_of(
     workload: Workload, implementation: str, sweep: Sweep, default: Callable[[Parameter], int | str]
 ) -> list[tuple[tuple[str, int | str], ...]]:
-    """Every combination of the workload's parameters that the sweep asks for."""
+    """Return every combination of the workload's parameters that the sweep asks for."""
     measured = itertools.product(sweep.axes["workload"], sweep.axes["pass"])
     declared = {parameter.flag for name, kind in measured for parameter in workloads.get(name, kind).parameters}
     for flag in sweep.parameters:
@@ -126,7 +127,7 @@ def shapes_of(
 
 
 def _takes_no(flag: str, sweep: Sweep) -> str:
-    """The sentence on a parameter that nothing of the sweep has, with the workloads that have it."""
+    """Return the sentence on a parameter that nothing of the sweep has, with the workloads that have it."""
     passes = sweep.axes["pass"]
 
     def takers(*kinds: str) -> list[str]:
@@ -136,13 +137,13 @@ def _takes_no(flag: str, sweep: Sweep) -> str:
     if not others:
         others, kind = next((names, f", for PASS={other}") for other in workloads.PASSES if (names := takers(other)))
     return (
-        f"{flag.upper()} means nothing to the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
+        f"{variable(flag)} means nothing to the {' and '.join(passes)} of {', '.join(sweep.axes['workload'])}; "
         f"it is a parameter of {', '.join(others)}{kind}."
     )
 
 
 def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_name: str = "inference") -> list[str]:
-    """The modes that words like `graph` and `all` mean in this framework, eager first; foreign modes are left out.
+    """Return the modes that words like `graph` and `all` mean in this framework, eager first, without foreign ones.
 
     Nobody deploys a ladder's rungs, so `all` are the others.
     """
@@ -159,23 +160,23 @@ def modes_of(framework: str, given: list[str], device_kind: str = "cpu", pass_na
 
 
 def measured_modes(framework: str, given: list[str], device_kind: str, pass_name: str) -> list[str]:
-    """The modes that words mean, with the baseline: without it no graph has a speedup."""
+    """Return the modes that words mean, with the baseline: without it no graph has a speedup."""
     named = modes_of(framework, given, device_kind, pass_name)
     return modes_of(framework, ["eager", *named], device_kind, pass_name) if named else []
 
 
 def baseline_of(cell: Cell) -> Cell:
-    """The cell that this one's speedup is relative to."""
+    """Return the cell that this one's speedup is relative to."""
     return replace(cell, mode=frameworks.describe(cell.framework).baseline.name)
 
 
 def matches(cell: Cell, pattern: str | None) -> bool:
-    """Whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
+    """Return whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
     return not pattern or select.matches(cell.id, pattern)
 
 
 def known_obstacle(cell: Cell) -> str | None:
-    """Why this cell cannot run anywhere, as far as the framework's description tells; None if it might."""
+    """Return why this cell cannot run anywhere, by the framework's description; None if it might."""
     description = frameworks.describe(cell.framework)
     workload = workloads.get(cell.workload, cell.pass_name)
     mode = description.mode(cell.mode)
@@ -189,8 +190,8 @@ def known_obstacle(cell: Cell) -> str | None:
         return f"{description.title}'s mode {mode.name} does not run the {cell.pass_name} pass."
     if cell.shapes == "dynamic" and (why := description.one_shape(mode, cell.implementation)):
         return (
-            f"{description.title}'s mode {mode.name} serves one shape ({why}): leave SHAPES=static; UNSEEN_SEQ= tells "
-            "what a length costs that was never seen."
+            f"{description.title}'s mode {mode.name} serves one shape ({why}): leave SHAPES=static; UNSEEN_SEQ= "
+            "measures what a length costs that was never seen."
         )
     if cell.dtype == "tf32" and cell.device_kind == "cpu":
         return "TF32 is a format of GPUs: choose DTYPE=fp32, or DEVICE=gpu."
@@ -202,7 +203,7 @@ def known_obstacle(cell: Cell) -> str | None:
 
 
 def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
-    """The launches for every cell that has no record yet.
+    """Return the launches for every cell that has no record yet.
 
     A group that is partly finished is measured with its eager cell again, since a ratio needs both; only the missing
     cells get records. Raises UsageError where no cell can be measured anywhere.
@@ -214,7 +215,7 @@ def plan(sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
 
 
 def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozenset()) -> Plan:
-    """The launches for those of `cells` that have no record yet."""
+    """Return the launches for those of `cells` that have no record yet."""
     impossible = {cell.id: reason for cell in cells if (reason := known_obstacle(cell))}
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -230,7 +231,7 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
     lanes, every = sweep.places.lanes, max(1, sum(map(len, bundles.values())))
 
     def shares(bundle: Bundle) -> int:
-        """In how many parts a bundle is served: each start costs seconds, and many bundles need no division."""
+        """Return the number of parts of a bundle: each start costs seconds, and many bundles need no division."""
         return min(lanes, math.ceil(PARTS_A_LANE * lanes * len(bundle.groups) / every))
 
     ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
@@ -251,7 +252,7 @@ def process_key(cell: Cell, isolate: bool) -> tuple[str | int, ...]:
 
 
 def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
-    """The bundle in at most so many bundles of about one size, with shapes that differ in their batch alone together.
+    """Divide a bundle into at most so many of about one size; keep together shapes that differ in their batch alone.
 
     One shape less its batch is divided where there is nothing else to divide.
     """
@@ -269,12 +270,12 @@ def divided(bundle: Bundle, parts: int) -> tuple[Bundle, ...]:
 
 
 def larger_batches_first(groups: list[Group]) -> tuple[Group, ...]:
-    """The groups, the largest batch first: what has no room for it says so before time goes into the others."""
+    """Return the groups, the largest batch first: what has no room fails before time goes into the others."""
     return tuple(sorted(groups, key=lambda group: -int(group.parameters.get("batch_size", 0))))
 
 
 def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
-    """The group at the sequence length of `--unseen-seq`; None where there is none to meet. Raises UsageError."""
+    """Return the group at the sequence length of UNSEEN_SEQ; None where it has no length. Raises UsageError."""
     if length is None or "seq_len" not in group.parameters:
         return None
     cell = group.cells[0]
@@ -292,7 +293,7 @@ def at_unseen_length(group: Group, length: int | str | None) -> Group | None:
 
 
 def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> float:
-    """About how long a bundle takes, environments apart: starts, compilation, warm-up and sampling."""
+    """Estimate the seconds of a bundle without environments: starts, compilation, warm-up and sampling."""
     cells = [cell for group in bundle.groups for cell in group.cells]
     graphs = sum(not frameworks.is_baseline(cell) for cell in cells)
     starts = profile.minimum_launches + (compile_cache == "warm")
@@ -302,7 +303,7 @@ def estimated_seconds(bundle: Bundle, profile: Profile, compile_cache: str) -> f
 
 
 def profile_of(sweep: Sweep) -> Profile:
-    """The sweep's profile; a budget of its own scales the profile's other times along."""
+    """Return the sweep's profile; a budget scales the profile's other times along."""
     profile = PROFILES[sweep.profile]
     if sweep.budget is None:
         return profile

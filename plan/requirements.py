@@ -1,4 +1,4 @@
-"""What a user's own model needs beside its framework: an environment of its own, measured as PYTHON is."""
+"""Environments with what a user model needs besides its framework; they are measured as PYTHON is."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LARGEST_FILE = 1 << 20  # bytes
 def interpreter(
     path: str, frameworks: Sequence[str], devices: Sequence[str], report: Callable[[str], None], make: bool = True
 ) -> str | None:
-    """The interpreter of an environment with what a file of requirements asks for. Raises UsageError.
+    """Return the interpreter of an environment that fits a file of requirements. Raises UsageError.
 
-    Without `make` nothing is installed: None where the environment is missing.
+    Without `make` install nothing, and return None where the environment is missing.
     """
     kinds = list(dict.fromkeys(device.split(":")[0] for device in devices))
     if len(frameworks) != 1 or len(kinds) != 1:
-        raise UsageError("REQUIREMENTS makes one environment: name one framework and one kind of device beside it.")
+        raise UsageError("REQUIREMENTS makes one environment: name one framework and one kind of device with it.")
     more = read_text(path, "The file of requirements", LARGEST_FILE)
     try:
         found = versions.ensure_beside(frameworks[0], kinds[0], more, report, make)

@@ -1,4 +1,4 @@
-"""What the user asked for, checked: from flags or a TOML file to the values of every axis."""
+"""A sweep: options or a TOML file, checked, as the values of every axis."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from measurement.checked import LARGEST_INTEGER
 from measurement.machine import gpus
 from measurement.profiles import PROFILES
 from measurement.refusals import UsageError, read_text
-from plan import hosts, nearest, options, user_models
+from plan import hosts, options, suggestions, user_models
+from plan.aliases import canonical, choose, numbers, whole_number
 from plan.hosts import ALL_GPUS
 from plan.options import Option, option
-from plan.words import canonical, choose, numbers, whole_number
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16")
 IMPLEMENTATIONS = ("library", "plain")
@@ -111,7 +111,7 @@ def _seed(given: str | int) -> int:
 
 def _policies(given: Any) -> dict[str, str]:
     try:
-        return policies.parse(",".join(words(given)) if given else None)
+        return policies.parse(",".join(split_words(given)) if given else None)
     except ValueError as error:
         raise UsageError(str(error)) from None
 
@@ -178,13 +178,13 @@ MOST_OF_A_SWEEP = 1 << 20  # bytes of a sweep file
 
 
 def from_file(path: str) -> dict[str, Any]:
-    """The flags a TOML sweep file sets; a list or a single value per flag. Raises UsageError."""
+    """Return the flags that a TOML sweep file sets; a list or a single value per flag. Raises UsageError."""
     text = read_text(path, "The sweep file", MOST_OF_A_SWEEP)
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError as well
         raise UsageError(f"The sweep file {path} is not TOML: {error}.") from None
-    user_models.take_in(words(content.get("workload", ())))
+    user_models.register(split_words(content.get("workload", ())))
     options.check_unique(of_files())
     content.pop("about", None)  # what the file says of itself; `experiments` reads it
     for key in content:
@@ -193,17 +193,17 @@ def from_file(path: str) -> dict[str, Any]:
 
 
 def presets() -> dict[str, Path]:
-    """The sweep files that come with the suite, by the name that PRESET takes."""
+    """Return the sweep files that come with the suite, by the name that PRESET takes."""
     return {path.stem: path for path in sorted(PRESETS.glob("*.toml"))}
 
 
 def question_of(preset: Path) -> str:
-    """What a preset answers, in its own words."""
+    """Return the question that a preset answers."""
     return tomllib.loads(preset.read_text())["about"]["question"]
 
 
 def given_in_files(sweep_file: str | None, preset: str | None) -> dict[str, Any]:
-    """The flags that a sweep file or a preset sets. Raises UsageError."""
+    """Return the flags that a sweep file or a preset sets. Raises UsageError."""
     if sweep_file and preset:
         raise UsageError("PRESET names a sweep file of the suite's own: give it or SWEEP, not both.")
     if preset:
@@ -212,8 +212,10 @@ def given_in_files(sweep_file: str | None, preset: str | None) -> dict[str, Any]
 
 
 def over_file(of_file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
-    """Flags over what a sweep file sets. Of the file's parameters those go that only workloads or passes have which the
-    flags replace: without the ResNets of a file, its LAYOUT is not asked of an LSTM.
+    """Return flags merged over those of a sweep file.
+
+    Drop a parameter of the file that only workloads or passes have which the flags replace: without the file's
+    ResNets its LAYOUT is not asked of an LSTM.
     """
     merged = of_file | flags
     for name in {one.flag for one in parameters()} & of_file.keys() - flags.keys():
@@ -224,24 +226,26 @@ def over_file(of_file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
 
 def _is_taken(flag: str, given: dict[str, Any]) -> bool:
     """Return whether a workload that is given takes a parameter; one that is not known yet may."""
-    names, passes = (words(given.get(AXES[axis].flag) or AXES[axis].default) for axis in ("workload", "pass"))
+    names, passes = (split_words(given.get(AXES[axis].flag) or AXES[axis].default) for axis in ("workload", "pass"))
     pairs = list(itertools.product(names, passes))
     if any(name not in workloads.names() or kind not in PASSES for name, kind in pairs):
         return True
     return any(flag in workloads.flags_of(name, kind) for name, kind in pairs)
 
 
-def words(value: Any) -> list[str]:
-    """The words of a list, or of a text with commas."""
+def split_words(value: Any) -> list[str]:
+    """Return the words of a list, or of a text with commas."""
     if isinstance(value, list):
         return [str(item) for item in value]
     return [word.strip() for word in str(value).split(",") if word.strip()]
 
 
 def _axis_values(axis: Option, given: Any) -> list[Any]:
-    values: list[Any] = [canonical(axis.flag, word) for word in words(given if given is not None else axis.default)]
+    values: list[Any] = [
+        canonical(axis.flag, word) for word in split_words(given if given is not None else axis.default)
+    ]
     if axis.flag == "framework" and values == ["all"]:
-        values = words(axis.default)
+        values = split_words(axis.default)
     if axis.flag == "threads":
         values = [value for word in values for value in numbers("threads", word)]
     return list(dict.fromkeys(axis.parse(word) for word in values))
@@ -269,17 +273,19 @@ def resolve(given: dict[str, Any], nodes: int | None = None) -> Sweep:
 
     `nodes` are those of a job that is still to be submitted.
     """
-    given, named = user_models.with_names(given, words(given.get("workload") or ()))
+    given, named = user_models.with_names(given, split_words(given.get("workload") or ()))
     axes = {name: _axis_values(axis, given.get(axis.flag)) for name, axis in AXES.items()}
     user_models.check_frameworks(named, axes["framework"])
     for word in axes["mode"]:
-        nearest.check_mode(word, axes["framework"])
+        suggestions.check_mode(word, axes["framework"])
     launcher = choose(str(given.get("launcher") or hosts.LOCAL), hosts.LAUNCHERS, "launcher")
-    places = hosts.of(launcher, [canonical("device", word) for word in words(given.get("device") or "")], nodes)
+    places = hosts.hosts_for(
+        launcher, [canonical("device", word) for word in split_words(given.get("device") or "")], nodes
+    )
     axes["threads"] = places.threads(axes["threads"])
     shapes: dict[str, list[int | str]] = {}
     for flag in (one.flag for one in parameters() if given.get(one.flag) is not None):
-        shapes[flag] = [value for word in words(given[flag]) for value in numbers(flag, word)]
+        shapes[flag] = [value for word in split_words(given[flag]) for value in numbers(flag, word)]
     check_size(axes, shapes)
     settings = {name: _setting(one, given.get(one.flag)) for name, one in SETTINGS.items()}
     return Sweep(axes, shapes, places=places, user_models=named, **settings)

@@ -1,4 +1,4 @@
-"""Users' own models on the command line: made known before anything is checked, and the same when a run is resumed."""
+"""User models on the command line: registered before anything is checked, and unchanged when a run is resumed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from workloads.spec import Workload
 from workloads.user_model import UserModel, is_user_model, named
 
 
-def take_in(words: Iterable[str]) -> dict[str, str]:
-    """Make the models among these words for workloads known; their sources by name. Raises UsageError for all bad."""
+def register(words: Iterable[str]) -> dict[str, str]:
+    """Register the user models among these words for workloads; return their sources by name. Raises UsageError."""
     try:
         sources = named(word for word in words if is_user_model(word))
     except Unreadable as error:
@@ -31,41 +31,40 @@ def take_in(words: Iterable[str]) -> dict[str, str]:
     return sources
 
 
-def names_of(words: Sequence[str], sources: dict[str, str]) -> list[str]:
-    """The words for workloads with names in place of sources."""
+def by_name(words: Sequence[str], sources: dict[str, str]) -> list[str]:
+    """Return the words for workloads with names in place of sources."""
     by_source = {source: name for name, source in sources.items()}
     return [by_source[next(iter(named([word]).values()))] if is_user_model(word) else word for word in words]
 
 
 def with_names(given: dict[str, Any], words: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what was given with names in place of users' models, which are made known, and their sources by name.
+    """Register the user models given; return what was given with their names, and their sources by name.
 
-    `words` are the words for workloads. Where only users' models are asked for, and no framework, it is theirs. Raises
-    UsageError.
+    `words` are those for workloads. The framework of user models alone is theirs unless given. Raises UsageError.
     """
-    sources = take_in(words)
+    sources = register(words)
     if not sources:
         return given, {}
     if given.get("weights"):
         raise UsageError("WEIGHTS is for the suite's own workloads: a user's model() loads its weights itself.")
-    names = names_of(words, sources)
+    names = by_name(words, sources)
     framework = given.get("framework") or frameworks_for(sources, only=len(sources) == len(set(names))) or None
     return given | {"workload": names, "framework": framework}, sources
 
 
-def on_the_command_line(words: Sequence[str]) -> None:
-    """Make the user models known that a command line names: their parameters are options. Errors are raised later."""
+def register_named_in(words: Sequence[str]) -> None:
+    """Register the user models that a command line names: their parameters are options. Leave errors to `resolve`."""
     given = [word.partition("=")[2] for word in words if word.startswith(("WORKLOAD=", "--workload="))]
     given += [after for word, after in itertools.pairwise(words) if word == "--workload"]
     for word in ",".join(given).split(","):
         try:
-            take_in([word.strip()])
+            register([word.strip()])
         except UsageError:
             continue
 
 
 def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
-    """The frameworks of users' models where none is named; none unless these are the `only` workloads.
+    """Return the frameworks of user models where none is named; none unless these are the `only` workloads.
 
     Raises UsageError for a model whose file does not show which framework it is for.
     """
@@ -79,11 +78,11 @@ def frameworks_for(names: Iterable[str], only: bool) -> list[str]:
 
 
 def check_frameworks(names: Iterable[str], asked: Sequence[str]) -> None:
-    """Raise UsageError for users' models that none of the frameworks asked for runs."""
+    """Raise UsageError for user models that none of the frameworks asked for runs."""
     others = [model for name in names if not any(is_for(model := _model(name), other) for other in asked)]
     if others:
-        told = "; ".join(f"{model.name} is for {' or '.join(model.frameworks)}" for model in others)
-        raise UsageError(f"{told}, and FRAMEWORK={','.join(asked)} names another: leave FRAMEWORK out.")
+        found = "; ".join(f"{model.name} is for {' or '.join(model.frameworks)}" for model in others)
+        raise UsageError(f"{found}, and FRAMEWORK={','.join(asked)} names another: leave FRAMEWORK out.")
 
 
 def is_users_file(workload: Workload) -> bool:
@@ -96,19 +95,19 @@ def is_for(workload: Workload, framework: str) -> bool:
     return not isinstance(workload, UserModel) or not workload.frameworks or framework in workload.frameworks
 
 
-def untrained(names: Iterable[str]) -> str:
-    """What a sentence on models that cannot be trained says of users' files besides; empty where there is none."""
+def training_hint(names: Iterable[str]) -> str:
+    """Return the hint for user files that cannot be trained; empty where there is none."""
     files = [workload.name for name in names if is_users_file(workload := workloads.get(name))]
     return f" Give {' and '.join(files)} a function loss(output) that returns a scalar." if files else ""
 
 
 def digests(sources: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return what a run's plan keeps of users' files: where they lie, and a digest of what they held."""
+    """Return what a run's plan keeps of user models: their sources and digests."""
     return {name: {"source": source, "digest": _model(name).digest} for name, source in sources.items()}
 
 
 def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:
-    """Raise UsageError where one of these files is another than when the run was begun; `kept` is in the run's plan."""
+    """Raise UsageError where one of these files changed since the run began; `kept` is in the run's plan."""
     for name, source in sources.items():
         entry = kept.get(name)
         before = entry.get("digest") if isinstance(entry, dict) else None
@@ -120,5 +119,5 @@ def check_unchanged(sources: dict[str, str], kept: dict[str, Any]) -> None:
 
 def _model(name: str) -> UserModel:
     model = workloads.get(name)
-    assert isinstance(model, UserModel), f"{name} is no user's model"
+    assert isinstance(model, UserModel), f"{name} is no user model"
     return model

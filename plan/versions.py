@@ -23,12 +23,12 @@ _ELSEWHERE = r"was found on (\S+), but not at the requested version"
 
 
 def is_version(word: str) -> bool:
-    """Whether it names versions (`torch==2.12`, several with spaces), not an interpreter."""
+    """Return whether it names versions (`torch==2.12`, several with spaces), not an interpreter."""
     return "==" in word
 
 
 def pins(word: str) -> dict[str, str]:
-    """The version of each package that a word pins. Raises UsageError."""
+    """Return the version of each package that a word pins. Raises UsageError."""
     parts = word.split()
     if wrong := [part for part in parts if not _PIN.fullmatch(part)]:
         raise UsageError(f"{wrong[0]!r} is no version: write package==version, such as torch==2.12.0.")
@@ -36,7 +36,7 @@ def pins(word: str) -> dict[str, str]:
 
 
 def framework_of(word: str) -> str | None:
-    """The framework whose own package is pinned; None where only others are."""
+    """Return the framework whose own package is pinned; None where only others are."""
     for name in frameworks.NAMES:
         description = frameworks.describe(name)
         packages = {name, *(d for d in description.distributions if d.startswith(name))}  # others have it too
@@ -48,12 +48,10 @@ def framework_of(word: str) -> str | None:
 def ensure(
     framework: str, device: str, word: str, report: Callable[[str], None] = print, make: bool = True
 ) -> Path | None:
-    """The interpreter of an environment with those versions, made where it is missing. Raises SetupError.
+    """Return the interpreter of an environment with those versions, made where it is missing. Raises SetupError.
 
-    Without `make` nothing is installed: None where it is missing.
-
-    What the framework needs is resolved anew around the pins and kept beside the environment, so that a second call
-    gives the same packages.
+    Without `make` install nothing, and return None where it is missing. Resolve what the framework needs around the
+    pins, and keep that beside the environment, so that a second call gives the same packages.
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
@@ -63,7 +61,7 @@ def ensure(
 def ensure_beside(
     framework: str, device: str, more: str, report: Callable[[str], None] = print, make: bool = True
 ) -> Path | None:
-    """The interpreter of an environment that has what `more` asks for, lines of requirements, beside the framework.
+    """Return the interpreter of an environment with the framework and with `more`, lines of requirements.
 
     Of the framework's own packages it has the versions that its `.in` file names. `make` as in `ensure`. Raises
     SetupError.
@@ -84,19 +82,18 @@ def _base(framework: str, device: str) -> environments.Recipe:
 def _made(
     base: environments.Recipe, name: str, requirements: str, word: str, report: Callable[[str], None], make: bool
 ) -> Path | None:
-    """The interpreter of the environment `name`; what is resolved once is kept beside it."""
+    """Return the interpreter of the environment `name`; keep beside it what is resolved."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
         if not make:
             return None
-        # Whole, or asked for anew.
         durable.replace(lock, _resolved(base, requirements, name, word, report).encode())
     recipe = replace(base, home=VENVS / name, lock_file=lock, requirements=lock.read_text(), from_index=())
     return environments.made(recipe, report) if make else environments.found(recipe)
 
 
 def pinned(requirements: str, framework: str, word: str) -> str:
-    """Requirements as in an `.in` file with these versions in place of its own; what it does not name is added."""
+    """Return the requirements of an `.in` file with these versions in place of its own or added."""
     lines = [line for line in requirements.splitlines() if line and not line.startswith("#")]
     for package, version in pins(word).items():
         if package == framework:  # called otherwise by its package index
@@ -142,7 +139,7 @@ def _resolved(base: environments.Recipe, requirements: str, name: str, word: str
 
 
 def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
-    """uv's options for the locked requirements; what its settings say of the locked version holds for this one.
+    """Return uv's options for the locked requirements; its settings for the locked version hold for this one.
 
     torch's wheels ask for CUDA packages even where there is no GPU, and the settings leave them out.
     """
@@ -158,6 +155,6 @@ def _options(base: environments.Recipe, word: str, settings: Path) -> list[str]:
 
 
 def _slug(word: str) -> str:
-    """The versions as part of a folder's name."""
+    """Return the versions as part of a folder's name."""
     text = re.sub(r"[^\w.]+", "-", word)
     return text if len(text) < 60 else hashlib.sha256(word.encode()).hexdigest()[:12]

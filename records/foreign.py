@@ -13,7 +13,7 @@ from typing import Any
 
 from measurement.refusals import UsageError
 from measurement.text import make_command
-from plan.sweep import words
+from plan.sweep import split_words
 from workloads.user_model import absolute, is_user_model
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -32,7 +32,7 @@ def programs(folder: Path, given: Mapping[str, Any], **others: object) -> dict[s
     """
     if is_in_results(folder):
         return {}
-    asked = words(given.get("workload") or ())
+    asked = split_words(given.get("workload") or ())
     named = {"WORKLOAD": ",".join(asked)} if any(map(is_user_model, asked)) else {}
     return named | {name: str(value) for name, value in others.items() if value is not None}
 
@@ -56,7 +56,7 @@ def _same(name: str, value: str, again: object) -> bool:
     """Return whether the command line names every program of `value`."""
     if again is None or name != "WORKLOAD":
         return again == value
-    return _models(words(value)) <= _models(words(again))
+    return _models(split_words(value)) <= _models(split_words(again))
 
 
 def _models(named: Iterable[str]) -> set[str]:

@@ -245,7 +245,7 @@ def test_make_runs_no_value_of_a_variable(checkout, payload):
 @pytest.mark.parametrize("command", runner.COMMANDS)
 def test_the_runner_takes_every_value_as_it_is(command, monkeypatch):
     """None is an option, a pattern or a list before the command reads it."""
-    monkeypatch.setattr(user_models, "on_the_command_line", lambda words: None)  # a payload may name a library's model
+    monkeypatch.setattr(user_models, "register_named_in", lambda words: None)  # a payload may name a library's model
     module = importlib.import_module(runner.COMMANDS[command])
     options = [option for option in module.options() if option.parse is str and not option.switch]
     for payload in [*PAYLOADS, *LINES]:

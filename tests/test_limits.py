@@ -27,7 +27,7 @@ def test_a_pipe_or_a_device_is_no_model(tmp_path):
     (tmp_path / "device.py").symlink_to("/dev/zero")
     for name in ("pipe.py", "device.py"):
         with pytest.raises(UsageError, match=f"{name} is no model's file: it is no file but a device"):
-            user_models.take_in([str(tmp_path / name)])
+            user_models.register([str(tmp_path / name)])
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_pipe_or_a_device_is_no_model(tmp_path):
 def test_a_model_s_file_is_as_long_and_deep_as_one_that_was_written(tmp_path, text, words):
     (tmp_path / "bad.py").write_text(text)
     with pytest.raises(UsageError, match=words) as refused:
-        user_models.take_in([str(tmp_path / "bad.py")])
+        user_models.register([str(tmp_path / "bad.py")])
     assert "\n" not in str(refused.value)
 
 

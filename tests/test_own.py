@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +59,6 @@ def test_a_file_is_read_and_not_run(net):
     ("text", "words"),
     [
         ("def inputs(batch_size, width): pass", "width needs a default"),
-        ("def inputs(device='cpu'): pass", "device, which the suite uses"),
         ("def inputs(width=2.5): pass", "whole number or a word"),
         ("def inputs(:", "no Python, line 1"),
         ("settings = {'speed': 1}", "settings is a dict"),
@@ -74,7 +72,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text, words):
     path = tmp_path / "bad.py"
     path.write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=words) as refused:
-        user_models.take_in([str(path)])
+        user_models.register([str(path)])
     assert str(refused.value).startswith("bad.py") and "\n" not in str(refused.value)
 
 
@@ -88,7 +86,7 @@ def test_names_tell_files_apart_and_hold_no_slash(tmp_path):
     }  # fmt: skip
     for sources in (["/x/a/net.py", "/y/a/net.py"], ["/x/one two.py"]):
         with pytest.raises(UsageError):
-            user_models.take_in(sources)
+            user_models.register(sources)
 
 
 def test_a_sweep_has_the_axes_of_inputs(net):
@@ -135,13 +133,13 @@ def test_a_framework_that_a_file_is_not_for_is_refused(net):
 
 
 def test_a_run_goes_on_with_the_file_that_it_was_begun_with(net):
-    sources = user_models.take_in([str(net)])
+    sources = user_models.register([str(net)])
     kept = user_models.digests(sources)
     user_models.check_unchanged(sources, kept)
     user_models.check_unchanged(sources, {})  # of a run that kept none
     workloads._OWN.clear()
     net.write_text(NET + "# changed\n")
-    user_models.take_in([str(net)])
+    user_models.register([str(net)])
     with pytest.raises(UsageError, match=r"net\.py was changed"):
         user_models.check_unchanged(sources, kept)
 
@@ -351,7 +349,6 @@ def test_requirements_make_an_environment_beside_the_locked_one(tmp_path, monkey
     assert runner.main(words) == 2
 
 
-def test_make_knows_the_parameters_of_a_file(net):
-    command = [sys.executable, "-m", "workloads.signature", f"mlp,{net},missing.py,timm:resnet50"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.split() == ["BATCH", "SEQ", "WIDTH", "KIND", "BATCH", "IMAGE_SIZE"]
+def test_the_parameters_of_user_models_are_options(net):
+    _, arguments = runner.parse(["bench", f"WORKLOAD=mlp,{net},missing.py,timm:resnet50", "KIND=a", "IMAGE_SIZE=96"])
+    assert (arguments.kind, arguments.image_size) == ("a", "96")

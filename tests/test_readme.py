@@ -207,7 +207,7 @@ def test_the_table_of_modes_names_every_mode():
 VALUES = {
     "FRAMEWORK": frameworks.NAMES,
     "PRESET": sweep.presets(),
-    "MODE": sweep.nearest.WORDS,
+    "MODE": sweep.suggestions.MODE_GROUPS,
     "PASS": workloads.PASSES,
     "DTYPE": sweep.DTYPES,
     "PROFILE": PROFILES,

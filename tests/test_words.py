@@ -14,9 +14,9 @@ import runner
 from commands import bench
 from measurement import machine
 from plan import sweep
+from plan.aliases import ALIASES, numbers
 from plan.plan import cells_of
 from plan.sweep import UsageError, presets, question_of, resolve
-from plan.words import ALIASES, numbers
 
 
 def cells(**given):

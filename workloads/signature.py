@@ -40,7 +40,7 @@ Settings = dict[str, Any]  # of a file: `framework` is a word, `tolerance` a num
 
 
 class Unreadable(ValueError):
-    """What is wrong with a user's file or name, in one sentence."""
+    """An error in a user's file or name, in one sentence."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Signature:
 
 
 def flag_of(parameter: str) -> str:
-    """The flag under which a parameter of `inputs` is swept."""
+    """Return the flag under which a parameter of `inputs` is swept."""
     return FLAGS.get(parameter, parameter.replace("_", "-"))
 
 
 def read(path: str | Path) -> Signature:
-    """The signature of a user's file. Raises Unreadable with a sentence."""
+    """Read the signature of a user's file. Raises Unreadable with a sentence."""
     name = Path(path).name
     try:
         content = files.content(path, LARGEST_FILE)
@@ -94,7 +94,7 @@ def read(path: str | Path) -> Signature:
 
 
 def _encoding(content: bytes) -> str:
-    """What the file says that it is written in; UTF-8 where it says nothing, or nothing that Python knows."""
+    """Return the encoding that the file declares; UTF-8 where it declares none that Python knows."""
     with contextlib.suppress(SyntaxError):
         return tokenize.detect_encoding(io.BytesIO(content).readline)[0]
     return "utf-8"
@@ -102,7 +102,7 @@ def _encoding(content: bytes) -> str:
 
 def _parameters(tree: ast.Module, name: str) -> tuple[tuple[str, int | str], ...]:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "inputs"]
-    if not functions:  # bound in another way, or missing: the worker tells
+    if not functions:  # bound in another way, or missing: the worker reports it
         return ()
     arguments = functions[-1].args
     positional = [*arguments.posonlyargs, *arguments.args]
@@ -135,7 +135,7 @@ def _frameworks(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """The names that the file's statements bind outside of functions and classes, and those of `_UNKNOWN` in it.
+    """Return the names that the file's statements bind outside of functions and classes, and those of `_UNKNOWN` in it.
 
     A name that a function declares `global` counts as well.
     """
@@ -181,12 +181,12 @@ def _check(settings: Settings, name: str) -> None:
             raise Unreadable(f"{name}: a tolerance is a number from 0 to 1, relative to the output's scale.")
 
 
-def variables(word: str) -> list[str]:
-    """What make calls the parameters of a user's file or of a library's model; none of anything else."""
+def flags(word: str) -> list[str]:
+    """Return the flags of a user model's parameters; none for any other word."""
     try:
         parameters = (
             read(word).parameters if word.endswith(".py") else LIBRARIES.get(word.partition(":")[0], ("", ()))[1]
         )
-    except Unreadable:  # the runner says so
+    except Unreadable:
         return []
-    return [flag_of(parameter).replace("-", "_").upper() for parameter, _ in parameters]
+    return [flag_of(parameter) for parameter, _ in parameters]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import frameworks
 from measurement.refusals import UsageError
+from plan.options import variable
 
 MOST_VALUES = 256  # of one range: more is a slip of the hand
 # By flag: what others call a value, and what it is called here. `compile` is what torch's users say for the graph mode.
@@ -25,14 +26,14 @@ _ALMOST_A_RANGE = re.compile(r"(\d+)(?:-|:|\.\.\.)(\d+)(?:[:.]+\d+)?")
 
 
 def canonical(flag: str, word: str) -> str:
-    """What a word for this flag is called here: `tf` is tensorflow, `cuda:1` is gpu:1; any other word is itself."""
+    """Return the suite's own name of a value: `tf` is tensorflow, `cuda:1` is gpu:1; any other word is itself."""
     known = ALIASES.get(flag, {})
     kind, colon, index = word.partition(":")
     return known.get(kind.lower(), kind) + colon + index
 
 
 def choose(word: str, valid: Iterable[str], what: str, listed: Iterable[str] | None = None) -> str:
-    """`word` if it is one of `valid`; otherwise a UsageError naming the nearest of `listed`, or all of them."""
+    """Return `word` if it is one of `valid`; raise UsageError with the nearest of `listed`, or with all of them."""
     valid = list(valid)
     if word in valid:
         return word
@@ -43,7 +44,7 @@ def choose(word: str, valid: Iterable[str], what: str, listed: Iterable[str] | N
 
 
 def whole_number(word: str) -> int | str:
-    """A number where `word` is one, else the word itself: the parameter's own check then says what is wrong."""
+    """Return a number where `word` is one, else the word itself: the parameter's own check refuses it."""
     try:
         return int(word)
     except ValueError:
@@ -51,11 +52,11 @@ def whole_number(word: str) -> int | str:
 
 
 def numbers(flag: str, word: str) -> Sequence[int | str]:
-    """The values that a word stands for: `32..512` doubles from 32, `32..512..32` goes in steps of 32.
+    """Return the values that a word stands for: `32..512` doubles from 32, `32..512..32` goes in steps of 32.
 
     The last one is always among them. Any other word is a value of its own. Raises UsageError.
     """
-    name = flag.upper().replace("-", "_")
+    name = variable(flag)
     if almost := _ALMOST_A_RANGE.fullmatch(word):
         low, high = map(int, almost.groups())
         if 0 < low < high:

@@ -1,0 +1,71 @@
+"""Suggest modes for an unknown MODE, by their names and descriptions."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+
+import frameworks
+from frameworks.description import Framework, Mode
+from measurement.refusals import UsageError
+
+MODE_GROUPS = ("eager", "graph", "all", "ladder")  # that stand for modes
+
+
+def check_mode(word: str, asked: Sequence[str]) -> None:
+    """Raise UsageError for a word that is no mode of any framework, with suggestions from those asked for."""
+    if word in mode_words(frameworks.NAMES):
+        return
+    found, meant = candidates(word, asked)
+    near = found or difflib.get_close_matches(word, mode_words(asked), n=1)
+    if not near:
+        raise UsageError(f"There is no mode {word!r}; choose from {', '.join(mode_words(asked))}.")
+    meant = meant or [(framework, mode) for framework, mode in described(asked) if mode.name in near]
+    calls = "; ".join(f"{mode.name} is {framework.title}'s {mode.call}" for framework, mode in meant if mode.call)
+    hint = f"did you mean {' or '.join(map(repr, near))}?"
+    raise UsageError(f"There is no mode {word!r}; {hint}" + (f" {calls}." if calls else ""))
+
+
+def mode_words(asked: Iterable[str]) -> list[str]:
+    """Return what MODE takes for these frameworks, each word once: the modes in the registry's order."""
+    return list(dict.fromkeys([*MODE_GROUPS, *(mode.name for _, mode in described(asked))]))
+
+
+def described(asked: Iterable[str]) -> list[tuple[Framework, Mode]]:
+    """Return the modes of these frameworks, each with its framework."""
+    return [(framework, mode) for framework in map(frameworks.describe, asked) for mode in framework.modes]
+
+
+def candidates(word: str, asked: Sequence[str]) -> tuple[list[str], list[tuple[Framework, Mode]]]:
+    """Return what a word may mean, and the modes whose calls a suggestion names.
+
+    First come the same names but for case, separators and plurals, deployed modes alone where there are any. Else one
+    graph of each framework whose name, or else whose description, has all parts of the word: what users start with
+    before others, what nobody deploys last.
+    """
+    parts = set(parts_of(word))
+    same = [(framework, mode) for framework, mode in described(asked) if squeezed(mode.name) == squeezed(word)]
+    if parts and (same or squeezed(word) in map(squeezed, MODE_GROUPS)):
+        of_words = [name for name in MODE_GROUPS if squeezed(name) == squeezed(word)]
+        kept = [mode.name for _, mode in same if mode.deployed] or [mode.name for _, mode in same]
+        return [*of_words, *dict.fromkeys(kept)], same
+    found: list[tuple[Framework, Mode]] = []
+    for framework in map(frameworks.describe, asked):
+        first = framework.default_graph
+        graphs = [mode for mode in framework.modes if mode.graph]
+        graphs.sort(key=lambda mode: (not mode.deployed, mode.name not in first))
+        texts = ("{0.name}", "{0.name} {0.summary} {0.call}")
+        having = [mode for text in texts for mode in graphs if parts and parts <= set(parts_of(text.format(mode)))]
+        found += [(framework, mode) for mode in having[:1]]
+    return list(dict.fromkeys(mode.name for _, mode in found)), found
+
+
+def parts_of(text: str) -> list[str]:
+    """Return the parts of a text in lower case, plurals as singulars: `CUDA graphs` has those of `cuda-graph`."""
+    return [part.removesuffix("s") if len(part) > 3 else part for part in re.findall(r"[a-z0-9]+", text.lower())]
+
+
+def squeezed(text: str) -> str:
+    """Return the same as one word: `cudagraphs` and `cuda-graph` are one."""
+    return "".join(parts_of(text))
