@@ -21,7 +21,7 @@ from plan import plan
 # Modes that compile nothing where a compiler takes seconds a file; `studies/field.py` measures the others.
 MODES = {"torch": "eager,dynamo"}
 # Frameworks of which rows with options run as well, each set of options in one process.
-WITH_OPTIONS = ("jax", "paddle")
+WITH_OPTIONS = ("jax", "paddle", "tensorflow")
 ROWS = [
     row
     for name in field_rows.frameworks()

@@ -103,7 +103,7 @@ def reference(subject: Subject, eager: list[Values] | None, calls: int) -> tuple
             failed = failed or f" ({dtype} failed: {_line(error)})"
             continue
         if eager is None or list(map(_form, outputs)) == list(map(_form, eager)):
-            return f"its own eager mode in {dtype}", outputs
+            return f"its own eager mode in {dtype}{failed}", outputs
         failed = failed or f" ({dtype} gives outputs of other sizes)"
     if eager is None:
         raise Unsupported(

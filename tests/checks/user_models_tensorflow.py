@@ -14,6 +14,7 @@ import workloads
 from frameworks import program
 from frameworks.tensorflow.adapter import Adapter
 from measurement.cells import Cell
+from measurement.parity import difference
 from worker import user_model as examining
 from worker.channel import classify
 
@@ -240,7 +241,7 @@ def compared(adapter: Adapter, source: str) -> dict:
             answer["alike"][mode] = ": ".join(classify(error))
             continue
         expected = {f"{call}.{k}": v for call in range(3) for k, v in right[call].arrays.items()}
-        error = examining.difference(found, expected)
+        error = difference(found, expected)
         answer["alike"][mode] = error.within(2e-2 if "mixed" in source else 1e-5)
         captured = step.capture()
         if mode == "function":

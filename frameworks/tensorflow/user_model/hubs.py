@@ -77,6 +77,15 @@ def compute_in(layer: Any, dtype: str) -> None:
         layer.dtype_policy = dtype
 
 
+def generator() -> Any:
+    """Return the state of the generator that Keras 3 draws from where no seed is given; None where there is none."""
+    try:  # no part of Keras' API, which can only replace it
+        from keras.src.random.seed_generator import global_seed_generator
+    except ImportError:
+        return None
+    return global_seed_generator().state
+
+
 def installed_keras() -> list[Any]:
     """Keras 3 and Keras 2, as far as they are installed; imported, since a model may import them when it is made."""
     for name in KERAS:

@@ -42,6 +42,8 @@ LIBRARIES = ("tensorflow", "keras", "tf_keras")
 SAVED_MODEL = "tensorflow.python.saved_model"
 # Modules through which TensorFlow runs a graph that others call.
 RUNS_GRAPHS = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.util", SAVED_MODEL)
+# By how much a tensor that is computed in another dtype may differ; one that is drawn in it differs by more than 1.
+ANOTHER_DTYPE = 0.25
 # What errors of a call say that cannot be compiled or traced, and whose limit it is.
 REFUSED = {
     "Detected unsupported operations": "XLA",
@@ -89,11 +91,15 @@ class TensorFlowRules(Rules):
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """A user's model as `model()` made it: what is called in its place, and all of its variables in a fixed order."""
+    """A user's model as `model()` made it: what is called in its place, and all of its variables in a fixed order.
+
+    `constants` are tensors of floating point that it reaches.
+    """
 
     model: Any
     call: Callable[..., Any]
     variables: Sequence[tf.Variable]
+    constants: Sequence[tf.Tensor]
 
     @property
     def trained(self) -> list[tf.Variable]:
@@ -171,11 +177,18 @@ class Model(user_model.UserModel):
             self.restore()
 
     def copied(self, dtype: tf.DType, everywhere: bool = False) -> Made:
-        """Return a new model in a dtype, with the values that this one's variables had first."""
+        """Return a new model in a dtype, with the values that this one's variables had first.
+
+        Variables that `model()` does not make are the same ones in both. Raises Fault for other constants than here.
+        """
         made = self._built(dtype, everywhere)
-        for variable, (own, first) in zip(made.variables, self._state, strict=True):
-            if variable is not own:
-                variable.assign(tf.cast(first, variable.dtype) if variable.dtype != first.dtype else first)
+        self.restore()
+        shared = {id(variable) for variable in self.made.variables} & {id(variable) for variable in made.variables}
+        new = [variable for variable in made.variables if id(variable) not in shared]
+        for variable, first in zip(new, [first for own, first in self._state if id(own) not in shared], strict=True):
+            variable.assign(tf.cast(first, variable.dtype))
+        if not all(map(_alike, self.made.constants, made.constants)):
+            raise Fault(f"in {dtype.name} model() or build() draws other constants: make them non-trainable variables.")
         return made
 
     def _built(self, dtype: tf.DType, everywhere: bool = False) -> Made:
@@ -191,6 +204,9 @@ class Model(user_model.UserModel):
 
         with _making(dtype), tf.variable_creator_scope(keep):
             self.seed(self._seed_of_weights)
+            draws = [state for state in raw([hubs.generator()]) if isinstance(state, tf.Variable)]
+            for state in draws:
+                state.assign([self._seed_of_weights % 2**31, 0])
             model, removed = plain(self.file.call("model"))
             hubs.refuse_other_backends(self.file.name)
             if removed:
@@ -198,12 +214,13 @@ class Model(user_model.UserModel):
                 self.settings["tf.function removed from"] = ", ".join(self._removed)
             for layer in _computing_otherwise(model, dtype) if everywhere else ():
                 hubs.compute_in(layer, dtype.name)
-            call = partial(model, training=self._trains) if _takes_training(model) else model
+            call = partial(model, training=self._trains) if _takes_training(model, self._trains) else model
             args, kwargs = cast(self.fresh(self.sets[0]), dtype)
             call(*args, **kwargs)
         own = raw(getattr(model, "variables", ()))
-        known = {id(variable) for variable in own}
-        variables = [*own, *(variable for variable in created if id(variable) not in known)]
+        reached = list(_reached(model))
+        variables = [*own, *created, *draws, *(one for one in reached if isinstance(one, tf.Variable))]
+        variables = list({id(variable): variable for variable in variables}.values())
         kept = _kept_in_float32(model)
         floating = [v.dtype for v in own or variables if v.dtype.is_floating and id(v) not in kept]
         if wrong := [made for made in floating if made.base_dtype != dtype]:
@@ -211,13 +228,15 @@ class Model(user_model.UserModel):
                 f"the model makes variables in {wrong[0].name} where {dtype.name} is asked for: leave dtypes to Keras, "
                 "or measure in fp32."
             )
-        return Made(model, call, variables)
+        constants = [one for one in reached if isinstance(one, tf.Tensor) and one.dtype.is_floating]
+        return Made(model, call, variables, constants)
 
     def _refuse_functions(self) -> None:
         """Raise Unsupported for a model of which eager mode runs graphs other than those of TensorFlow's own code."""
         try:
             stacks = program.graphs_called(self.call, *self.fresh(self.sets[0]))
-        except NotImplementedError:
+        except NotImplementedError as error:
+            self.settings["graphs within eager mode"] = f"not looked for: {error}"
             return
         finally:
             self.restore()
@@ -321,7 +340,7 @@ def plain(made: Any) -> tuple[Callable, list[str]]:
     if not callable(made):
         raise Fault(f"model() returned {type(made).__name__}: return a Keras model, a tf.Module or a function.")
     for owner in _reached(made):
-        for name, value in list(vars(owner).items()):
+        for name, value in list(getattr(owner, "__dict__", {}).items()):
             if _has_original(value):
                 if isinstance(owner, type):
                     setattr(owner, name, value.python_function)
@@ -345,35 +364,53 @@ def _is_restored(function: Any) -> bool:
 
 
 def _reached(made: Any) -> Iterator[Any]:
-    """Yield a user's objects that a model reaches, their classes, and the modules of these."""
+    """Yield a user's objects that a model reaches, their classes, the modules of these, and tensors and variables."""
     pending, seen = [made], set()
     while pending and len(seen) < 100_000:
         one = pending.pop()
-        if id(one) in seen or isinstance(one, tf.Tensor | tf.Variable | np.ndarray | str | bytes | int | float):
+        if id(one) in seen or isinstance(one, np.ndarray | str | bytes | int | float):
             continue
         seen.add(id(one))
-        if isinstance(one, Mapping):
-            pending += list(one.values())
-        elif isinstance(one, list | tuple | set):
-            pending += list(one)
-        elif isinstance(one, partial):
-            pending += [one.func, *one.args, *one.keywords.values()]
-        elif isinstance(one, types.MethodType):
-            pending += [one.__self__, one.__func__]
-        elif isinstance(one, types.FunctionType):
-            pending += [cell.cell_contents for cell in one.__closure__ or () if _is_set(cell)]
-            pending += [one.__globals__[name] for name in one.__code__.co_names if name in one.__globals__]
-            pending.append(sys.modules.get(one.__module__))
-        elif _has_original(one):
-            pending.append(one.python_function)
+        if isinstance(one, tf.Tensor | tf.Variable):
+            yield one
         elif isinstance(one, types.ModuleType | type):
             if _is_users(one.__name__ if isinstance(one, types.ModuleType) else one.__module__):
                 pending += [value for value in vars(one).values() if isinstance(one, type)]
                 yield one
+        elif (parts := _parts(one)) is not None:
+            pending += parts
         elif hasattr(one, "__dict__"):
             pending += [*vars(one).values(), *type(one).__mro__]
             pending += [sys.modules.get(kind.__module__) for kind in type(one).__mro__]
             yield one
+
+
+def _parts(one: Any) -> list[Any] | None:
+    """Return what a container or function holds; None for another object."""
+    if isinstance(one, Mapping):
+        return list(one.values())
+    if isinstance(one, list | tuple | set):
+        return list(one)
+    if isinstance(one, partial):
+        return [one.func, *one.args, *one.keywords.values()]
+    if isinstance(one, types.MethodType):
+        return [one.__self__, one.__func__]
+    if isinstance(one, types.FunctionType):
+        names = _names(one.__code__)
+        held = [cell.cell_contents for cell in one.__closure__ or () if _is_set(cell)]
+        read = [one.__globals__[name] for name in names if name in one.__globals__]
+        modules = [
+            vars(module) for module in read if isinstance(module, types.ModuleType) and _is_users(module.__name__)
+        ]
+        within = [module[name] for module in modules for name in names if name in module]
+        return [*held, *read, *within, sys.modules.get(one.__module__)]
+    return [one.python_function] if _has_original(one) else None
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """Return the names of the globals and attributes that code reads, that of functions within it as well."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return list(dict.fromkeys([*code.co_names, *(name for names in inner for name in names)]))
 
 
 def _is_set(cell: Any) -> bool:
@@ -453,7 +490,18 @@ def _is_keras3(variable: Any) -> bool:
     return type(variable).__module__.startswith("keras.") and isinstance(getattr(variable, "value", None), tf.Variable)
 
 
-def _takes_training(model: Any) -> bool:
+def _alike(one: tf.Tensor, other: tf.Tensor) -> bool:
+    """Say whether two tensors hold the same values, up to what computing them in another dtype changes."""
+    first, second = (tf.cast(tensor, tf.float64).numpy() for tensor in (one, other))
+    return first.shape == second.shape and bool(
+        np.nansum((first - second) ** 2) <= ANOTHER_DTYPE**2 * np.nansum(first**2)
+    )
+
+
+def _takes_training(model: Any, trains: bool) -> bool:
+    """Say whether a model is called with `training`, which Keras hands on to layers whatever `call` itself takes."""
+    if trains and isinstance(model, tuple(keras.layers.Layer for keras in hubs.installed_keras())):
+        return True
     try:
         return "training" in inspect.signature(getattr(model, "call", model)).parameters
     except (TypeError, ValueError):
