@@ -5,15 +5,13 @@ texts and lines are the page's (classes `ink`, `soft`, `rule`); a picture that s
 """
 
 from reports.drawing.identity import Look, hue, looks, mark, style, symbols
-from reports.drawing.marks import Dot, dots, spread
+from reports.drawing.marks import Dot, dots, spread, waterfall
 from reports.drawing.scales import Scale
 from reports.drawing.strokes import Curve, curves, legend, shares
-from reports.drawing.waterfall import Fall, waterfall
 
 __all__ = [
     "Curve",
     "Dot",
-    "Fall",
     "Look",
     "Scale",
     "curves",

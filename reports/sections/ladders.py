@@ -37,11 +37,11 @@ def _panel(material: Material, ladder: Ladder) -> Panel:
 
 def _drawn(material: Material, ladder: Ladder) -> str:
     look = material.looks[ladder.framework, ladder.rungs[0].mode]
-    falls = []
+    steps = []
     for rung, step in zip(ladder.rungs, (None, *ladder.steps), strict=True):
         text = f"{text_of(rung.median_ms)} ms"
         if step and step.ratio:
             text += f" · {ratio(step.ratio.value)}× ({ends(step.ratio)})"
         low, high = (rung.latency.low, rung.latency.high) if rung.latency else (None, None)
-        falls.append(drawing.Fall(rung.mode, rung.adds, rung.median_ms, text, low, high))
-    return drawing.waterfall(falls, look)
+        steps.append(drawing.Dot(rung.mode, look, rung.median_ms, text, low, high, rung.adds))
+    return drawing.waterfall(steps)

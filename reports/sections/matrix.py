@@ -126,7 +126,7 @@ def _pays(pair: facts.Pair) -> str | Figure:
     if extra_s is None:
         return ""
     if calls is not None:
-        if pair.break_even is None:
+        if pair.break_even is None or calls == 0:
             return Figure(f"{calls:,.0f}", calls)
         low, high = pair.break_even
         return Figure(f"{calls:,.0f} ({low:,.0f} to {'never' if high is None else f'{high:,.0f}'})", calls)
