@@ -110,8 +110,13 @@ def _parts(value: Any, rules: Rules) -> Iterable[tuple[str, Any]] | None:
         return list(own.items())
     if dataclasses.is_dataclass(value):
         return [(entry.name, getattr(value, entry.name, None)) for entry in dataclasses.fields(value)]
+    return list(named_attributes(value).items()) or None
+
+
+def named_attributes(value: Any) -> dict[str, Any]:
+    """Return what an object holds by the names that outputs have, code and modules excepted."""
     held = sorted(attributes(value).items())
-    return [(name.strip("_"), entry) for name, entry in held if not isinstance(entry, _OPAQUE)] or None
+    return {name.strip("_") or name: entry for name, entry in held if not isinstance(entry, _OPAQUE)}
 
 
 def attributes(value: Any) -> dict[str, Any]:

@@ -11,6 +11,8 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from frameworks.values import named_attributes
+
 # What is handed on as it is: it holds no tensors, or is a model or code.
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), np.generic, type, nn.Layer)
 # The key of its class among the fields of a dataclass, which Paddle's graphs take as a dict.
@@ -95,10 +97,7 @@ def unpacked(value: Any) -> Any:
 
 
 def opened(value: Any) -> Any:
-    """Return an output as a graph gives it: what holds tensors and is no container of Paddle's becomes a dict.
-
-    Names are those that `frameworks.values` gives to the parts.
-    """
+    """Return an output as a graph gives it: what holds tensors and is no container of Paddle's becomes a dict."""
     if isinstance(value, (*_VALUES, *_PLAIN)):
         return value
     if isinstance(value, Mapping):
@@ -111,8 +110,7 @@ def opened(value: Any) -> Any:
         return {field.name: opened(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if not tensors(value):
         return value
-    held = sorted(getattr(value, "__dict__", {}).items())
-    return {name.strip("_") or name: opened(entry) for name, entry in held if not callable(entry)}
+    return {name: opened(entry) for name, entry in named_attributes(value).items() if not callable(entry)}
 
 
 def form(value: Any) -> Any:
