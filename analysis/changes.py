@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 
 from analysis.heading import cautions
-from analysis.pairs import Pair, joined, on_cpu
+from analysis.pairs import Pair, few_launches, joined
 from analysis.significance import CHANCE, Estimates, holm
 from measurement.statistics import Interval, independent_ratio
+from records.record import Record
 from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD, Compared, Comparison
 
 # Two processes that run the same code differ by so much; docs/methodology.md has the self-checks that say so.
@@ -29,8 +30,8 @@ METHOD = (
 )
 
 
-def compare(a: Mapping[str, list], b: Mapping[str, list], limit: float = LIMIT) -> Comparison:
-    """Compare the records of two runs, as columns of `pairs.COLUMNS_READ`, by the names of their cells."""
+def compare(a: Sequence[Record], b: Sequence[Record], limit: float = LIMIT) -> Comparison:
+    """Compare the records of two runs, read with `pairs.COLUMNS_READ`, by the names of their cells."""
     both = joined(a, b)
     moves = Moves(both.pairs, latency(both.pairs, 1) - latency(both.pairs, 0), tuple(map(_open, both.pairs)))
     cells = [*moves.judged(limit), *both.others]
@@ -45,7 +46,7 @@ def in_order(cells: Sequence[Compared]) -> tuple[Compared, ...]:
 
 def latency(pairs: Sequence[Pair], side: int) -> Estimates:
     """Logarithms of one side's latencies."""
-    return _estimates([pair.figures[side].interval for pair in pairs], [pair.states[side].launches for pair in pairs])
+    return _estimates([pair.latencies[side] for pair in pairs], [pair.records[side].launches for pair in pairs])
 
 
 def _estimates(intervals: Sequence[Interval], launches: Sequence[int | None]) -> Estimates:
@@ -55,8 +56,8 @@ def _estimates(intervals: Sequence[Interval], launches: Sequence[int | None]) ->
 
 def _open(pair: Pair) -> str:
     """Why nothing is to be decided of a cell from its times; empty where something may be."""
-    for state, letter in zip(pair.states, "AB", strict=True):
-        if state.few_launches:
+    for record, letter in zip(pair.records, "AB", strict=True):
+        if few_launches(record):
             return f"{letter}'s interval holds within its processes alone; from three launches on it tells of others"
     return pair.disturbance
 
@@ -84,10 +85,10 @@ class Moves:
     @cached_property
     def beside_eager(self) -> dict[int, Estimates]:
         """Speedups over eager, A's over B's, where both are known: what the mode moved beside eager mode."""
-        sides = [[pair.figures[side].of_speedup for pair in self.pairs] for side in (0, 1)]
+        sides = [[pair.records[side].speedup for pair in self.pairs] for side in (0, 1)]
         known = [n for n, both in enumerate(zip(*sides, strict=True)) if None not in both]
         a, b = (
-            _estimates([sides[side][n] for n in known], [self.pairs[n].states[side].launches for n in known])
+            _estimates([sides[side][n] for n in known], [self.pairs[n].records[side].launches for n in known])
             for side in (0, 1)
         )
         return dict(zip(known, _each(a - b), strict=True))
@@ -103,10 +104,10 @@ class Moves:
         cells = []
         for n, pair in enumerate(self.pairs):
             ratio = intervals[n]
-            if any(state.few_launches for state in pair.states):
-                ratio = independent_ratio(*(figures.interval for figures in reversed(pair.figures)))
+            if any(map(few_launches, pair.records)):
+                ratio = independent_ratio(*reversed(pair.latencies))
             verdict, why = self._verdict(n, ratio, limit, of_machine)
-            times_ms = tuple(figures.latency for figures in pair.figures)
+            times_ms = pair.latencies[0].value, pair.latencies[1].value
             cells.append(Compared(pair.cell, times_ms, ratio, verdict, why, beside_eager=beside.get(n)))
         return cells
 
@@ -152,7 +153,7 @@ class Moves:
         devices = defaultdict(list)
         for n, pair in enumerate(self.pairs):
             if not self.open[n]:
-                devices[pair.states[0].device].append(n)
+                devices[pair.records[0].device].append(n)
         return {device: np.array(members) for device, members in devices.items()}
 
     def _beyond_company(self, n: int) -> tuple[Estimates | None, int, str]:
@@ -173,7 +174,7 @@ class Moves:
 
     def _beyond_others(self, n: int) -> tuple[Estimates | None, int, str]:
         """The same for a mode that is alone: by how much more than the median of all others on the device."""
-        on_device = self._devices[self.pairs[n].states[0].device]
+        on_device = self._devices[self.pairs[n].records[0].device]
         others = on_device[on_device != n]
         if not len(others):
             return None, 1, "no other mode beside it shows whether the machine moved"
@@ -200,10 +201,10 @@ class Moves:
 
 def _clock(pair: Pair, side: int) -> float | None:
     """What tells how fast the machine ran: the time of the host's loop, or the GPU's clock; None where neither does."""
-    state, figures = pair.states[side], pair.figures[side]
-    if on_cpu(state.device) and (state.threads or 1) > 1:
+    record = pair.records[side]
+    if record.device_kind == "cpu" and (record.threads or 1) > 1:
         return None
-    return figures.host_loop if pair.host_decides(side) else figures.gpu_mhz
+    return record.host_loop_ms_median if pair.host_decides(side) else record.gpu_sm_mhz
 
 
 def _median(estimates: Estimates, places: np.ndarray) -> Estimates:

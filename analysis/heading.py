@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from statistics import median
+from typing import NamedTuple
 
+from measurement.flags import PROGRAM_DIFFERS
 from measurement.text import times
+from records.record import Record
 from reports.numbers import text_of
-from reports.points import machine_names, machine_of
+from reports.points import machine_names
 
-OF_A_RUN = ("machine_id", "device_name", "framework", "framework_version", "git_revision", "profile", "launches")
 SAME_HOST_WITHIN = 0.1
-PROGRAM_DIFFERS = "program_differs"
 
 
-def _kinds(columns: Mapping[str, list]) -> list[dict]:
-    """Every machine, framework, version, revision, profile and number of launches that occur together in a run."""
-    combinations = dict.fromkeys(zip(*map(columns.get, OF_A_RUN), strict=True))
-    return [dict(zip(OF_A_RUN, values, strict=True)) for values in combinations]
+class Kind(NamedTuple):
+    """What of a run's records is alike for many."""
+
+    machine_id: str | None
+    device_name: str | None
+    framework: str
+    framework_version: str | None
+    git_revision: str | None
+    profile: str | None
+    launches: int | None
 
 
-def cautions(a: Mapping[str, list], b: Mapping[str, list]) -> list[str]:
-    """What differs between the runs as such, by what their records say of them; machines and versions first."""
-    kinds = [_kinds(columns) for columns in (a, b)]
-    names = machine_names(map(machine_of, [*kinds[0], *kinds[1]]))
-    machines = [
-        {record.get("machine_id"): names[record.get("machine_id"), record.get("device_name")] for record in side}
-        for side in kinds
-    ]
+OF_A_RUN = Kind._fields
+
+
+def _kinds(records: Iterable[Record]) -> list[Kind]:
+    """Return every machine, framework, version, revision, profile and number of launches that occur together."""
+    return [Kind(*values) for values in dict.fromkeys(map(attrgetter(*OF_A_RUN), records))]
+
+
+def cautions(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
+    """Return what differs between the runs as such, by what their records say; machines and versions first."""
+    kinds = [_kinds(records) for records in (a, b)]
+    names = machine_names((kind.machine_id, kind.device_name) for kind in (*kinds[0], *kinds[1]))
+    machines = [{kind.machine_id: names[kind.machine_id, kind.device_name] for kind in side} for side in kinds]
     sentences = []
     if machines[0].keys() != machines[1].keys():
         sides = (f"{', '.join(side.values())} (machine {', '.join(map(str, side))})" for side in machines)
@@ -44,16 +57,16 @@ def cautions(a: Mapping[str, list], b: Mapping[str, list]) -> list[str]:
     if changed:
         sentences.append(f"Different versions: {', '.join(changed)}.")
     for column, title in (("git_revision", "revisions of the suite"), ("profile", "profiles")):
-        sides = [", ".join(sorted(map(str, {record.get(column) for record in side}))) for side in kinds]
+        sides = [", ".join(sorted(map(str, {getattr(kind, column) for kind in side}))) for side in kinds]
         if sides[0] != sides[1]:
             sentences.append(f"Different {title}: {sides[0]} and {sides[1]}.")
     sentences += _other_programs(a, b)
-    return sentences + _host_speeds(*(columns["host_loop_ms_median"] for columns in (a, b)))
+    return sentences + _host_speeds(a, b)
 
 
-def _other_programs(a: Mapping[str, list], b: Mapping[str, list]) -> list[str]:
+def _other_programs(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     """Which run's graphs ran another program than eager mode, in how many cells; nothing where none did."""
-    counts = [sum(PROGRAM_DIFFERS in (raised or "").split(";") for raised in side["flags"]) for side in (a, b)]
+    counts = [sum(PROGRAM_DIFFERS in (record.flags or "").split(";") for record in side) for side in (a, b)]
     if not any(counts):
         return []
     sides = " and ".join(f"{times(count, 'cell')} in {letter}" for letter, count in zip("AB", counts, strict=True))
@@ -63,9 +76,9 @@ def _other_programs(a: Mapping[str, list], b: Mapping[str, list]) -> list[str]:
     ]
 
 
-def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
+def _host_speeds(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     """Which run's host was slower, by the loop that both timed in every round; nothing where they are alike."""
-    times_ms = [[value for value in side if value is not None] for side in (a, b)]
+    times_ms = [[ms for record in side if (ms := record.host_loop_ms_median) is not None] for side in (a, b)]
     if not all(times_ms):
         return []
     ours, theirs = map(median, times_ms)
@@ -77,36 +90,35 @@ def _host_speeds(a: list[float | None], b: list[float | None]) -> list[str]:
     ]
 
 
-def version(columns: Mapping[str, list]) -> str | None:
-    """`torch 2.13.0`; None for a run of several frameworks, or one that measured nothing."""
-    names = ("framework", "framework_version")
-    found = _versions(dict(zip(names, pair, strict=True)) for pair in zip(*map(columns.get, names), strict=True))
+def version(records: Iterable[Record]) -> str | None:
+    """Return `torch 2.13.0`; None for a run of several frameworks, or one that measured nothing."""
+    found = _versions(records)
     return " ".join(*found.items()) if len(found) == 1 else None
 
 
-def _versions(records: Iterable[dict]) -> dict[str, str]:
-    by_framework: dict[str, set] = defaultdict(set)
+def _versions(records: Iterable[Record | Kind]) -> dict[str, str]:
+    by_framework: dict[str, set[str]] = defaultdict(set)
     for record in records:
-        if record.get("framework_version"):
-            by_framework[record["framework"]].add(record["framework_version"])
+        if record.framework_version:
+            by_framework[record.framework].add(record.framework_version)
     return {framework: ", ".join(sorted(versions)) for framework, versions in by_framework.items()}
 
 
-def facts(columns: Mapping[str, list]) -> tuple[str, ...]:
-    """What a heading says of a run: date, versions, revision of the suite, profile with launches, machine."""
-    kinds = _kinds(columns)
-    machines = sorted({f"{kind['device_name'] or 'unnamed'} ({str(kind['machine_id'])[:4]})" for kind in kinds})
-    launches = sorted({kind["launches"] for kind in kinds if kind["launches"]})
+def facts(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return what a heading says of a run: date, versions, revision of the suite, profile with launches, machine."""
+    kinds = _kinds(records)
+    machines = sorted({f"{kind.device_name or 'unnamed'} ({str(kind.machine_id)[:4]})" for kind in kinds})
+    launches = sorted({kind.launches for kind in kinds if kind.launches})
     counts = "-".join(map(str, dict.fromkeys((launches[0], launches[-1])))) if launches else "no"
-    date = min(filter(None, columns["started_at"]), default="").replace("T", " ")[:16]
+    date = min((record.started_at for record in records if record.started_at), default="").replace("T", " ")[:16]
     return tuple(
         filter(
             None,
             (
                 date and f"{date} UTC",
                 ", ".join(f"{name} {version}" for name, version in _versions(kinds).items()),
-                ", ".join(sorted({f"suite {kind['git_revision']}" for kind in kinds if kind["git_revision"]})),
-                f"{', '.join(sorted({str(kind['profile']) for kind in kinds}))}, "
+                ", ".join(sorted({f"suite {kind.git_revision}" for kind in kinds if kind.git_revision})),
+                f"{', '.join(sorted({str(kind.profile) for kind in kinds}))}, "
                 + (times(launches[-1], "launch", "launches") if len(launches) == 1 else f"{counts} launches"),
                 ", ".join(machines),
             ),

@@ -10,28 +10,28 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import frameworks
 from analysis.paired import launches_of
-from measurement.exclusion import WORDS, excluded
 from measurement.statistics import Interval
 from records.intervals import over_launches
+from records.record import Record
 from records.runs import Run
+from records.statuses import WORDS
 from reports.ladder import Crossed, Ladder, Rung, Step
 from reports.verdict.places import Shape
 
 
-def of_run(folder: Path, records: Sequence[dict]) -> list[Ladder]:
+def of_run(folder: Path, records: Sequence[Record]) -> list[Ladder]:
     """The ladders that a run's records hold; the samples in its folder are read where there are any rungs."""
     if not any(is_rung(record) for record in records):
         return []
     return list(of(records, Run(folder).samples()))
 
 
-def is_rung(record: Mapping[str, Any]) -> bool:
+def is_rung(record: Record) -> bool:
     """Whether a record is of a mode that stands in ladders alone."""
-    return record["mode"] in _rungs(record["framework"])
+    return record.mode in _rungs(record.framework)
 
 
 @functools.cache
@@ -44,16 +44,16 @@ def _rungs(framework: str) -> frozenset[str]:
     return frozenset(mode.name for mode in description.modes if mode.is_rung and mode.name in climbed)
 
 
-def of(records: Iterable[dict], samples: Iterable[dict]) -> Iterable[Ladder]:
+def of(records: Iterable[Record], samples: Iterable[dict]) -> Iterable[Ladder]:
     """A ladder for each shape of a framework that was measured with rungs."""
-    groups: dict[str, dict[str, dict]] = {}
+    groups: dict[str, dict[str, Record]] = {}
     for record in records:
-        groups.setdefault(record["cell"].removesuffix(f"/{record['mode']}"), {})[record["mode"]] = record
+        groups.setdefault(record.cell.removesuffix(f"/{record.mode}"), {})[record.mode] = record
     taken = list(samples)
     for modes in groups.values():
         if any(map(is_rung, modes.values())):
-            description = frameworks.describe(next(iter(modes.values()))["framework"])
-            series = Series.of(taken, {record["cell"]: mode for mode, record in modes.items()})
+            description = frameworks.describe(next(iter(modes.values())).framework)
+            series = Series.of(taken, {record.cell: mode for mode, record in modes.items()})
             yield ladder(modes, description, series)
 
 
@@ -95,16 +95,16 @@ class Series:
         return interval.map(math.exp) if interval else None
 
 
-def ladder(records: Mapping[str, dict], description: frameworks.Framework, series: Series) -> Ladder:
+def ladder(records: Mapping[str, Record], description: frameworks.Framework, series: Series) -> Ladder:
     """The ladder of one shape: `records` by mode. What a rung without figures adds is the next one's as well."""
     rungs, missing, adds = [], [], []
     first = next(iter(records.values()))
-    place = first["device"].split(":")[0], first["pass"]
+    place = first.device_kind, first.pass_name or ""
     for rung in (rung for rung in description.ladder(*place) if rung.mode in records):
         record = records[rung.mode]
-        why = excluded(record)
-        if why or record.get("latency_ms_median") is None:
-            missing.append((rung.mode, WORDS.get(why) or record.get("reason") or record["status"]))
+        why = record.excluded
+        if why or record.latency_ms_median is None:
+            missing.append((rung.mode, WORDS.get(why) or record.reason or record.status))
             adds += [rung.adds] if rung.kept and rungs else []
             continue
         rungs.append(_rung(record, "; ".join([*adds, rung.adds])))
@@ -113,7 +113,7 @@ def ladder(records: Mapping[str, dict], description: frameworks.Framework, serie
     largest, rivals = _largest(_strides(steps, series), series)
     since = [Interval(1.0, 1.0, 1.0), *(series.ratio(_step(rungs[0], rung)) for rung in rungs[1:])] if rungs else []
     return Ladder(
-        framework=first["framework"],
+        framework=first.framework,
         title=_title(first),
         rungs=tuple(rungs),
         steps=tuple(steps),
@@ -147,10 +147,8 @@ def _strides(steps: Sequence[Step], series: Series) -> list[Step]:
     return strides
 
 
-def _rung(record: dict, adds: str) -> Rung:
-    ends = record.get("latency_ms_ci_low"), record.get("latency_ms_ci_high")
-    latency = Interval(record["latency_ms_median"], *ends) if None not in ends else None
-    return Rung(record["mode"], adds, record["latency_ms_median"], latency)
+def _rung(record: Record, adds: str) -> Rung:
+    return Rung(record.mode, adds, record.median_ms, record.latency)
 
 
 def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[Step]]:
@@ -176,11 +174,11 @@ def _largest(steps: Sequence[Step], series: Series) -> tuple[Step | None, list[S
 
 
 def crossed(
-    description: frameworks.Framework, place: tuple[str, str], records: Mapping[str, dict], series: Series
+    description: frameworks.Framework, place: tuple[str, str], records: Mapping[str, Record], series: Series
 ) -> Crossed | None:
     """What two things bring in either order, on a device in a pass; None where a mode lacks figures."""
     crossing = description.crossing(*place)
-    if crossing is None or any(mode not in records or excluded(records[mode]) for mode in crossing.modes):
+    if crossing is None or any(mode not in records or records[mode].excluded for mode in crossing.modes):
         return None
     neither, first, second, both = crossing.modes
     ratios = [
@@ -206,11 +204,11 @@ def crossed(
     )
 
 
-def _title(record: dict) -> str:
-    shape, threads = Shape.of(record), record.get("threads")
-    parts = [record["framework"], f"{record['workload']} {record['implementation']}", shape.text]
-    parts += [record["pass"]] if record["pass"] != "inference" else []
-    if record.get("batch_size") is not None:
-        parts += [part for part in (record.get("parameters") or "").split(";") if part]
-    parts += [f"{record['device']} {record['dtype']}", f"{threads} thread{'' if threads == 1 else 's'}"]
+def _title(record: Record) -> str:
+    shape, threads = Shape.of(record), record.threads
+    parts = [record.framework, f"{record.workload} {record.implementation}", shape.text]
+    parts += [record.pass_name] if record.pass_name != "inference" else []
+    if record.batch_size is not None:
+        parts += [part for part in (record.parameters or "").split(";") if part]
+    parts += [f"{record.device} {record.dtype}", f"{threads} thread{'' if threads == 1 else 's'}"]
     return ", ".join(parts)

@@ -16,6 +16,7 @@ from analysis.significance import SMALLEST, Estimates, quantile
 from measurement import host
 from measurement.statistics import ENOUGH_LAUNCHES
 from records.intervals import half_width_within
+from records.record import Record
 from reports.compare import Comparison
 
 METHOD = (
@@ -51,12 +52,12 @@ def difference(a: Launches, b: Launches) -> tuple[float, float, int] | None:
 
 
 def compare(
-    a: Mapping[str, list],
-    b: Mapping[str, list],
+    a: Sequence[Record],
+    b: Sequence[Record],
     samples: Sequence[Mapping[str, Launches]],
     limit: float = LIMIT,
 ) -> Comparison:
-    """Compare two sides by their records' columns and both sides' samples."""
+    """Compare two sides by their records and both sides' samples."""
     both = joined(a, b)
     differences = [difference(*(side.get(pair.cell, {}) for side in samples)) for pair in both.pairs]
     means, errors, counts = np.array([one or (0.0, 1.0, 2) for one in differences], float).reshape(-1, 3).T

@@ -5,108 +5,39 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from analysis.heading import OF_A_RUN
-from measurement import exclusion, flags
-from measurement.schema import MEASURED, is_baseline
+from measurement import flags
 from measurement.statistics import ENOUGH_LAUNCHES, WITHIN_PROCESS, Interval
+from records.record import Record
+from records.statuses import WORDS
 from reports.compare import NOT_COMPARABLE, Compared
 
-# What must be alike for two times to be those of the same thing.
-_ALIKE = {"weights": "weights", "tf32": "TF32 setting", "policies": "policies"}
-_FIGURES = (
+# The columns of a record that a comparison looks at.
+COLUMNS_READ = (
+    *("cell", "mode", "run_id", "started_at", *OF_A_RUN, "status", "reason", "weights", "tf32", "settings"),
+    *("interval_scope", "flags", "device", "baseline", "threads", "program"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
     *("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
     *("host_loop_ms_median", "host_ms_median", "gpu_sm_mhz"),
 )
-_TEXTS = (
-    "status",
-    "reason",
-    "weights",
-    "tf32",
-    "policies",
-    "launches",
-    "interval_scope",
-    "flags",
-    "device",
-    "baseline",
-    "threads",
-    "program",
-)
-_MADE = "policies"  # of the settings
-# The columns of a record that a comparison looks at.
-COLUMNS_READ = tuple(
-    name
-    for name in dict.fromkeys(("cell", "mode", "run_id", "started_at", *OF_A_RUN, *_TEXTS, *_FIGURES, "settings"))
-    if name != _MADE
-)
 
 
-class State(NamedTuple):
-    """How a cell ended, and under what; many cells share one."""
-
-    status: str
-    reason: str | None
-    weights: str | None
-    tf32: bool | None
-    policies: str | None
-    launches: int | None
-    scope: str | None
-    flags: str | None
-    device: str | None
-    baseline: bool | None  # whether its mode is the one that graphs are compared with
-    threads: int | None
-    program: str | None
-
-    @property
-    def excluded(self) -> str | None:
-        """Return why its figures are not compared; None where they are."""
-        return exclusion.reason(self.status, self.program, self.flags)
-
-    @property
-    def few_launches(self) -> bool:
-        """Whether its interval says nothing of other processes; records of old do not tell how many they had."""
-        known = self.launches if self.launches is not None else ENOUGH_LAUNCHES
-        return known < ENOUGH_LAUNCHES or self.scope == WITHIN_PROCESS
-
-
-def on_cpu(device: str | None) -> bool:
-    """Whether a record's device is the CPU, as it was in the first records, which name none."""
-    return (device or "cpu").partition(":")[0] == "cpu"
-
-
-class Figures(NamedTuple):
-    """What was measured of a cell, in ms; the speedup over eager; the speeds of host and GPU meanwhile."""
-
-    latency: float | None
-    latency_low: float | None
-    latency_high: float | None
-    speedup: float | None
-    speedup_low: float | None
-    speedup_high: float | None
-    host_loop: float | None
-    host: float | None
-    gpu_mhz: float | None
-
-    @property
-    def interval(self) -> Interval:
-        return Interval(*self[:3])
-
-    @property
-    def of_speedup(self) -> Interval | None:
-        """The speedup over eager; None for eager, and without an interval."""
-        return None if None in self[3:6] else Interval(*self[3:6])
+def few_launches(record: Record) -> bool:
+    """Return whether a record's interval says nothing of other processes; of early records the count is not known."""
+    known = record.launches if record.launches is not None else ENOUGH_LAUNCHES
+    return known < ENOUGH_LAUNCHES or record.interval_scope == WITHIN_PROCESS
 
 
 class Pair(NamedTuple):
-    """A cell that both runs measured under the same conditions."""
+    """A cell that both runs measured under the same conditions, A's record first."""
 
     cell: str
-    states: tuple[State, State]
-    figures: tuple[Figures, Figures]
+    records: tuple[Record, Record]
+    latencies: tuple[Interval, Interval]
 
     @property
     def group(self) -> str:
@@ -118,21 +49,22 @@ class Pair(NamedTuple):
 
     @property
     def baseline(self) -> bool:
-        """Whether it is the mode that graphs are compared with."""
-        return bool(self.states[0].baseline)
+        """Return whether it is the mode that graphs are compared with."""
+        return self.records[0].is_baseline
 
     def host_decides(self, side: int) -> bool:
-        """Whether the host decides how long a call takes."""
-        if on_cpu(self.states[side].device):
+        """Return whether the host decides how long a call takes."""
+        record = self.records[side]
+        if record.device_kind == "cpu":
             return True
-        figures = self.figures[side]
-        return flags.host_bound(None if figures.host is None else figures.host / figures.latency)
+        host_ms = record.host_ms_median
+        return flags.host_bound(None if host_ms is None else host_ms / record.median_ms)
 
     @property
     def disturbance(self) -> str:
-        """Which side's latency was disturbed, by what; empty where neither was."""
+        """Return which side's latency was disturbed, by what; empty where neither was."""
         for side, letter in enumerate("AB"):
-            raised = self.states[side].flags
+            raised = self.records[side].flags
             if raised and (guilty := _disturbing(raised, self.host_decides(side))):
                 return f"{letter} was disturbed ({guilty})"
         return ""
@@ -156,24 +88,6 @@ class Joined(NamedTuple):
 _LATER = re.compile(r",(quant=none|product=matmul)(?=[,/])")
 
 
-class _Side:
-    """One run's records by the names of their cells, as runs without later parameters have them."""
-
-    def __init__(self, columns: Mapping[str, list]):
-        baselines = map(_is_baseline, columns["mode"], columns["baseline"])
-        columns = {**columns, _MADE: list(map(_policies, columns["settings"])), "baseline": list(baselines)}
-        names = [_LATER.sub("", name) for name in columns["cell"]]
-        states = map(State, *map(columns.get, _TEXTS))
-        figures = map(Figures, *map(columns.get, _FIGURES))
-        self.cells = dict(zip(names, zip(states, figures, strict=True), strict=True))
-        self.count = Counter(names)
-
-
-@cache  # a few, over and over
-def _is_baseline(mode: str, baseline: bool | None) -> bool:
-    return is_baseline({"mode": mode, "baseline": baseline})
-
-
 @cache  # a few, over and over
 def _policies(settings: str | None) -> str | None:
     """The choices of settings that a worker followed, as text; None where the record does not say."""
@@ -181,30 +95,37 @@ def _policies(settings: str | None) -> str | None:
     return None if followed is None else ", ".join(f"{name}={choice}" for name, choice in sorted(followed.items()))
 
 
-def joined(a: Mapping[str, list], b: Mapping[str, list]) -> Joined:
-    """The records of two runs, as columns of `COLUMNS_READ`, by the names of their cells."""
-    ours, theirs = _Side(a), _Side(b)
+def joined(a: Sequence[Record], b: Sequence[Record]) -> Joined:
+    """Return the records of two runs, read with `COLUMNS_READ`, by the names of their cells."""
+    sides = cells_of(a), cells_of(b)
+    counts = [Counter(map(_name, records)) for records in (a, b)]
     pairs, others = [], []
-    nowhere = State(*[None] * len(_TEXTS)), Figures(*[None] * len(_FIGURES))
-    for name in ours.cells | theirs.cells:
-        (state_a, a_ms), (state_b, b_ms) = ours.cells.get(name, nowhere), theirs.cells.get(name, nowhere)
-        if (
-            why := _unpaired(ours.count[name], theirs.count[name])
-            or _excluded(state_a, state_b)
-            or _unlike(state_a[2:5], state_b[2:5])
-            or _unbounded(a_ms, b_ms)
-        ):
-            times_ms = a_ms[0] if state_a.status in MEASURED else None, b_ms[0] if state_b.status in MEASURED else None
-            broke = not state_a.excluded and state_b.status is not None and state_b.excluded is not None
-            others.append(Compared(name, times_ms, None, NOT_COMPARABLE, why, broke))
+    for name in sides[0] | sides[1]:
+        ours, theirs = (side.get(name) for side in sides)
+        why = _unpaired(*(count[name] for count in counts))
+        if not why and ours and theirs:
+            why = _excluded(ours, theirs) or _unlike(ours, theirs) or _unbounded(ours, theirs)
+        if why or ours is None or theirs is None or ours.latency is None or theirs.latency is None:
+            others.append(_not_comparable(name, ours, theirs, why))
         else:
-            pairs.append(Pair(name, (state_a, state_b), (a_ms, b_ms)))
-    return Joined(pairs, others, len(ours.cells.keys() & theirs.cells.keys()))
+            pairs.append(Pair(name, (ours, theirs), (ours.latency, theirs.latency)))
+    return Joined(pairs, others, len(sides[0].keys() & sides[1].keys()))
 
 
-def cells_of(columns: Mapping[str, list]) -> dict[str, tuple[State, Figures]]:
-    """One run's cells by name; of a cell that it holds twice the later."""
-    return _Side(columns).cells
+def _not_comparable(name: str, a: Record | None, b: Record | None, why: str) -> Compared:
+    a_ms, b_ms = (record.latency_ms_median if record and record.is_measured else None for record in (a, b))
+    broke = a is not None and b is not None and not a.excluded and b.excluded is not None
+    return Compared(name, (a_ms, b_ms), None, NOT_COMPARABLE, why, broke)
+
+
+def cells_of(records: Iterable[Record]) -> dict[str, Record]:
+    """Return a run's records by the names of their cells; of a cell that it holds twice the later."""
+    return {_name(record): record for record in records}
+
+
+def _name(record: Record) -> str:
+    """Return the name of a record's cell, as runs without later parameters have it."""
+    return _LATER.sub("", record.cell)
 
 
 @cache  # nearly always one and one
@@ -218,28 +139,29 @@ def _unpaired(ours: int, theirs: int) -> str:
     return ""
 
 
-@cache  # a few states, over and over
-def _excluded(a: State, b: State) -> str:
-    """Why times of records in these states cannot be compared where one of them is excluded."""
-    for side, state in (("A", a), ("B", b)):
-        if state.excluded:
-            why = exclusion.WORDS.get(state.excluded) or state.reason or "no reason given"
-            return f"{side}: {state.excluded}: {why.rstrip('.')}"
+def _excluded(a: Record, b: Record) -> str:
+    """Return why times of these records cannot be compared where one of them is excluded."""
+    for side, record in (("A", a), ("B", b)):
+        if record.excluded:
+            why = WORDS.get(record.excluded) or record.reason or "no reason given"
+            return f"{side}: {record.excluded}: {why.rstrip('.')}"
     return ""
 
 
-@cache  # a few states, over and over
-def _unlike(a: tuple, b: tuple) -> str:
-    """Why times of records under these conditions cannot be compared: they are not of the same thing."""
-    for (column, name), *both in zip(_ALIKE.items(), a, b, strict=True):
+def _unlike(a: Record, b: Record) -> str:
+    """Return why times of these records cannot be compared: they are not of the same thing."""
+    policies = _policies(a.settings), _policies(b.settings)
+    for name, *both in (("weights differ", a.weights, b.weights), ("TF32 setting differs", a.tf32, b.tf32)):
         if None not in both and both[0] != both[1]:
-            return f"the {name} differ{'s' if column == 'tf32' else ''}: {both[0]} and {both[1]}"
+            return f"the {name}: {both[0]} and {both[1]}"
+    if None not in policies and policies[0] != policies[1]:
+        return f"the policies differ: {policies[0]} and {policies[1]}"
     return ""
 
 
-def _unbounded(a: Figures, b: Figures) -> str:
-    """Which side's latency has no interval; empty where both have one."""
-    for side, latency in (("A", a), ("B", b)):
-        if None in latency[:3]:
+def _unbounded(a: Record, b: Record) -> str:
+    """Return which side's latency has no interval; empty where both have one."""
+    for side, record in (("A", a), ("B", b)):
+        if record.latency is None:
             return f"{side} has too few samples for an interval"
     return ""

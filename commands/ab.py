@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from records.begun import PAIR, in_order
 from records.begun import read as read_begun
 from records.begun import write as write_begun
 from records.outcomes import Context, Failure
+from records.record import Record
 from reports import terminal
 from reports.compare import Side
 
@@ -243,7 +244,7 @@ def refuse_a_pair(out: str | None) -> None:
 
 def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Console) -> int:
     """Print and write the comparison; returns the exit code."""
-    a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).columns for run in sides)
+    a, b = (report.read([str(run.folder)], pairs.COLUMNS_READ).records for run in sides)
     comparison = paired.compare(a, b, [paired.launches_of(run.samples()) for run in sides], limit)
     command = published.command("ab A=… B=…", pair.given)
     first, second = titles(pair.words, (a, b))
@@ -251,9 +252,9 @@ def compare_sides(pair: Pair, sides: list[runs.Run], limit: float, console: Cons
     return compare.write(replace(comparison, sides=headings), pair.folder / "comparison.md", console)
 
 
-def titles(words: Sequence[str | None], columns: Sequence[Mapping[str, list]]) -> list[str]:
+def titles(words: Sequence[str | None], records: Sequence[Sequence[Record]]) -> list[str]:
     """Return the sides' names: the framework's versions where these differ, else what was given."""
-    found = [heading.version(side) for side in columns]
+    found = [heading.version(side) for side in records]
     if None in found or len(set(found)) < len(found):
         return [label(word) for word in words]
     return [str(version) for version in found]

@@ -18,11 +18,12 @@ from execution.progress import Bar
 from execution.recorder import Recorder
 from launchers import slurm
 from measurement.refusals import DONE, INCOMPLETE, INTERRUPTED, UsageError, sentence
-from measurement.schema import MEASURED
 from measurement.text import make_command, times
 from plan.options import Option
 from records import begun, foreign, recordfile, runs
 from records.outcomes import Context
+from records.record import Record
+from records.statuses import MEASURED
 from reports import ladder, terminal, verdict, write
 from reports.points import Points
 
@@ -98,12 +99,12 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     ladder.show(ladders.of_run(run.folder, records), console)
     console.print(campaign.ledger.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
-    if any(record["status"] in LOGGED for record in records):
+    if any(record.status in LOGGED for record in records):
         console.print(f"Logs: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
     if not campaign.request.again:
         steps = next_steps(run, measured_cells(records))
         console.print(f"Next: {steps}", highlight=False, markup=False, soft_wrap=True)
-    return exit_code([record["status"] for record in records])
+    return exit_code([record.status for record in records])
 
 
 def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
@@ -161,9 +162,9 @@ def name_of(run: runs.Run) -> str:
     return run.id if run.folder.parent == runs.RUNS else str(run.folder)
 
 
-def measured_cells(records: list[dict]) -> frozenset[str]:
+def measured_cells(records: list[Record]) -> frozenset[str]:
     """Return the names of the cells that have figures."""
-    return frozenset(record["cell"] for record in records if record["status"] in MEASURED)
+    return frozenset(record.cell for record in records if record.is_measured)
 
 
 def next_steps(run: runs.Run, measured: frozenset[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from measurement import durable
 from measurement.refusals import FINDING, INCOMPLETE, UsageError
 from plan.options import Option
 from records import runs
+from records.record import Record
 from reports import compare as comparing
 from reports import select, terminal
 
@@ -47,7 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"A={arguments.a} and B={arguments.b} are the same run; name two runs.")
     console = terminal.console()
     a, b = (report.read([name], pairs.COLUMNS_READ) for name in (arguments.a, arguments.b))
-    ours, theirs = (select.filtered(source.columns, arguments.filter) for source in (a, b))
+    a.check_measured()
+    b.check_measured()
+    ours, theirs = (select.chosen(source.records, {}, arguments.filter) for source in (a, b))
     for remark in (*a.remarks, *b.remarks):
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     comparison = changes.compare(ours, theirs, limit)
@@ -57,12 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     return write(replace(comparison, sides=sides), arguments.out or b.home / "comparison.md", console)
 
 
-def side_of(source: report.Source, columns) -> comparing.Side:
+def side_of(source: report.Source, records: Sequence[Record]) -> comparing.Side:
     """Return the heading of one run, by its folder's name."""
     name = source.home.name if source.folders else source.names[0]
     given = runs.Run(source.home).read(runs.PLAN).get("given")
     command = "" if given is None else published.command("bench", given)
-    return comparing.Side(name, heading.facts(columns), command)
+    return comparing.Side(name, heading.facts(records), command)
 
 
 def write(comparison: comparing.Comparison, path: str | Path, console: Console) -> int:

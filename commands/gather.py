@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 
 from commands import report
-from measurement import schema
 from measurement.refusals import UsageError
 from measurement.text import times
 from plan.options import Option
 from records import lines, recordfile, runs
+from records import record as schema
 from reports import terminal
 
 GATHERED = "gathered.csv"

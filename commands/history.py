@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
 
 from analysis import pairs, steps
 from analysis.changes import SAME_WITHIN
-from analysis.pairs import Figures, State
 from analysis.significance import Estimates
 from commands import report
 from measurement import durable
 from measurement.statistics import Interval
 from plan.options import Option
 from plan.sweep import UsageError
+from records.record import Record
 from reports import markdown, page, select, terminal, trend
 from reports.trend import Line, Mark, Moment
 
@@ -30,7 +29,7 @@ class Loaded:
     """One run: when it began, how it differs from the others, and the cells of each of its machines."""
 
     moment: Moment
-    cells: Mapping[str, Mapping[str, tuple[State, Figures]]]
+    cells: Mapping[str, Mapping[str, Record]]
 
 
 def options() -> list[Option]:
@@ -78,26 +77,22 @@ def read(name: str, filtered: str | None = None) -> list[Loaded]:
     loaded = []
     for place in report.places(name):
         source = report.read([str(place)], pairs.COLUMNS_READ)
-        columns = select.filtered(source.columns, filtered)
-        cells = {
-            str(machine): pairs.cells_of(_of_machine(columns, machine))
-            for machine in dict.fromkeys(columns["machine_id"])
-        }
+        source.check_measured()
+        records = select.chosen(source.records, {}, filtered)
+        machines = dict.fromkeys(str(record.machine_id) for record in records)
+        cells = {name: pairs.cells_of(r for r in records if str(r.machine_id) == name) for name in machines}
         if cells:
             folder = place if place.is_dir() else place.parent
-            loaded.append(Loaded(_moment(source.names[0], folder, columns), cells))
+            loaded.append(Loaded(_moment(source.names[0], folder, records), cells))
     return loaded
 
 
-def _of_machine(columns: Mapping[str, list], machine: str) -> dict[str, list]:
-    chosen = [one == machine for one in columns["machine_id"]]
-    return {name: list(compress(column, chosen)) for name, column in columns.items()}
-
-
-def _moment(name: str, place: Path, columns: Mapping[str, list]) -> Moment:
-    versions = {f: v for f, v in zip(columns["framework"], columns["framework_version"], strict=True) if v is not None}
-    began = min(filter(None, columns["started_at"]), default="")
-    revisions = dict.fromkeys(filter(None, columns["git_revision"]))
+def _moment(name: str, place: Path, records: Sequence[Record]) -> Moment:
+    versions = {
+        record.framework: record.framework_version for record in records if record.framework_version is not None
+    }
+    began = min((record.started_at for record in records if record.started_at), default="")
+    revisions = dict.fromkeys(record.git_revision for record in records if record.git_revision)
     return Moment(name, str(place), began, versions, ", ".join(revisions))
 
 
@@ -110,14 +105,14 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
         for cell in dict.fromkeys(c for one in loaded for c in one.cells.get(machine, ()))
     ]
     series = {key: _series(loaded, *key) for key in keys}
-    series = {key: one for key, one in series.items() if sum(map(bool, one)) >= FEWEST_RUNS}
+    series = {key: one for key, one in series.items() if sum(record is not None for record in one) >= FEWEST_RUNS}
     stepped = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
-    graphs = {key: one for key, one in series.items() if not any(entry and entry[0].baseline for entry in one)}
+    graphs = {key: one for key, one in series.items() if not any(record and record.is_baseline for record in one)}
     beside = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
     lines = [
         Line(
             cell,
-            tuple(entry and entry[1].interval for entry in one),
+            tuple(record.latency if record else None for record in one),
             tuple(_marks(stepped[machine, cell], _alone(machine, cell, stepped, beside))),
             machine[:4] if len(machines) > 1 else "",
         )
@@ -127,28 +122,25 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
     return lines, [several] if len(machines) > 1 else []
 
 
-def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[tuple[State, Figures] | None]:
-    """Return a cell's figures in each run; None where it was not measured there."""
-    entries = []
-    for one in loaded:
-        entry = one.cells.get(machine, {}).get(cell)
-        good = entry is not None and not entry[0].excluded and None not in entry[1][:3]
-        entries.append(entry if good else None)
-    return entries
+def _series(loaded: Sequence[Loaded], machine: str, cell: str) -> list[Record | None]:
+    """Return a cell's record in each run; None where it has no figures there."""
+    records = [one.cells.get(machine, {}).get(cell) for one in loaded]
+    return [record if record and not record.excluded and record.latency else None for record in records]
 
 
-def _steps(one: Sequence[tuple[State, Figures] | None], figure: str, series: int) -> list[steps.Step]:
+def _steps(one: Sequence[Record | None], figure: str, series: int) -> list[steps.Step]:
     """Return the steps of a cell's latency or speedup, by runs whose intervals hold how processes differ."""
     points = []
-    for entry in one:
-        interval = entry and (entry[1].interval if figure == "latency" else entry[1].of_speedup)
-        points.append(_point(interval, entry[0]) if entry and interval and not entry[0].few_launches else None)
+    for record in one:
+        interval = (record.latency if figure == "latency" else record.speedup) if record else None
+        many = record is not None and not pairs.few_launches(record)
+        points.append(_point(interval, record.launches) if record and interval and many else None)
     return steps.steps(points, max(series, 1), SAME_WITHIN)
 
 
-def _point(interval: Interval, state: State) -> Estimates:
+def _point(interval: Interval, launches: int | None) -> Estimates:
     ends = Interval(*(np.float64(end) for end in interval))
-    return Estimates.of_intervals(ends, np.array(state.launches or 0))
+    return Estimates.of_intervals(ends, np.array(launches or 0))
 
 
 def _alone(machine: str, cell: str, stepped: Mapping, beside: Mapping) -> set[int]:

@@ -22,21 +22,18 @@ from rich.table import Table
 from commands import bench
 from execution.campaign import Campaign, Request
 from measurement import durable, machine
-from measurement.exclusion import excluded
 from measurement.refusals import INTERRUPTED, UsageError
 from measurement.statistics import Interval
 from measurement.text import make_word
 from plan import sweep
 from records import runs
+from records.record import Record
 from reports import terminal
 
 OVERLAP = 0.9  # of two runs' intervals are to overlap
 FILE = "agreement.json"
 NOT_JUDGED = ("quick",)  # too short for a promise
-FIGURES = {
-    "latency": ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"),
-    "ratio": ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"),
-}
+FIGURES = ("latency", "ratio")
 COLUMNS = ("profile", "figure", "cells", "pairs", "intervals overlap", "second within first", "half-width", "range")
 
 
@@ -60,14 +57,10 @@ class Agreement:
         return self.profile, self.figure, str(self.cells), str(self.pairs), *shares, *size
 
 
-def intervals_of(record: dict) -> dict[str, Interval]:
+def intervals_of(record: Record) -> dict[str, Interval]:
     """Return the record's figures that have an interval, by name; none of an excluded cell."""
-    if excluded(record):
-        return {}
-    parts: dict[str, list[Any]] = {
-        figure: [record.get(column) for column in columns] for figure, columns in FIGURES.items()
-    }
-    return {figure: Interval(*three) for figure, three in parts.items() if None not in three}
+    figures = {} if record.excluded else {"latency": record.latency, "ratio": record.speedup}
+    return {name: interval for name, interval in figures.items() if interval}
 
 
 def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) -> Agreement | None:
@@ -90,7 +83,7 @@ def agreement(profile: str, figure: str, cells: Iterable[Sequence[Interval]]) ->
     )
 
 
-def measure_again(given: dict, repeats: int, python: str | None, folder: Path, console: Console) -> list[list[dict]]:
+def measure_again(given: dict, repeats: int, python: str | None, folder: Path, console: Console) -> list[list[Record]]:
     """Return the records of so many whole runs of one sweep, each in processes and in a folder of its own.
 
     Runs that lie in `folder` already count, and one that was stopped is resumed. Raises UsageError where they are
@@ -157,22 +150,22 @@ def begin_folder(out: str | None) -> Path:
     return folder
 
 
-def agreements(profile: str, whole: Sequence[Sequence[dict]]) -> list[Agreement]:
+def agreements(profile: str, whole: Sequence[Sequence[Record]]) -> list[Agreement]:
     """Return how so many runs of the same cells agree, by figure."""
     by_cell: dict[str, dict[str, list[Interval]]] = {figure: defaultdict(list) for figure in FIGURES}
     for record in itertools.chain(*whole):
         for figure, interval in intervals_of(record).items():
-            by_cell[figure][record["cell"]].append(interval)
+            by_cell[figure][record.cell].append(interval)
     return [made for figure in FIGURES if (made := agreement(profile, figure, by_cell[figure].values()))]
 
 
-def summary_of(record: dict) -> dict:
+def summary_of(record: Record) -> dict:
     """Return what is kept of a record: its cell, how it ended, its intervals, and how fast the host was."""
     figures = {figure: list(interval) for figure, interval in intervals_of(record).items()}
     return {
-        "cell": record["cell"],
-        "status": record["status"],
-        "host_loop_ms": record.get("host_loop_ms_median"),
+        "cell": record.cell,
+        "status": record.status,
+        "host_loop_ms": record.host_loop_ms_median,
         **figures,
     }
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from analysis import ladders, modes
 from commands import published
-from measurement import schema
 from plan import sweep
 from plan.options import Option, chosen
 from plan.sweep import UsageError
 from records import begun, belonging, jsonfiles, lines, recordfile, runs
+from records import record as schema
+from records.record import Record
 from reports import explanation, select, terminal
 from reports.ladder import Ladder
 from reports.numbers import listed
@@ -43,16 +44,16 @@ class Source:
     commands: dict[str, None] = field(default_factory=dict)  # that measured the records
 
     @cached_property
-    def by_file(self) -> list[list[dict]]:
+    def by_file(self) -> list[list[Record]]:
         """Return the records of each file. They replace the columns, which are as large."""
         return [self.loaded.pop(0).records for _ in range(len(self.loaded))]
 
     @cached_property
-    def records(self) -> list[dict]:
+    def records(self) -> list[Record]:
         """Return the records of all files."""
         return list(chain.from_iterable(self.by_file))
 
-    def ladders(self, records: Sequence[schema.Record]) -> Iterator[Ladder]:
+    def ladders(self, records: Sequence[Record]) -> Iterator[Ladder]:
         """Yield the ladders among these of its `records` (the objects themselves), each with its own folder's samples.
 
         A run's name identifies no folder: several may share one, and a folder that was put together has several.
@@ -70,11 +71,15 @@ class Source:
             for entry in runs.Run(home).samples():
                 yield {"run_id": run_ids.get(entry.get("cell"), others), **entry}
 
+    def check_measured(self) -> None:
+        """Raise UsageError where no file holds records."""
+        if not self.loaded:
+            raise UsageError(f"{', '.join(self.names)}: there are profiles and no records; name a run of `make bench`.")
+
     @property
     def columns(self) -> dict[str, list]:
         """Return the columns of all files, one after the other. Raises UsageError where no file holds records."""
-        if not self.loaded:
-            raise UsageError(f"{', '.join(self.names)}: there are profiles and no records; name a run of `make bench`.")
+        self.check_measured()
         first, *others = (part.columns for part in self.loaded)
         return {name: list(chain(column, *(other[name] for other in others))) for name, column in first.items()}
 

@@ -19,7 +19,7 @@ from commands import bench, explain
 from execution import campaign, preparation
 from execution.campaign import Request
 from execution.progress import duration
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records
 from experiments.spec import Experiment, Sweep
 from measurement.refusals import INTERRUPTED, UsageError
 from measurement.statistics import Interval
@@ -28,6 +28,7 @@ from plan import plan, sweep
 from plan.options import Option, chosen
 from records import begun as files
 from records import foreign, recordfile, runs
+from records.record import Record
 from reports import explanation, terminal
 
 FILE = runs.REPRODUCTION
@@ -233,7 +234,7 @@ def evidence_in(chosen: list[Sweep], folder: Path) -> Evidence:
     samples: dict[Record, list[dict[str, Any]]] = {}  # of each record, by its object
     for part in chosen:
         path = folder / part.name / "records.jsonl"
-        taken = [Record(columns) for columns in recordfile.load(path).records] if path.exists() else []
+        taken = recordfile.load(path).records if path.exists() else []
         samples |= dict.fromkeys(taken, runs.Run(folder / part.name).samples())
         records += taken
     entries = [entry for part in chosen for entry in explain.entries_in(folder / part.name)]
@@ -246,7 +247,7 @@ def paired(samples: dict[Record, list[dict]], this: Record, other: Record) -> In
 
     None for two sweeps, two shapes and excluded records. `samples` are those of each record's sweep.
     """
-    cells = this["cell"], other["cell"]
+    cells = this.cell, other.cell
     if this.excluded or other.excluded or samples[this] is not samples[other]:
         return None
     if cells[0].rpartition("/")[0] != cells[1].rpartition("/")[0]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Console
 
@@ -12,6 +11,7 @@ from execution.attempt import Display
 from execution.execute import Executor
 from execution.turns import alternate
 from plan.plan import Bundle, Plan, process_key
+from records.record import Record
 
 
 def run(executors: Sequence[Executor], plans: Sequence[Plan], finished: Sequence[frozenset[str]]) -> None:
@@ -56,7 +56,7 @@ class Sided:
     def progress(self, rounds: int, seconds: dict[str, float]) -> None:
         self.display.progress(rounds, seconds)
 
-    def record(self, record: dict[str, Any]) -> None:
+    def record(self, record: Record) -> None:
         self.console.print(self.letter, end=" ")
         self.display.record(record)
 

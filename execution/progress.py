@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
@@ -17,6 +16,7 @@ import frameworks
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.text import plain
 from plan.plan import Bundle
+from records.record import Record
 from reports import marks
 from reports.names import Names
 
@@ -144,7 +144,7 @@ class Bar:
         names = " · ".join(filter(None, (self._framework, self._names.shape(first))))
         self._begin(names, f"round {rounds}" + (f" · {figures} ms" if len(figures) < 40 else ""), timed=False)
 
-    def record(self, record: dict[str, Any]) -> None:
+    def record(self, record: Record) -> None:
         """A cell is finished."""
         self._done += 1
         if self._lines:
@@ -175,9 +175,9 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def line(record: dict[str, Any], names: Names) -> Text:
+def line(record: Record, names: Names) -> Text:
     """One line of at most 80 columns on a finished cell, in columns; names are cut rather than figures."""
-    cell, measured = record["cell"], record.get("latency_ms_median") is not None
+    cell, measured = record.cell, record.latency_ms_median is not None
     figures = marks.in_a_line(record) if measured else Text(_failure(record), style="yellow")
     mode, shape = names.widths
     room = LINE - 4 - max(marks.WIDTH, cell_len(figures.plain) if measured else 0)
@@ -188,8 +188,8 @@ def line(record: dict[str, Any], names: Names) -> Text:
     return text
 
 
-def _failure(record: dict[str, Any]) -> str:
-    return plain(f"{record['status']}: {record['reason']}")
+def _failure(record: Record) -> str:
+    return plain(f"{record.status}: {record.reason}")
 
 
 def fitted(text: str, width: int) -> str:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import workloads
 from execution import peak_benchmarks
@@ -19,6 +19,7 @@ from measurement.refusals import UsageError
 from plan.plan import Group, Plan, baseline_of
 from records import assemble
 from records.outcomes import Context, Failure, Outcome
+from records.record import Record
 from records.runs import Run, utc_now
 
 PEAKS = "peaks.json"
@@ -27,7 +28,7 @@ PEAKS = "peaks.json"
 class RecordDisplay(Protocol):
     """Whom the recorder tells of finished cells."""
 
-    def record(self, record: dict[str, Any]) -> None: ...
+    def record(self, record: Record) -> None: ...
 
 
 @dataclass
@@ -86,12 +87,12 @@ class Recorder:
             workload = workloads.get(outcome.cell.workload, outcome.cell.pass_name)
             peaks = self.peaks.get(peak_benchmarks.key(outcome.cell))
             try:
-                row = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
+                record = assemble.record(outcome, baseline, workload, weights, peaks, self.context)
             except ArithmeticError as error:  # figures that are numbers and no measurement
                 outcome.failure = Failure.over(error)
-                row = assemble.record(outcome, None, workload, weights, peaks, self.context)
-            self.run.append_record(row, self.waiting)
-            self.display.record(row)
+                record = assemble.record(outcome, None, workload, weights, peaks, self.context)
+            self.run.append_record(record, self.waiting)
+            self.display.record(record)
 
     def peak_benchmarks(self, cell: Cell) -> tuple[Group, ...]:
         """The peak benchmarks that a launch has to measure for this cell: none if the run has their peaks."""

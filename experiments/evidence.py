@@ -6,86 +6,57 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from measurement.exclusion import excluded
-from measurement.schema import is_baseline, is_noisy
 from measurement.statistics import Interval
+from records.record import FIELDS, SCHEMA_VERSION, Record, Row
+from records.shapes import of_baseline
 
 
-class Record:
-    """A record of a run. Columns and the workload's other parameters are read by name: `record["repeat"]`."""
+def value(record: Record, name: str) -> Any:
+    """Return a parameter of the record's workload by its name, else a column."""
+    parameter = record.parameter(name)
+    return getattr(record, FIELDS.get(name, name), None) if parameter is None else parameter
 
-    def __init__(self, columns: Mapping[str, Any]):
-        self._columns = columns
-        texts = dict(part.partition("=")[::2] for part in (columns.get("parameters") or "").split(";") if part)
-        self._parameters = {name: int(text) if text.isdigit() else text for name, text in texts.items()}
 
-    def __getitem__(self, name: str):
-        return self._parameters[name] if name in self._parameters else self._columns.get(name)
+def published(row: Row) -> Record:
+    """Return the record of a published row by the names of its columns."""
+    return Record.from_row({"schema_version": SCHEMA_VERSION, "cell": "", "status": "ok", **row})
 
-    @property
-    def excluded(self) -> str | None:
-        """Return why it has no figures for a table, a mean or a claim; None where it has."""
-        return excluded(self._columns)
 
-    @property
-    def is_baseline(self) -> bool:
-        """Whether its mode is the one that speedups are relative to."""
-        return is_baseline(self._columns)
+def shape_of(record: Record) -> str:
+    """Return the batch and what else tells shapes of one workload apart, for texts."""
+    if not record.batch_size:
+        return ", ".join(part.replace("=", " ") for part in record.other_parameters[-1:]) or "any batch"
+    return f"{record.batch_size}×{record.seq_len}" if record.seq_len else f"batch {record.batch_size}"
 
-    @property
-    def noisy(self) -> bool:
-        """Whether its latency is less certain than its profile promises."""
-        return is_noisy(self._columns, "latency")
 
-    @property
-    def device_kind(self) -> str:
-        """`cpu` or `gpu`."""
-        return self["device"].partition(":")[0]
+def latency_of(record: Record) -> Interval | None:
+    """Return the median latency in ms; None without an interval, and of an excluded record."""
+    return None if record.excluded else record.latency
 
-    @property
-    def tokens(self) -> int:
-        """Batch times sequence length."""
-        return self["batch_size"] * self["seq_len"]
 
-    @property
-    def shape(self) -> str:
-        """The batch and what else tells shapes of one workload apart, for texts."""
-        sizes = [f"{self['batch_size']}×{self['seq_len']}" if self["seq_len"] else f"batch {self['batch_size']}"]
-        others = [f"{k} {v}" for k, v in self._parameters.items()] or ["any batch"]
-        return (sizes if self["batch_size"] else others)[-1]
+def speedup_of(record: Record) -> Interval | None:
+    """Return eager time over this mode's; None without an interval, and of an excluded record."""
+    return None if record.excluded else record.speedup
 
-    @property
-    def latency_ms(self) -> Interval | None:
-        """Median latency with its 95 % interval; None where there is no interval, and of an excluded record."""
-        return self._interval("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
 
-    @property
-    def speedup(self) -> Interval | None:
-        """Eager time over this mode's with its 95 % interval; None where there is none, and of an excluded record."""
-        return self._interval("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
-
-    @property
-    def gain_pct(self) -> Interval | None:
-        """The share of eager's time that the graph saves, (eager − graph) / eager, in percent."""
-        return self.speedup.map(lambda ratio: 100 * (1 - 1 / ratio)) if self.speedup else None
-
-    def _interval(self, value: str, low: str, high: str) -> Interval | None:
-        columns = [self[name] for name in (value, low, high)]
-        return None if self.excluded or None in columns else Interval(*columns)
+def gain_of(record: Record) -> Interval | None:
+    """Return the share of eager's time that the graph saves, (eager − graph) / eager, in percent."""
+    ratio = speedup_of(record)
+    return ratio.map(lambda times: 100 * (1 - 1 / times)) if ratio else None
 
 
 def apart(*records: Record) -> bool:
     """Whether several machines measured them. What a host lets eager mode do may differ twofold, so figures of two
     machines are put into no ratio and no order: what `judge` compares of records, it compares where this does not hold.
     """
-    return len({record["machine_id"] for record in records}) > 1
+    return len({record.machine_id for record in records}) > 1
 
 
 class Records:
     """Records that can be searched: `records.where(threads=1, mode="eager")`."""
 
-    def __init__(self, records: Iterable[Mapping[str, Any] | Record]):
-        self._records = [record if isinstance(record, Record) else Record(record) for record in records]
+    def __init__(self, records: Iterable[Record]):
+        self._records = list(records)
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records)
@@ -98,8 +69,8 @@ class Records:
 
         def fits(record: Record) -> bool:
             return all(
-                record[name] in value if isinstance(value, (tuple, list)) else record[name] == value
-                for name, value in criteria.items()
+                value(record, name) in (wanted if isinstance(wanted, (tuple, list)) else (wanted,))
+                for name, wanted in criteria.items()
             )
 
         return Records(record for record in self if fits(record))
@@ -110,7 +81,7 @@ class Records:
 
     def by_machine(self) -> list[Records]:
         """Those of each machine, in the order in which machines come."""
-        return [self.where(machine_id=name) for name in dict.fromkeys(record["machine_id"] for record in self)]
+        return [self.where(machine_id=name) for name in dict.fromkeys(record.machine_id for record in self)]
 
     @property
     def included(self) -> Records:
@@ -133,10 +104,10 @@ class Records:
 
     def values(self, name: str) -> list:
         """The different values of a column or parameter, sorted; those without one left out."""
-        return sorted({record[name] for record in self} - {None})
+        return sorted({value(record, name) for record in self} - {None})
 
     def sorted_by(self, name: str) -> list[Record]:
-        return sorted(self, key=lambda record: record[name])
+        return sorted(self, key=lambda record: value(record, name))
 
 
 @dataclass(frozen=True)
@@ -155,7 +126,7 @@ class Evidence:
     @property
     def device_kinds(self) -> set[str]:
         """`cpu`, `gpu` or both."""
-        devices = [record["device"] for record in self.records] + [profile["device"] for profile in self.profiles]
+        devices = [record.device for record in self.records] + [profile["device"] for profile in self.profiles]
         return {device.partition(":")[0] for device in devices}
 
     def sides(self) -> dict[str, Evidence]:
@@ -171,13 +142,13 @@ class Evidence:
 
     def modes(self) -> list[tuple[str, str, bool]]:
         """Framework and mode of every record and profile, and whether it is the baseline."""
-        told = [(record["framework"], record["mode"], record.is_baseline) for record in self.records]
-        return told + [(profile["framework"], profile["mode"], is_baseline(profile)) for profile in self.profiles]
+        told = [(record.framework, record.mode, record.is_baseline) for record in self.records]
+        return told + [(profile["framework"], profile["mode"], of_baseline(profile)) for profile in self.profiles]
 
     def frameworks(self) -> dict[str, Evidence]:
         """Every framework that has graph modes, with all its modes."""
         names = dict.fromkeys(framework for framework, _, baseline in self.modes() if not baseline)
-        references = Records(record for record in self.records if record["framework"] not in names)
+        references = Records(record for record in self.records if record.framework not in names)
         return {
             name: replace(
                 self,

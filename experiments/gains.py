@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from experiments import tables
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, published, shape_of, speedup_of
 from experiments.judge import between, untold
 from experiments.spec import PUBLISHED, Answer, Published, Table, all_of
+from records.record import Record
 from reports import numbers
 
 # Of a published ratio: what another GPU of the same kind may make of it.
 ABOUT = 0.05
 
 
-def about(published: float) -> tuple[float, float]:
+def about(times: float) -> tuple[float, float]:
     """From where to where a figure is about the published one."""
-    return published * (1 - ABOUT), published * (1 + ABOUT)
+    return times * (1 - ABOUT), times * (1 + ABOUT)
 
 
-def published_records(rows: Published) -> list[dict[str, Any]]:
+def published_records(rows: Published) -> list[Record]:
     """An eager and a compiled record of each row; the sources give no intervals, so those of ratios have no width.
 
     Columns are `hardware`, `workload`, `batch_size`, `pass`, `parameters`, `eager_ms` and `compiled_ms`.
@@ -31,8 +31,8 @@ def published_records(rows: Published) -> list[dict[str, Any]]:
         shared |= {name: row[name] for name in ("workload", "pass", "parameters")} | {"device_name": row["hardware"]}
         eager, compiled = float(row["eager_ms"]), float(row["compiled_ms"])
         ratio = dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), eager / compiled)
-        records.append(shared | {"mode": "eager", "latency_ms_median": eager})
-        records.append(shared | {"mode": "inductor", "latency_ms_median": compiled} | ratio)
+        records.append(published(shared | {"mode": "eager", "latency_ms_median": eager}))
+        records.append(published(shared | {"mode": "inductor", "latency_ms_median": compiled} | ratio))
     return records
 
 
@@ -43,14 +43,15 @@ def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], A
         matching = list(evidence.records.graph.where(**criteria).included)
         if not matching:
             return untold(f"no graph of {', '.join(map(str, criteria.values()))} was measured")
-        return all_of(between(f"{named(record)}:", record.speedup, low, high, "×") for record in matching)
+        return all_of(between(f"{named(record)}:", speedup_of(record), low, high, "×") for record in matching)
 
     return check
 
 
 def named(record: Record) -> str:
     """The workload and its shape, for texts."""
-    return f"{record['workload']} {record.shape}" + (f" {record['layout']}" if record["layout"] else "")
+    parts = record.workload, shape_of(record), record.parameter("layout")
+    return " ".join(str(part) for part in parts if part)
 
 
 def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -> list[Table]:
@@ -67,4 +68,4 @@ def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -
 
 def ratio(record: Record) -> str:
     """How many times as fast as eager, with its interval, or why it is excluded."""
-    return record.excluded or numbers.estimate(record.speedup, show=numbers.ratio)
+    return record.excluded or numbers.estimate(speedup_of(record), show=numbers.ratio)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
 
-from experiments.evidence import Record, Records, apart
+from experiments.evidence import Records, apart, latency_of, value
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
+from records.record import Record
 from reports.numbers import estimate as with_interval
 
 # Process CPU time over wall time has no interval; between these a second thread was used by a part of the work.
@@ -25,7 +25,6 @@ APART = "measured on several machines, whose figures are not compared"
 
 Estimate = Interval | str | None  # where there is none, why, or None for want of an interval
 Figure = Callable[[Record], Interval | None]
-latency, speedup, gain_pct = (attrgetter(name) for name in ("latency_ms", "speedup", "gain_pct"))
 
 
 def untold(why: str) -> Answer:
@@ -117,7 +116,7 @@ def trend_of(judged: Callable, figure: Figure, name: str, records: Sequence[Reco
     if several := of_several(name, *records):
         return several
     label = along.split("_")[0]
-    return judged(name, [(f"{label} {record[along]}", figure(record)) for record in records], unit)
+    return judged(name, [(f"{label} {value(record, along)}", figure(record)) for record in records], unit)
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def used_more_cores(points: Iterable[Cores]) -> Answer:
     return all_of(point.answer(holds=point.busy > TWO_CORES, fails=point.one) for point in points)
 
 
-def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency) -> Estimate:
+def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency_of) -> Estimate:
     """The ratio of a figure of two records, by default their latency, that was not measured in pairs; its interval
     takes their ends at their worst. Of two machines there is none.
     """

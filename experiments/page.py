@@ -9,7 +9,7 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
-from experiments.evidence import Evidence
+from experiments.evidence import Evidence, latency_of
 from experiments.spec import Experiment, Sweep, Table, Verdict
 from measurement import durable
 from measurement.statistics import ENOUGH_LAUNCHES
@@ -46,7 +46,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
 
 def reach(evidence: Evidence) -> str:
     """Whether the answers speak for other processes too; nothing where nothing has an interval."""
-    fewest = min((record["launches"] or 1 for record in evidence.records.included if record.latency_ms), default=None)
+    fewest = min((record.launches or 1 for record in evidence.records.included if latency_of(record)), default=None)
     if fewest is None:
         return ""
     if fewest >= ENOUGH_LAUNCHES:
@@ -61,10 +61,10 @@ def reach(evidence: Evidence) -> str:
 def setting(evidence: Evidence) -> str:
     """Devices, how many machines where there are several, and versions of what was measured."""
     records = list(evidence.records)
-    devices = dict.fromkeys(record["device_name"] for record in records if record["device_name"])
-    machines = len({record["machine_id"] for record in records if record["machine_id"]})
+    devices = dict.fromkeys(record.device_name for record in records if record.device_name)
+    machines = len({record.machine_id for record in records if record.machine_id})
     several = [f"{machines} machines"] * (machines > 1)
-    versions = dict.fromkeys(f"{r['framework']} {r['framework_version']}" for r in records if r["framework_version"])
+    versions = dict.fromkeys(f"{r.framework} {r.framework_version}" for r in records if r.framework_version)
     return "; ".join([", ".join(devices) or "nothing", *several, ", ".join(versions)])
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.evidence import Evidence, Records
+from records.record import Record
 
 # The side under which a claim's answer from the published figures stands.
 PUBLISHED = "as published"
@@ -106,7 +107,7 @@ class Experiment:
     source: str
     claims: tuple[Claim, ...]
     tables: Callable[[Evidence, Published], list[Table]]
-    published_records: Callable[[Published], list[dict[str, Any]]] | None = None
+    published_records: Callable[[Published], list[Record]] | None = None
 
     @property
     def name(self) -> str:

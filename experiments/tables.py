@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, gain_of, value
 from experiments.spec import Table
+from records.record import Record
 from reports.numbers import estimate, text_of
 
 
@@ -13,21 +14,21 @@ def latency(record: Record) -> str:
     """The median latency in milliseconds, `~` where the interval is wider than promised; or why it is excluded."""
     if record.excluded:
         return record.excluded
-    return text_of(record["latency_ms_median"]) + ("~" if record.noisy else "")
+    return text_of(record.latency_ms_median) + ("~" if record.is_noisy("latency") else "")
 
 
 def column(name: str) -> Callable[[Record], str]:
     """What shows a column of records, to three digits; of excluded ones the reason."""
 
     def show(record: Record) -> str:
-        return record.excluded or text_of(record[name])
+        return record.excluded or text_of(value(record, name))
 
     return show
 
 
 def gain(record: Record) -> str:
     """The gain over eager in percent with its interval, or why it is excluded."""
-    return record.excluded or estimate(record.gain_pct)
+    return record.excluded or estimate(gain_of(record))
 
 
 def by_shape(
@@ -44,9 +45,10 @@ def by_shape(
     columns = [
         (heading, mode)
         for heading, records in groups.items()
-        for mode in dict.fromkeys(record["mode"] for record in records)
+        for mode in dict.fromkeys(record.mode for record in records)
     ]
-    keys = sorted({tuple(record[axis] for axis in axes) for records in groups.values() for record in records}, key=_key)
+    everything = [record for records in groups.values() for record in records]
+    keys = sorted({tuple(value(record, axis) for axis in axes) for record in everything}, key=_key)
     rows = []
     for key in keys:
         values = dict(zip(axes, key, strict=True))
@@ -59,7 +61,7 @@ def _shown(found: list[Record], show: Callable[[Record], str]) -> str:
     """What was found of a shape and mode: of one record the figure alone."""
     if len(found) < 2:
         return "".join(map(show, found))
-    return "; ".join(f"{str(record['machine_id'])[:4]}: {show(record)}" for record in found)
+    return "; ".join(f"{str(record.machine_id)[:4]}: {show(record)}" for record in found)
 
 
 def _key(key: tuple) -> tuple:
@@ -68,5 +70,5 @@ def _key(key: tuple) -> tuple:
 
 def by_framework(evidence: Evidence) -> dict[str, Records]:
     """The records of each framework, in the order of first appearance."""
-    names = dict.fromkeys(record["framework"] for record in evidence.records)
+    names = dict.fromkeys(record.framework for record in evidence.records)
     return {name: evidence.records.where(framework=name) for name in names}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from measurement.exclusion import CONSTANT, PROGRAM_DIFFERS, ZERO
 from measurement.host import MOST_SET_ASIDE, SLOW
 from measurement.noise import Noise
 
+PROGRAM_DIFFERS, ZERO, CONSTANT = "program_differs", "zero_outputs", "constant_outputs"
 DRIFT_ROUNDS = 10  # fewer have too few batches for a test of drift
 THREADS_MARGIN = 0.1
 THREADS_UNUSED_SHARE = 0.6

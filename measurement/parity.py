@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from measurement.exclusion import CONSTANT, ZERO
+from measurement.flags import CONSTANT, ZERO
 
 # Of the tolerance, which is of the error's root mean square: how far a single value may be off, and what may repeat.
 LARGEST, REPEATED = 20.0, 0.25

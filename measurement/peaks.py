@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 # A call that touches no more than this may find what it touches in the caches, where another bandwidth holds: an H200
@@ -80,11 +79,11 @@ def datasheet(device_name: str | None) -> Datasheet | None:
     return DATASHEETS.get(device_name or "")
 
 
-def above_datasheet(row: Mapping) -> bool:
-    """Return whether a record's measured peak of arithmetic or bandwidth is above its device's data sheet."""
-    sheet = datasheet(row.get("device_name"))
+def above_datasheet(device_name: str | None, dtype: str | None, tflops: float | None, gb_per_s: float | None) -> bool:
+    """Return whether a measured peak of arithmetic or bandwidth is above the device's data sheet."""
+    sheet = datasheet(device_name)
     if sheet is None:
         return False
-    limits = sheet.tflops.get(row.get("dtype") or ""), sheet.terabytes_per_s * 1e3
-    measured = row.get("peak_tflops"), row.get("peak_gb_per_s")
+    limits = sheet.tflops.get(dtype or ""), sheet.terabytes_per_s * 1e3
+    measured = tflops, gb_per_s
     return any(peak and limit and peak > limit for peak, limit in zip(measured, limits, strict=True))

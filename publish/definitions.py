@@ -10,8 +10,9 @@ import workloads
 from analysis import modes
 from experiments.spec import Experiment, Sweep
 from measurement.flags import FLAGS
-from measurement.schema import COLUMNS, SCHEMA_VERSION, STATUSES
 from measurement.text import make_command
+from records.record import COLUMNS, SCHEMA_VERSION
+from records.statuses import STATUSES
 
 
 def workloads_table() -> str:
@@ -56,7 +57,7 @@ def columns_page() -> str:
     statuses = [(f"`{name}`", meaning) for name, meaning in STATUSES.items()]
     parts = (
         "# Columns of a record",
-        f"Made from `measurement/schema.py` by `python -m publish`; schema version {SCHEMA_VERSION}.\n"
+        f"Made from `records/record.py` by `python -m publish`; schema version {SCHEMA_VERSION}.\n"
         "A missing value is empty, never 0. CPU and GPU results have the same columns.",
         _table(("column", "type", "unit", "meaning"), columns),
         "## Statuses",

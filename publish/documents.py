@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from measurement.schema import table_schema_text
 from publish import committed, definitions, findings, picture, summary
 from publish.evidence import ROOT, material
+from records.record import table_schema_text
 from reports import sections
 from reports.page import html
 

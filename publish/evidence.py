@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
 from analysis import modes
 from commands import published
 from measurement.statistics import Interval
-from records import rooflines
+from records import recordfile
+from records.record import FIELDS
 from reports.material import Material
 from reports.numbers import estimate, text_of
 from reports.points import Point, Points
@@ -24,7 +25,7 @@ H200, EXPERIMENTS, CPU = ROOT / "results/h200", ROOT / "results/experiments", RO
 @cache
 def material(*folders: Path) -> Material:
     """Return what the runs in these folders hold."""
-    records = [record for folder in folders for record in rooflines.read(folder / "records.jsonl")]
+    records = [record for folder in folders for record in recordfile.load(folder / "records.jsonl").records]
     return Material(Points(records), known=modes.words(), commands=tuple(map(_command, folders)))
 
 
@@ -35,7 +36,12 @@ def _command(folder: Path) -> str:
 def points(*folders: Path, **columns: object) -> list[Point]:
     """Return the points of these runs that are not excluded and whose columns have these values."""
     every = [point for point in material(*folders).points.all if not point.excluded]
-    return [point for point in every if all(point[name] == value for name, value in columns.items())]
+    return [point for point in every if fits(point, columns)]
+
+
+def fits(point: Point, columns: Mapping[str, object]) -> bool:
+    """Return whether a point's columns have these values."""
+    return all(getattr(point.record, FIELDS[name]) == value for name, value in columns.items())
 
 
 def one(*folders: Path, **columns: object) -> Point:
@@ -50,8 +56,8 @@ def verdict(content: Material, implementation: str, parameters: str = "") -> Ver
     return next(
         one
         for one, first in firsts
-        if (first["implementation"], first["dtype"]) == (implementation, "bf16")
-        and parameters in ("", first["parameters"])
+        if (first.record.implementation, first.record.dtype) == (implementation, "bf16")
+        and parameters in ("", first.record.parameters)
     )
 
 
@@ -70,7 +76,7 @@ def hosts() -> dict[str, str]:
 
 def letters(measured: Iterable[Point]) -> str:
     """Return the hosts of these points: `H`, `C, D and H`. Raises KeyError for a host without a letter."""
-    *others, last = sorted({hosts()[point["machine_id"]] for point in measured})
+    *others, last = sorted({hosts()[str(point.record.machine_id)] for point in measured})
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -80,10 +86,10 @@ def place(measured: Iterable[Point], *folders: Path) -> str:
     `[H](../results/h200/jax-h-short), 3 processes`; of several folders `H, [torch](…), [jax](…), 3 processes`.
     """
     measured = list(measured)
-    names = [points(folder)[0]["framework"] for folder in folders]
+    names = [points(folder)[0].record.framework for folder in folders]
     names = names if len(set(names)) == len(names) else [folder.name for folder in folders]
     links = [f"[{name}]({path(folder)})" for name, folder in zip(names, folders, strict=True)]
-    known = all(point["machine_id"] in hosts() for point in measured)
+    known = all(point.record.machine_id in hosts() for point in measured)
     host = letters(measured) if known else "records"
     where = f"[{host}]({path(folders[0])})" if len(folders) == 1 else ", ".join([host, *links])
     return f"{where}, {processes(measured)}"
@@ -96,7 +102,7 @@ def path(folder: Path) -> str:
 
 def processes(measured: Iterable[Point]) -> str:
     """Return how many processes: `3 processes`, `2 or 3 processes`."""
-    return f"{' or '.join(map(str, sorted({point['launches'] for point in measured})))} processes"
+    return f"{' or '.join(map(str, sorted({point.record.launches or 0 for point in measured})))} processes"
 
 
 def gain(point: Point) -> Interval:
@@ -108,16 +114,16 @@ def gain(point: Point) -> Interval:
 
 def unsure(measured: list[Point]) -> str:
     """Return how many of the figures cannot be relied on: `all 21 figures are noisy or disturbed`."""
-    count = sum(point["status"] != "ok" for point in measured)
+    count = sum(point.record.status != "ok" for point in measured)
     share = f"all {count}" if count == len(measured) else f"{count} of the {len(measured)}"
     return f"{share} figures are noisy or disturbed"
 
 
 def ms(point: Point) -> str:
     """Return a median in ms with its 95 % interval: `0.564 (0.552 to 0.576)`."""
-    return estimate(point.latency) or text_of(point["latency_ms_median"])
+    return estimate(point.latency) or text_of(point.median_ms)
 
 
 def versions(measured: list[Point]) -> str:
     """Return frameworks and their versions, each once: `torch 2.13.0, jax 0.11.2`."""
-    return ", ".join(dict.fromkeys(f"{point['framework']} {point['framework_version']}" for point in measured))
+    return ", ".join(dict.fromkeys(f"{point.record.framework} {point.record.framework_version}" for point in measured))

@@ -8,10 +8,23 @@ from pathlib import Path
 
 from analysis.modes import words
 from experiments.geometric_mean import geometric_mean
-from measurement.schema import is_noisy
 from measurement.statistics import Interval, independent_ratio
 from publish import picture
-from publish.evidence import CPU, EXPERIMENTS, H200, gain, letters, material, ms, one, place, unsure, verdict, versions
+from publish.evidence import (
+    CPU,
+    EXPERIMENTS,
+    H200,
+    fits,
+    gain,
+    letters,
+    material,
+    ms,
+    one,
+    place,
+    unsure,
+    verdict,
+    versions,
+)
 from reports import facts, numbers
 from reports.numbers import estimate, ratio, text_of
 from reports.points import Point
@@ -59,7 +72,7 @@ def text() -> str:
 def chapters() -> dict[str, list[str]]:
     """Return the lines of every chapter."""
     bert, plain = rows(*TORCH, implementation="library", dtype="bf16"), {"workload": "resnet50"}
-    bert.sort(key=lambda row: (row[1][0]["seq_len"], row[1][0]["batch_size"]))
+    bert.sort(key=lambda row: (row[1][0].record.seq_len or 0, row[1][0].record.batch_size or 0))
     return {
         "BERT-base": [
             *table(f"torch, {FIGURES}", (*MODES, "cuda-graph"), bert),
@@ -112,18 +125,19 @@ def rows(*folders: Path, **columns: object) -> list[Row]:
     groups: dict[tuple[str, Path], list[Point]] = {}
     for folder in folders:
         for point in material(folder).points.all:
-            if point["framework"] != "numpy" and all(point[name] == value for name, value in columns.items()):
+            if point.record.framework != "numpy" and fits(point, columns):
                 groups.setdefault((title(point), folder), []).append(point)
     return [(name, measured, folder) for (name, folder), measured in groups.items()]
 
 
 def title(point: Point) -> str:
     """Return the model, its shape, and what else tells it from its neighbours: `resnet50, batch 64, nhwc`."""
-    telling = [part.partition("=")[2] for part in (point["parameters"] or "").split(";") if part.startswith(TELLING)]
-    dtype = [point["dtype"]] if point["dtype"] != "bf16" and point["implementation"] != "own" else []
-    model = point["workload"] + (" library" if point["implementation"] == "library" else "")
-    sizes = [f"batch {point['batch_size']}", *([f"{point['seq_len']} tokens"] if point["seq_len"] else [])]
-    return ", ".join([model, *sizes, *telling, *dtype, *(["training"] if point["pass"] == "training" else [])])
+    record = point.record
+    telling = [part.partition("=")[2] for part in record.other_parameters if part.startswith(TELLING)]
+    dtype = [str(record.dtype)] if record.dtype != "bf16" and record.implementation != "own" else []
+    model = record.workload + (" library" if record.implementation == "library" else "")
+    sizes = [f"batch {record.batch_size}", *([f"{record.seq_len} tokens"] if record.seq_len else [])]
+    return ", ".join([model, *sizes, *telling, *dtype, *(["training"] if record.pass_name == "training" else [])])
 
 
 def with_mean(of_models: list[Row]) -> list[Row]:
@@ -134,10 +148,10 @@ def with_mean(of_models: list[Row]) -> list[Row]:
 
 def figure(point: Point) -> str:
     """Return `0.564 (0.552 to 0.576) · 7.07× (6.58 to 7.59)~`; `~` where the profile promises more certainty."""
-    time = ms(point) + ("~" if is_noisy(point.record, "latency") else "")
+    time = ms(point) + ("~" if point.record.is_noisy("latency") else "")
     if point.eager or point.speedup is None:
         return time
-    return f"{time} · {estimate(point.speedup, '×', ratio)}" + ("~" if is_noisy(point.record, "ratio") else "")
+    return f"{time} · {estimate(point.speedup, '×', ratio)}" + ("~" if point.record.is_noisy("ratio") else "")
 
 
 def first_call(point: Point) -> str:
@@ -150,10 +164,10 @@ def table(head: str, modes: Sequence[str], of_table: list[Row], cell: Callable[[
     """Return a table with a column a mode; cells without a figure are empty, excluded ones say why."""
     lines = [f"| {head} | where | {' | '.join(modes)} |", f"| --- | --- |{' --- |' * len(modes)}"]
     for name, measured, folder in of_table:
-        by_mode = {mode: [point for point in measured if point["mode"] == mode] for mode in modes}
+        by_mode = {mode: [point for point in measured if point.record.mode == mode] for mode in modes}
         if not (counting := [point for mode in modes for point in by_mode[mode] if not point.excluded]):
             continue
-        unlike = "" if all(point["parity_reference"] == "numpy" for point in counting) else " †"
+        unlike = "" if all(point.record.parity_reference == "numpy" for point in counting) else " †"
         if any(cells := [_cell(by_mode[mode], cell) for mode in modes]):
             known = "" if versions(counting) in usual_versions() else f", {versions(counting)}"
             lines.append(f"| {name}{unlike} | {place(counting, folder)}{known} | {' | '.join(cells)} |")
@@ -207,7 +221,7 @@ def decoding_again() -> tuple[Verdict, Fastest]:
     return next(
         (one, fastest)
         for one in material(*DECODING_AGAIN).verdicts
-        if (one.setting.points[0]["workload"], one.setting.points[0]["pass"]) == ("llama-1b", "decode")
+        if (one.setting.points[0].record.workload, one.setting.points[0].record.pass_name) == ("llama-1b", "decode")
         for shape, fastest in one.fastest.items()
         if shape.batch == 1
     )
@@ -236,7 +250,7 @@ def tf32() -> list[str]:
 
 def two_cores() -> list[str]:
     """Return who is fastest with BERT-base on two cores, and what torch's and Paddle's users should take."""
-    by_workload = {one.setting.points[0]["workload"]: one for one in material(TWO_CORES).verdicts}
+    by_workload = {one.setting.points[0].record.workload: one for one in material(TWO_CORES).verdicts}
     lines = [f"- On two virtual cores of an AMD EPYC, {ranked(by_workload['bert-base'], TWO_CORES)}"]
     for workload, of_workload in by_workload.items():
         advice = [one for one in of_workload.advice if one.framework in ("torch", "paddle")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from measurement.schema import is_noisy
 from publish.evidence import letters, material, processes, versions
 from reports import drawing
 from reports.material import Material
@@ -17,7 +16,7 @@ from reports.points import Point
 from reports.verdict.places import Shape
 
 WIDTH, TITLE, FOOT = 840, 30, 40
-SHAPE = Shape.of({"batch_size": 8, "seq_len": 128})
+SHAPE = Shape.sized(8, 128)
 HEADING = f"BERT-base at {SHAPE.text}, one NVIDIA H200, bf16: ms per call, less is better"
 CERTAINTY = "Bars are 95 % intervals, ~ is known less well than the profile promises. The axis is logarithmic."
 STYLES = {
@@ -47,15 +46,15 @@ def svg(theme: str, folders: Sequence[Path]) -> str:
 
 def drawn(content: Material) -> list[Point]:
     """Return the library's model at the picture's shape in every mode, the fastest first."""
-    points = [p for p in content.points.measured if (p["implementation"], p["dtype"]) == ("library", "bf16")]
+    points = [p for p in content.points.measured if (p.record.implementation, p.record.dtype) == ("library", "bf16")]
     here = [point for point in points if Shape.of(point.record) == SHAPE]
-    return sorted(here, key=lambda point: point["latency_ms_median"])
+    return sorted(here, key=lambda point: point.median_ms)
 
 
 def _dot(content: Material, point: Point) -> drawing.Dot:
-    value = point["latency_ms_median"]
-    noisy = "~" if is_noisy(point.record, "latency") else ""
+    value = point.median_ms
+    noisy = "~" if point.record.is_noisy("latency") else ""
     note = f"excluded: {point.excluded}" if point.excluded else ""
-    ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
-    name = f"{point['framework']} {point['mode']}"
+    ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
+    name = f"{point.record.framework} {point.record.mode}"
     return drawing.Dot(name, content.look(point), value, f"{text_of(value)}{noisy} ms", *ends, note=note)

@@ -46,7 +46,7 @@ def table() -> list[str]:
 
 
 def _bert(title: str, shapes: tuple) -> str:
-    return _row(title, [point for point in _bert_points() if (point["batch_size"], point["seq_len"]) in shapes])
+    return _row(title, [point for point in _bert_points() if (point.record.batch_size, point.record.seq_len) in shapes])
 
 
 def _bert_points() -> list[Point]:
@@ -55,11 +55,11 @@ def _bert_points() -> list[Point]:
 
 def _channels_last() -> list[Point]:
     alike = points(RESNET, workload="resnet50", batch_size=64)
-    return [point for point in alike if "layout=nhwc" in point["parameters"]]
+    return [point for point in alike if "layout=nhwc" in point.record.other_parameters]
 
 
 def _row(title: str, measured: list[Point]) -> str:
-    by_mode = {mode: [point for point in measured if point["mode"] == mode] for mode in ("eager", *MODES)}
+    by_mode = {mode: [point for point in measured if point.record.mode == mode] for mode in ("eager", *MODES)}
     cells = [span(by_mode[mode]) if by_mode[mode] else "not measured" for mode in MODES]
     return f"| {title} | {wording.milliseconds(by_mode['eager'])} | {' | '.join(cells)} | {letters(measured)} |"
 
@@ -81,9 +81,9 @@ def _versions() -> str:
     tables = [*_bert_points(), *points(RESNET, findings.GPT2, *DECODING[:2], MEAN, MEAN_TRAINING)]
     others = points(*SHORT[1:], DECODING[2])
     libraries = {
-        point["framework"]: f"{json.loads(point['versions'])['transformers']} with {point['framework']}"
-        for point in (*_bert_points(), *others)
-        if point["implementation"] == "library"
+        record.framework: f"{json.loads(record.versions or '{}')['transformers']} with {record.framework}"
+        for record in (point.record for point in (*_bert_points(), *others))
+        if record.implementation == "library"
     }
     rounded = [point for folder in findings.KERAS.values() for point in findings.tf32_gains(folder)[2]]
     return (
@@ -145,10 +145,10 @@ def _precision() -> str:
 
 def _first_call() -> str:
     small, trained = (
-        [point for point in points(folder, compile_cache="cold") if point["mode"] in MODES and _not_lstm(point)]
+        [point for point in points(folder, compile_cache="cold") if point.record.mode in MODES and _not_lstm(point)]
         for folder in (MEAN, MEAN_TRAINING)
     )
-    lstm = [point for point in points(MEAN, workload="lstm") if point["mode"] in MODES]
+    lstm = [point for point in points(MEAN, workload="lstm") if point.record.mode in MODES]
     unrolled = [point for folder in findings.UNROLLED for point in points(folder)]
     return (
         f"- **The first call compiles**, which takes {_seconds(small)} in inference of seven models at batch 8, "
@@ -158,7 +158,7 @@ def _first_call() -> str:
 
 
 def _not_lstm(point: Point) -> bool:
-    return point["workload"] != "lstm"
+    return point.record.workload != "lstm"
 
 
 def _seconds(measured: list[Point]) -> str:

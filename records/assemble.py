@@ -12,12 +12,12 @@ import workloads
 from frameworks import policies
 from measurement.peaks import Peaks, datasheet, may_be_cached
 from measurement.protocol import Hello, Readback, Report
-from measurement.schema import SCHEMA_VERSION
 from measurement.statistics import Interval, log_ratios, percentile, scope, summarise
 from records import breaks, judgement, tokens
 from records.costs import known_cost, moved_bytes, tokens_of
 from records.intervals import over_launches
 from records.outcomes import Context, Outcome, counted
+from records.record import SCHEMA_VERSION, Record
 from workloads.spec import Workload
 from workloads.user_model import UserModel
 
@@ -47,8 +47,8 @@ def record(
     weights: str,
     peaks: Peaks | None,
     context: Context,
-) -> dict[str, Any]:
-    """The record of a finished cell, without what `rooflines.completed` adds later.
+) -> Record:
+    """Return the record of a finished cell, without what `rooflines.completed` adds later.
 
     `baseline` is the group's eager outcome where it was measured, `peaks` those that the cell's framework reaches.
     """
@@ -56,7 +56,7 @@ def record(
     failure = outcome.failure
     if failure:
         row |= {"status": failure.status, "reason": failure.reason, "stderr_tail": failure.stderr_tail or None}
-        return row
+        return Record.from_row(row)
     is_baseline = row["baseline"]
     interval = None if is_baseline else speedup(outcome, baseline)
     row |= _latency(outcome) | _first_calls(outcome, baseline) | _captured(outcome)
@@ -74,7 +74,7 @@ def record(
     half_widths = {name: figure.relative_half_width if figure else math.inf for name, figure in figures.items()}
     raised = judgement.flags_of(outcome, half_widths, context.profile)
     row["flags"] = ";".join(raised) or None
-    return row | judgement.status(outcome, baseline, half_widths, raised, context.profile)
+    return Record.from_row(row | judgement.status(outcome, baseline, half_widths, raised, context.profile))
 
 
 def _identity(outcome: Outcome, weights: str, context: Context) -> dict[str, Any]:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from measurement import exclusion, flags, host
+from measurement import flags, host
 from measurement.gpu import GpuState
 from measurement.noise import Noise
 from measurement.parity import LARGEST, REPEATED
 from measurement.profiles import Profile
 from measurement.protocol import Report
 from measurement.warm_up import FEW_CALLS, queue_seconds
-from records import breaks
+from records import breaks, statuses
 from records.intervals import change_between_halves
 from records.outcomes import Outcome, Parity, counted
 
@@ -119,7 +119,7 @@ def flags_of(outcome: Outcome, half_widths: dict[str, float], profile: Profile) 
             noise=report.noise,
             compared=outcome.parity is not None,
             empty=outcome.empty,
-            program_differs=exclusion.differs(report.program),
+            program_differs=statuses.differs(report.program),
             outputs_left=bool(report.user_model and report.user_model.not_compared),
             other_dtype=_computes_otherwise(outcome, report),
         )

@@ -13,16 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from measurement import durable, flags, schema, values
+from measurement import durable, flags
 from measurement.text import plain, times
-from records import jsonfiles
+from records import jsonfiles, values
+from records import record as schema
 from records.jsonfiles import Unreadable
+from records.record import Record, Value
+from records.statuses import MEASURED, STATUSES
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
 LineOf = Callable[[int], int]  # the line of a row, counted from 0
-Value = str | bool | int | float
 SCHEMA_SUFFIX = ".schema.json"
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 # Of all tables under results/ but those of results/runs; `python -m publish` writes it.
@@ -58,14 +60,9 @@ class Loaded:
         return len(self.columns["status"])
 
     @property
-    def records(self) -> list[dict[str, Any]]:
-        """The records, made anew."""
-        empty = dict.fromkeys(self.columns)  # a copy of it need not grow, which would take most of the time
-        filled = {name: column for name, column in self.columns.items() if column.count(None) < len(column)}
-        records = [empty.copy() for _ in range(len(self))]
-        for record, row in zip(records, zip(*filled.values(), strict=True), strict=True):
-            record.update(zip(filled, row, strict=True))
-        return records
+    def records(self) -> list[Record]:
+        """Return new records of these columns."""
+        return Record.from_columns(self.columns)
 
 
 def load(path: Path, only: Collection[str] = schema.NAMES) -> Loaded:
@@ -106,12 +103,12 @@ def _check(loaded: Loaded, path: Path, line_of: LineOf) -> None:
         if schema.BY_NAME[name].kind == "str":
             loaded.columns[name] = _writable(column)
     statuses = loaded.columns["status"]
-    for status in set(statuses) - schema.STATUSES.keys():
+    for status in set(statuses) - STATUSES.keys():
         where = f"{path}, line {line_of(statuses.index(status))}"
         raise Unreadable(f"{where}: status holds {status!r:.60}, which no version of the suite writes.")
     medians = loaded.columns.get("latency_ms_median", ()) if "latency_ms_median" not in loaded.absent else ()
     for place, (status, median) in enumerate(zip(statuses, medians, strict=False)):
-        if median is None and status in schema.MEASURED:
+        if median is None and status in MEASURED:
             where = f"{path}, line {line_of(place)}"
             raise Unreadable(f"{where}: the cell is measured and has no latency_ms_median; remove that line.")
 
@@ -266,9 +263,9 @@ def _value(text: str, kind: str, separator: str) -> Value:
         return int(number)
 
 
-def write_csv(records: Iterable[dict[str, Any]], path: Path) -> None:
+def write_csv(records: Iterable[Record], path: Path) -> None:
     """Write records as CSV, at once and whole, with its Table Schema file unless it shares the published one."""
-    write_rows((map(record.get, schema.NAMES) for record in records), path)
+    write_rows((record.to_row().values() for record in records), path)
 
 
 def write_rows(rows: Iterable[Iterable[Value | None]], path: Path) -> None:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from operator import attrgetter
 from typing import Any
 
 from measurement import flags, regime
-from measurement.exclusion import excluded
 from measurement.peaks import Peaks, above_datasheet, may_be_cached
-from records import jsonfiles
+from records.record import FIELDS, Record
 
 # Columns of a peak: of the machine, of the framework, and how many of its units make one.
 RATES = {
@@ -25,65 +24,57 @@ RATES = {
 }
 # What products of one row reach; other operators may be faster, so it is no peak of the machine's by itself.
 _MATVEC = "framework_peak_matvec_gb_per_s"
-# What is looked at of the record of the same cell at twice the batch.
-_OF_TWICE = ("latency_ms_median", "latency_ms_ci_high", "flops", "transcendentals", "moved_bytes", "bytes", "device")
-_NEEDED = ("cell", "device", "framework", "mode", "workload", "flops", "bytes", "moved_bytes", "latency_ms_median")
+_needed = attrgetter("device", "flops", "bytes", "moved_bytes", "latency_ms_median")
 _BATCH = re.compile(r"\bbatch_size=(\d+)")
 _PRODUCTS = re.compile(r"\bmatmul=(\d+)")
 
 
-def read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a JSONL file, flagged where they exceed the peak whatever their schema."""
-    for record in jsonfiles.lines(path):
-        yield record | {"flags": flags.with_exceeded(record.get("flags"), record.get("mfu_pct"))}
+def completed(records: Sequence[Record]) -> list[Record]:
+    """Return the records with all that hangs on the others: peaks of the machine, MFU, explained share, bottleneck."""
+    return [record | of_others for record, of_others in _judged(lambda: records)]
 
 
-def completed(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records with all that hangs on the others: peaks of the machine, MFU, explained share, regime."""
-    return [{**record, **of_others} for record, of_others in _judged(lambda: records)]
-
-
-def changes(read: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+def changes(read: Callable[[], Iterable[Record]]) -> dict[str, dict[str, Any]]:
     """By cell the columns in which `completed` records differ from those that `read` gives.
 
-    It is called twice, and what it gives may come one at a time: no record is kept, and of one that is another's cell
-    at twice the batch only what that takes.
+    It is called twice, and what it gives may come one at a time: a record is kept only where it is another's cell at
+    twice the batch.
     """
     changed = {}
     for record, of_others in _judged(read):
-        if different := {name: value for name, value in of_others.items() if record.get(name) != value}:
-            changed[record["cell"]] = different
+        if different := {name: value for name, value in of_others.items() if getattr(record, FIELDS[name]) != value}:
+            changed[record.cell] = different
     return changed
 
 
-def _judged(read: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _judged(read: Callable[[], Iterable[Record]]) -> Iterator[tuple[Record, dict[str, Any]]]:
     """Each record with the columns that hang on the others."""
     peaks: dict[tuple[Any, ...], dict[str, tuple[float, str]]] = {}
-    doubles: dict[tuple[Any, ...], dict[str, Any]] = {}
+    doubles: dict[tuple[Any, ...], Record] = {}
     for record in filter(_is_judged, read()):
         _note_peaks(peaks.setdefault(_kind(record), {}), record)
-        if (found := _BATCH.search(record["cell"])) and int(found[1]) % 2 == 0:
-            doubles[_kind(record), record["cell"]] = {name: record.get(name) for name in _OF_TWICE}
+        if (found := _BATCH.search(record.cell)) and int(found[1]) % 2 == 0:
+            doubles[_kind(record), record.cell] = record
     for record in read():
         if _is_judged(record):
             kind = _kind(record)
-            yield record, judged(record, peaks[kind], doubles.get((kind, doubled(record["cell"]))))
+            yield record, judged(record, peaks[kind], doubles.get((kind, doubled(record.cell))))
         else:
             yield record, {}
 
 
-def _is_judged(record: dict[str, Any]) -> bool:
+def _is_judged(record: Record) -> bool:
     """Return whether it has what a roofline takes.
 
     Earlier records, without the traffic of their mode, hold their framework's peaks as `peak_*`: they stay so, and so
     does what is left of a damaged one.
     """
-    return all(record.get(name) is not None for name in _NEEDED)
+    return None not in _needed(record)
 
 
-def _kind(record: dict[str, Any]) -> tuple[Any, ...]:
+def _kind(record: Record) -> tuple[Any, ...]:
     """Return what a peak depends on, the framework apart; times of two kinds make no growth either."""
-    return tuple(record.get(name) for name in ("machine_id", "device", "device_name", "dtype", "threads"))
+    return record.machine_id, record.device, record.device_name, record.dtype, record.threads
 
 
 def doubled(cell: str) -> str | None:
@@ -92,7 +83,7 @@ def doubled(cell: str) -> str | None:
     return name if edits else None
 
 
-def _note_peaks(best: dict[str, tuple[float, str]], record: dict[str, Any]) -> None:
+def _note_peaks(best: dict[str, tuple[float, str]], record: Record) -> None:
     """Put the rates of a record that are the highest so far into `best`, each with what reached it: a framework's peak
     benchmark, or a cell that is one.
     """
@@ -101,30 +92,30 @@ def _note_peaks(best: dict[str, tuple[float, str]], record: dict[str, Any]) -> N
             best[column] = (value, source)
 
 
-def _rates(record: dict[str, Any]) -> Iterable[tuple[str, float | None, str]]:
+def _rates(record: Record) -> Iterable[tuple[str, float | None, str]]:
     for column, (of_framework, _) in RATES.items():
-        yield column, record.get(of_framework), f"{record['framework']} {_PEAK_BENCHMARKS[column]}"
-    yield "peak_gb_per_s", record.get(_MATVEC), f"{record['framework']} eager, matvec"
-    if not excluded(record) and record["workload"] in _PROBES and record.get("latency_ms_min"):
-        seconds = record["latency_ms_min"] / 1e3
-        for column, amount in _PROBES[record["workload"]].items():
+        yield column, getattr(record, of_framework), f"{record.framework} {_PEAK_BENCHMARKS[column]}"
+    yield "peak_gb_per_s", getattr(record, _MATVEC), f"{record.framework} eager, matvec"
+    if not record.excluded and record.workload in _PROBES and record.latency_ms_min:
+        seconds = record.latency_ms_min / 1e3
+        for column, amount in _PROBES[record.workload].items():
             if column == "peak_gb_per_s" and _is_cached(record):
                 column = "peak_cached_gb_per_s"
             yield column, amount(record) / seconds / RATES[column][1], _cell_name(record)
 
 
-def _cell_name(record: dict[str, Any]) -> str:
-    return f"{record['framework']} {record['mode']}, {record['workload']}"
+def _cell_name(record: Record) -> str:
+    return f"{record.framework} {record.mode}, {record.workload}"
 
 
 # Workloads that do one thing alone; any mode of them may be faster than the peak benchmark, which is eager.
-_PROBES: dict[str, dict[str, Callable[[dict[str, Any]], float]]] = {
-    "matmul": {"peak_tflops": lambda record: record["flops"]},
-    "matvec": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
-    "stream": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
-    "pointwise-chain": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+_PROBES: dict[str, dict[str, Callable[[Record], Any]]] = {
+    "matmul": {"peak_tflops": lambda record: record.flops},
+    "matvec": {"peak_gb_per_s": lambda record: record.moved_bytes},
+    "stream": {"peak_gb_per_s": lambda record: record.moved_bytes},
+    "pointwise-chain": {"peak_gb_per_s": lambda record: record.moved_bytes},
     # Its rate of cosines is the peak benchmark's alone: a cell that memory bounds tells nothing of it.
-    "fused-cos": {"peak_gb_per_s": lambda record: record["moved_bytes"]},
+    "fused-cos": {"peak_gb_per_s": lambda record: record.moved_bytes},
 }
 _PEAK_BENCHMARKS = {
     "peak_tflops": "eager, matmul",
@@ -134,34 +125,39 @@ _PEAK_BENCHMARKS = {
 }
 
 
-def _is_cached(record: dict[str, Any]) -> bool:
-    return may_be_cached(record["bytes"], record["device"])
+def _is_cached(record: Record) -> bool:
+    return may_be_cached(record.bytes or 0, record.device_kind)
 
 
-def judged(record: dict[str, Any], peaks: dict[str, tuple[float, str]], twice: dict[str, Any] | None) -> dict[str, Any]:
+def judged(record: Record, peaks: dict[str, tuple[float, str]], twice: Record | None) -> dict[str, Any]:
     """The columns of one record; `twice` is the record of the same cell at twice the batch, where there is one."""
     row: dict[str, Any] = {column: peaks.get(column, (None, ""))[0] for column in RATES}
     row["peak_source"] = "; ".join(f"{column}: {source}" for column, (_, source) in sorted(peaks.items())) or None
-    row["batch_doubling_growth"] = twice["latency_ms_median"] / record["latency_ms_median"] - 1 if twice else None
+    row["batch_doubling_growth"] = twice.median_ms / record.median_ms - 1 if twice else None
     machine = _as_peaks(row)
     share = None
     if machine:
-        seconds = record["latency_ms_median"] / 1e3
+        seconds = record.median_ms / 1e3
         roof = _terms(record, machine)
-        reached = _as_peaks({column: record.get(name) for column, (name, _) in RATES.items()}, record.get(_MATVEC))
-        host_s = record["host_ms_median"] / 1e3 if record.get("host_ms_median") is not None else None
+        rates = {column: getattr(record, name) for column, (name, _) in RATES.items()}
+        reached = _as_peaks(rates, getattr(record, _MATVEC))
+        host_s = record.host_ms_median / 1e3 if record.host_ms_median is not None else None
         share = roof.larger_s / seconds
         flat = twice is not None and regime.is_flat(
             _growth_at_most(record, twice), _terms(twice, machine).larger_s / roof.larger_s - 1
         )
-        row["mfu_pct"] = 100 * record["flops"] / seconds / machine.flops_per_s
-        row["bandwidth_pct"] = _percent(record.get("achieved_gb_per_s"), row["peak_gb_per_s"])
+        row["mfu_pct"] = 100 * (record.flops or 0) / seconds / machine.flops_per_s
+        row["bandwidth_pct"] = _percent(record.achieved_gb_per_s, row["peak_gb_per_s"])
         row["explained_share"] = share
-        one_operator = record["workload"] in _PROBES and record["moved_bytes"] == record["bytes"]
+        one_operator = record.workload in _PROBES and record.moved_bytes == record.bytes
         of_framework = _terms(record, reached) if reached else None
         row["regime"] = regime.classify(seconds, roof, of_framework, host_s, flat, one_operator)
-    raised = flags.with_flag(record.get("flags"), "roofline_exceeded", flags.exceeds_roofline(share))
-    row["flags"] = flags.with_flag(raised, "peak_above_datasheet", above_datasheet(record | row))
+    raised = flags.with_flag(record.flags, "roofline_exceeded", flags.exceeds_roofline(share))
+    row["flags"] = flags.with_flag(
+        raised,
+        "peak_above_datasheet",
+        above_datasheet(record.device_name, record.dtype, row["peak_tflops"], row["peak_gb_per_s"]),
+    )
     return row
 
 
@@ -184,20 +180,17 @@ def _as_peaks(row: dict[str, Any], matvec: float | None = None) -> Peaks | None:
     )
 
 
-def _terms(record: dict[str, Any], peaks: Peaks) -> regime.Terms:
-    work = regime.Work(
-        record["flops"], record.get("transcendentals") or 0, record["moved_bytes"], _product_bytes(record)
-    )
+def _terms(record: Record, peaks: Peaks) -> regime.Terms:
+    work = regime.Work(record.flops or 0, record.transcendentals or 0, record.moved_bytes or 0, _product_bytes(record))
     return regime.terms(work, peaks, cached=_is_cached(record))
 
 
-def _product_bytes(record: dict[str, Any]) -> int:
+def _product_bytes(record: Record) -> int:
     """Bytes of matrix products; of a user's own model, whose operators are not told apart, all that has to move."""
-    found = _PRODUCTS.search(record.get("bytes_by_class") or "")
-    return int(found[1]) if found else record["bytes"] if record.get("counted_by") else 0
+    found = _PRODUCTS.search(record.bytes_by_class or "")
+    return int(found[1]) if found else (record.bytes or 0) if record.counted_by else 0
 
 
-def _growth_at_most(record: dict[str, Any], twice: dict[str, Any]) -> float | None:
+def _growth_at_most(record: Record, twice: Record) -> float | None:
     """The upper end of what twice the batch adds, as a share; None without intervals."""
-    low, high = record.get("latency_ms_ci_low"), twice.get("latency_ms_ci_high")
-    return high / low - 1 if low and high else None
+    return twice.latency.high / record.latency.low - 1 if twice.latency and record.latency else None

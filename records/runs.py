@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from environments import locks
-from measurement import durable, programs, schema, values
+from measurement import durable, programs
 from measurement.refusals import UsageError
 from measurement.text import make_word
-from records import begun, belonging, foreign, jsonfiles, lines, recordfile, rooflines
+from records import begun, belonging, foreign, jsonfiles, lines, recordfile, rooflines, values
 from records.begun import EXPLANATION, PLAN, REPRODUCTION
+from records.record import NAMES, Record
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "results" / "runs"
@@ -148,17 +149,18 @@ class Run:
         return folder
 
     def append_record(
-        self, record: dict[str, Any], waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+        self, record: Record, waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     ) -> None:
         """Add one record, on disk before this returns. Raises ValueError where it breaks the schema.
 
         `waiting` goes around the time that the disk takes.
         """
-        problem = values.problem(record)
+        row = record.to_row()
+        problem = values.problem(row)
         if problem:
-            raise ValueError(f"record of {record.get('framework')} {record.get('mode')}: {problem}")
+            raise ValueError(f"record of {record.framework} {record.mode}: {problem}")
         self.check_place()
-        lines.append(self.records_path, {name: record.get(name) for name in schema.NAMES}, True, waiting)
+        lines.append(self.records_path, row, True, waiting)
 
     def append_samples(self, entry: dict[str, Any]) -> None:
         """Add raw samples of one cell and launch."""
@@ -203,7 +205,7 @@ class Run:
         """Every cell has its record."""
         self._reports_path.unlink(missing_ok=True)
 
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[Record]:
         """The run's records, in the order in which they were written: the first of each cell, none of another plan."""
         return list(self._each(self._places()))
 
@@ -211,12 +213,14 @@ class Run:
         cells = [row.get("cell") for row in jsonfiles.lines(self.records_path)]
         return frozenset(belonging.places_of(self.folder, cells)[0])
 
-    def _each(self, places: frozenset[int]) -> Iterator[dict[str, Any]]:
-        return (row for index, row in enumerate(jsonfiles.lines(self.records_path)) if index in places)
+    def _each(self, places: frozenset[int]) -> Iterator[Record]:
+        for index, row in enumerate(jsonfiles.lines(self.records_path)):
+            if index in places:
+                yield Record.from_row({name: row.get(name) for name in NAMES})
 
     def finished(self) -> frozenset[str]:
         """The names of the cells that have a record."""
-        return frozenset(record["cell"] for record in self.records())
+        return frozenset(record.cell for record in self.records())
 
     def judged(self) -> list[str]:
         """Judge the records as a report does; what is odd, in sentences. Raises UsageError, also for torn samples."""

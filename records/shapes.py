@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from measurement import checked
 from measurement.checked import Count, Misfit
 from measurement.kernels import CLASSES
+from records.statuses import is_baseline
 
+Profile = Mapping[str, Any]  # a line of `explained.jsonl`, as `Profiled` has it
 LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e9
 
 
@@ -160,3 +163,8 @@ KINDS: dict[str, type] = {
     "samples.jsonl.gz": Sample,
     "nodes.jsonl": Node,
 }
+
+
+def of_baseline(profile: Profile) -> bool:
+    """Return whether graphs are compared with the mode of a profiled cell."""
+    return is_baseline(profile["mode"], profile.get("baseline"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from measurement.schema import is_noisy
 from measurement.text import as_code, in_html, in_markdown, markdown_table, times
 from reports import ladder, markdown
 from reports.material import Material
@@ -39,8 +38,9 @@ def _item(verdict: Verdict, sentence: str) -> str:
 
 def _origin(material: Material) -> str:
     points = material.points.all
-    versions = dict.fromkeys(f"{p['framework']} {p['framework_version']}" for p in points if p["framework_version"])
-    revisions = dict.fromkeys(str(p["git_revision"])[:12] for p in points if p["git_revision"])
+    records = [point.record for point in points]
+    versions = dict.fromkeys(f"{r.framework} {r.framework_version}" for r in records if r.framework_version)
+    revisions = dict.fromkeys(str(r.git_revision)[:12] for r in records if r.git_revision)
     facts = ", ".join(material.points.machines.values()), ", ".join(versions), *revisions
     return " · ".join([*map(as_code, material.commands[:1]), *map(in_markdown, facts)])
 
@@ -49,7 +49,7 @@ def table(verdict: Verdict, material: Material) -> list[str]:
     """Return the lines of a table with a row a shape and a column a mode."""
     setting = verdict.setting
     # Eager modes that nobody deploys last: they are the first to be left out.
-    unused = lambda point: point.eager and not deployed(point["framework"], material.known)  # noqa: E731
+    unused = lambda point: point.eager and not deployed(point.record.framework, material.known)  # noqa: E731
     every = list(dict.fromkeys(point.series for point in sorted(setting.points, key=unused)))
     series = every[:MOST_MODES]
     part = f" ({len(series)} of {len(every)} modes)" if len(series) < len(every) else ""
@@ -68,13 +68,13 @@ def figure(point: Point, known: Known) -> str:
 
     No multiple of an eager mode that nobody deploys.
     """
-    time = text_of(point["latency_ms_median"]) + ("~" if is_noisy(point.record, "latency") else "")
+    time = text_of(point.median_ms) + ("~" if point.record.is_noisy("latency") else "")
     if point.excluded:
         return f"{time} (excluded)"
-    if point.eager or not deployed(point["framework"], known) or point["speedup_vs_eager"] is None:
+    if point.eager or not deployed(point.record.framework, known) or point.record.speedup_vs_eager is None:
         return time
-    noisy = "~" if is_noisy(point.record, "ratio") else ""
-    return f"{time} · {ratio(point['speedup_vs_eager'])}×{noisy}"
+    noisy = "~" if point.record.is_noisy("ratio") else ""
+    return f"{time} · {ratio(point.record.speedup_vs_eager)}×{noisy}"
 
 
 def _cautions(material: Material) -> Iterable[str]:

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from measurement.exclusion import differs
-from measurement.schema import Record, is_baseline
 from measurement.statistics import Interval, batch_interval, independent_ratio, log_ratios
+from records.shapes import Profile, of_baseline
+from records.statuses import differs
 from reports.numbers import estimate, ratio
 
 MASK, PLAIN, LAYOUT, TF32 = "mask", "plain", "layout", "tf32"
@@ -34,7 +34,7 @@ IDENTITY = (
 )
 
 
-def speedup(eager: Record, graph: Record) -> Interval | None:
+def speedup(eager: Profile, graph: Profile) -> Interval | None:
     """Eager's time over the graph's with its 95 % interval; None from fewer than six samples.
 
     Samples of one launch were taken in turn and are compared round by round.
@@ -53,14 +53,14 @@ def loses(interval: Interval | None) -> bool:
     return interval is not None and interval.high < 1
 
 
-def losing(group: Sequence[Record]) -> list[Record]:
+def losing(group: Sequence[Profile]) -> list[Profile]:
     """The graph modes of a shape that lose to its eager mode, which comes first."""
-    if not group or not is_baseline(group[0]):
+    if not group or not of_baseline(group[0]):
         return []
     return [entry for entry in group[1:] if loses(speedup(group[0], entry))]
 
 
-def controls(cell: Record) -> dict[str, dict[str, Any]]:
+def controls(cell: Profile) -> dict[str, dict[str, Any]]:
     """Return what of a cell's identity each control changes, by its name; the planner leaves out what no workload has.
 
     `cell` has the keys of a profiled cell. The mask is given where it was not, and left out where it was. The suite's
@@ -81,12 +81,12 @@ def controls(cell: Record) -> dict[str, dict[str, Any]]:
     return changes
 
 
-def identity(cell: Record) -> tuple:
+def identity(cell: Profile) -> tuple:
     """Return what cells that differ in their mode alone have in common."""
     return tuple(tuple(sorted(v.items())) if isinstance(v := cell.get(name), dict) else v for name in IDENTITY)
 
 
-def why(group: Sequence[Record], entries: Sequence[Record]) -> list[str]:
+def why(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
     """Sentences on every graph mode of a shape that loses: what each control shows, and whether a cause is left open.
 
     `entries` are all cells that were profiled, with those that could not be.
@@ -95,7 +95,7 @@ def why(group: Sequence[Record], entries: Sequence[Record]) -> list[str]:
     return [sentence for graph, loss in losses if loss for sentence in _why(group[0], graph, loss, entries)]
 
 
-def _why(eager: Record, graph: Record, loss: Interval, entries: Sequence[Record]) -> list[str]:
+def _why(eager: Profile, graph: Profile, loss: Interval, entries: Sequence[Profile]) -> list[str]:
     mode = graph["mode"]
     shows = [f"{mode} loses to eager: {shown(loss)}."]
     known = differs(graph.get("program"))  # which is said of every such graph, whether it loses or not
@@ -113,7 +113,7 @@ def _why(eager: Record, graph: Record, loss: Interval, entries: Sequence[Record]
     return shows
 
 
-def _words(name: str, graph: Record, changes: Record) -> tuple[str, str]:
+def _words(name: str, graph: Profile, changes: Profile) -> tuple[str, str]:
     """Say how a control differs, and what of the losing cell it leaves out."""
     if name == MASK and changes["parameters"]["mask"] == "full":
         return "with the mask given in both modes", "what is done where no mask is given"
@@ -129,7 +129,7 @@ def _words(name: str, graph: Record, changes: Record) -> tuple[str, str]:
 
 
 def _shows(
-    mode: str, loss: Interval, eager: Record | None, graph: Record, circumstances: str, part: str
+    mode: str, loss: Interval, eager: Profile | None, graph: Profile, circumstances: str, part: str
 ) -> tuple[str, bool]:
     """Say in a sentence what a control shows, and whether that explains the loss."""
     failed = [entry for entry in (graph, eager) if entry is None or entry["status"] != "explained"]

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from measurement import kernels
-from measurement.exclusion import differs
 from measurement.kernels import CLASSES, classify, is_fused_attention
-from measurement.schema import Record, is_baseline
 from measurement.text import as_code, in_markdown, markdown_table
+from records.shapes import Profile, of_baseline
+from records.statuses import differs
 from reports import causes
 from reports.names import in_words
 from reports.numbers import text_of
@@ -24,12 +24,12 @@ NAME_LENGTH = 90
 LONGEST = ("ms", "times", "class", "kernel", "a part of")
 
 
-def explained(entries: Sequence[Record]) -> list[Record]:
+def explained(entries: Sequence[Profile]) -> list[Profile]:
     """Return those with a profile, their pass by the name that it has in a record."""
     return [{**entry, "pass": entry["pass_name"]} for entry in entries if entry["status"] == "explained"]
 
 
-def line(entry: Record) -> str:
+def line(entry: Profile) -> str:
     """One line on a profiled cell."""
     if entry["status"] != "explained":
         return f"{entry['cell']}: {entry['status']}: {entry['reason']}"
@@ -38,20 +38,20 @@ def line(entry: Record) -> str:
     return f"{entry['cell']}: {text_of(entry['latency_s'] * 1e3)} ms: {shares}"
 
 
-def total_s(entry: Record) -> float:
+def total_s(entry: Profile) -> float:
     """The time that the classes share, idle time included."""
     return sum(entry["classes"].values())
 
 
-def by_shape(entries: Sequence[Record]) -> dict[str, list[Record]]:
+def by_shape(entries: Sequence[Profile]) -> dict[str, list[Profile]]:
     """Profiled entries by what they share apart from their mode, eager first."""
     groups = defaultdict(list)
     for entry in explained(entries):
         groups[entry["cell"].removesuffix("/" + entry["mode"])].append(entry)
-    return {name: sorted(group, key=lambda entry: not is_baseline(entry)) for name, group in groups.items()}
+    return {name: sorted(group, key=lambda entry: not of_baseline(entry)) for name, group in groups.items()}
 
 
-def rows(group: Sequence[Record]) -> list[tuple[str, ...]]:
+def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
     """A row a class: its share of FLOPs, then milliseconds and share of the time in each mode. Sums come last."""
     table = []
     for name in CLASSES:
@@ -60,7 +60,7 @@ def rows(group: Sequence[Record]) -> list[tuple[str, ...]]:
             table.append((name, _flops(group[0].get("flops", {}), name), *times))
     table.append(("together", "", *(text_of(total_s(entry) * 1e3) for entry in group)))
     table.append(("without the profiler", "", *(text_of(entry["latency_s"] * 1e3) for entry in group)))
-    speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if is_baseline(group[0]) else []
+    speedups = [causes.speedup(group[0], entry) for entry in group[1:]] if of_baseline(group[0]) else []
     if any(speedups):
         table.append(("eager's time over it", "", "", *(causes.shown(s) if s else "" for s in speedups)))
     unknown = [sum(1 for _ in of_class(entry, "other")) for entry in group]
@@ -69,7 +69,7 @@ def rows(group: Sequence[Record]) -> list[tuple[str, ...]]:
     return table
 
 
-def of_class(entry: Record, kind: str) -> list[tuple[str, float, float, str]]:
+def of_class(entry: Profile, kind: str) -> list[tuple[str, float, float, str]]:
     """The kernels of a class: name, seconds and occurrences per call, and the operator that each is a part of."""
     return [row for row in kernels.rows(entry["kernels"]) if classify(row[0], row[3]) == kind]
 
@@ -84,7 +84,7 @@ def _milliseconds(seconds: float, whole: float) -> str:
     return f"{text_of(seconds * 1e3)} ({seconds / whole:.0%})" if seconds else ""
 
 
-def top_kernels(entry: Record) -> list[tuple[str, ...]]:
+def top_kernels(entry: Profile) -> list[tuple[str, ...]]:
     """The longest kernels: milliseconds a call, occurrences, class, name, and the operator that each is a part of."""
     return [
         (text_of(seconds * 1e3), text_of(count), classify(name, operator), shortened(name), operator)
@@ -98,9 +98,9 @@ def shortened(name: str) -> str:
     return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"
 
 
-def differences(group: Sequence[Record]) -> list[str]:
+def differences(group: Sequence[Profile]) -> list[str]:
     """Sentences on the classes in which a graph mode differs from eager, with the kernels that only one has."""
-    if not group or not is_baseline(group[0]):
+    if not group or not of_baseline(group[0]):
         return []
     eager, parts = group[0], []
     for graph in group[1:]:
@@ -111,7 +111,7 @@ def differences(group: Sequence[Record]) -> list[str]:
     return parts
 
 
-def _difference(kind: str, gain_s: float, eager: Record, graph: Record) -> str:
+def _difference(kind: str, gain_s: float, eager: Profile, graph: Profile) -> str:
     before, after = eager["classes"][kind] * 1e3, graph["classes"][kind] * 1e3
     sentence = f"{graph['mode']}: {kind} {text_of(before)} → {text_of(after)} ms ({gain_s * 1e3:+.3g})"
     parts = []
@@ -127,7 +127,7 @@ def _difference(kind: str, gain_s: float, eager: Record, graph: Record) -> str:
     return "; ".join([sentence, *parts]) + "."
 
 
-def attention(group: Sequence[Record]) -> list[str]:
+def attention(group: Sequence[Profile]) -> list[str]:
     """A sentence where attention is one fused kernel in one mode and several in another."""
     forms = {entry["mode"]: attention_form(entry) for entry in group}
     if len({form for form in forms.values() if form}) < 2:
@@ -135,7 +135,7 @@ def attention(group: Sequence[Record]) -> list[str]:
     return ["Attention is " + ", ".join(f"{form} in {mode}" for mode, form in forms.items() if form) + "."]
 
 
-def attention_form(entry: Record) -> str:
+def attention_form(entry: Profile) -> str:
     """`fused`, or `matrix products and a softmax`; empty where the profile shows no attention or does not tell."""
     parts = of_class(entry, "attention")
     if any(is_fused_attention(name) for name, *_ in parts):
@@ -144,19 +144,19 @@ def attention_form(entry: Record) -> str:
     return "matrix products and a softmax" if products else ""
 
 
-def refusals(group: Sequence[Record]) -> list[str]:
+def refusals(group: Sequence[Profile]) -> list[str]:
     """Where a framework's attention operator did not use a fused kernel: its own choice and its own reasons."""
     calls = [(entry, call) for entry in group for call in entry.get("attention", [])]
     lines = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
     masks = {entry["mode"]: ", ".join(sorted({call["mask"] for call in entry.get("attention", [])})) for entry in group}
-    eager = next((masks[entry["mode"]] for entry in group if is_baseline(entry)), None)
+    eager = next((masks[entry["mode"]] for entry in group if of_baseline(entry)), None)
     others = [f"{mask} in {mode}" for mode, mask in masks.items() if mask and mask != eager]
     if eager and others:
         lines.append(f"Attention mask: {eager} in eager, {', '.join(others)}.")
     return lines
 
 
-def _refusal(entry: Record, call: Record) -> str:
+def _refusal(entry: Profile, call: Profile) -> str:
     times = f"{call['count']} times a call" if call["count"] > 1 else "once a call"
     reasons = [f"{kernel}: {reason.rstrip('.')}" for kernel, reason in call["refused"].items()]
     why = ". Refused: " + "; ".join(reasons) if reasons else ", and does not say why"
@@ -166,7 +166,7 @@ def _refusal(entry: Record, call: Record) -> str:
     )
 
 
-def not_known(group: Sequence[Record]) -> list[str]:
+def not_known(group: Sequence[Profile]) -> list[str]:
     """List the share of each mode's time in kernels that no rule knows, with the longest of these kernels."""
     lines = []
     for entry in group:
@@ -179,24 +179,24 @@ def not_known(group: Sequence[Record]) -> list[str]:
     return lines
 
 
-def sentences(group: Sequence[Record], entries: Sequence[Record]) -> list[str]:
+def sentences(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
     """All that is said of a shape, in words; `entries` are all cells, among which its controls are."""
     reasons = [] if group[0].get("control") else causes.why(group, entries)
     return [*reasons, *programs(group), *differences(group), *attention(group), *refusals(group), *not_known(group)]
 
 
-def programs(group: Sequence[Record]) -> list[str]:
+def programs(group: Sequence[Profile]) -> list[str]:
     """The graphs of a shape that run other operators than its eager mode, with the difference that decides."""
     others = [entry for entry in group if differs(entry.get("program"))]
     return [f"{one['mode']} runs another program than eager: {one['program_difference']}." for one in others]
 
 
-def title(name: str, group: Sequence[Record]) -> str:
+def title(name: str, group: Sequence[Profile]) -> str:
     """A shape's name in words; controls are told from what was asked for."""
     return in_words(name) + (" (control)" if group[0].get("control") else "")
 
 
-def show(entries: Sequence[Record], console: Console) -> None:
+def show(entries: Sequence[Profile], console: Console) -> None:
     """Print every shape's table, its longest kernels and what differs."""
     for name, group in by_shape(entries).items():
         modes = [entry["mode"] for entry in group]
@@ -217,7 +217,7 @@ def show(entries: Sequence[Record], console: Console) -> None:
             console.print(line(entry), highlight=False, markup=False)
 
 
-def markdown(entries: Sequence[Record]) -> str:
+def markdown(entries: Sequence[Profile]) -> str:
     """The same as Markdown."""
     parts = ["# Where the time goes"]
     for name, group in by_shape(entries).items():

@@ -9,11 +9,11 @@ from functools import cached_property
 from statistics import median
 
 from measurement.flags import OTHER_LOAD_CORES
-from measurement.schema import MEASURED, Record
 from measurement.statistics import ENOUGH_LAUNCHES, Interval, independent_ratio
 from measurement.text import times
+from records.record import Record
 from reports.numbers import text_of
-from reports.points import Point, machine_names, machine_of
+from reports.points import Point, machine_names
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
@@ -29,7 +29,7 @@ def verdict(ratio: Interval | None) -> str:
 
 def few_launches(*points: Point) -> int | None:
     """The fewest launches of these points where those are too few to tell across processes."""
-    fewest = min((launches for point in points if (launches := point["launches"])), default=ENOUGH_LAUNCHES)
+    fewest = min((launches for point in points if (launches := point.record.launches)), default=ENOUGH_LAUNCHES)
     return fewest if fewest < ENOUGH_LAUNCHES else None
 
 
@@ -40,8 +40,8 @@ def within(few: int | None) -> str:
 
 def first_s(point: Point) -> float | None:
     """Seconds until the first call is done; in engines that compile ahead of time, loading the model among them."""
-    call = point["first_call_s"]
-    return None if call is None else call + (point["load_s"] or 0.0)
+    call = point.record.first_call_s
+    return None if call is None else call + (point.record.load_s or 0.0)
 
 
 @dataclass(eq=False)
@@ -70,7 +70,7 @@ class Pair:
     @cached_property
     def saving_s(self) -> float | None:
         """Seconds saved per call: the part of eager's time that the paired speedup says; also without an interval."""
-        speedup = self.graph["speedup_vs_eager"]
+        speedup = self.graph.record.speedup_vs_eager
         return None if speedup is None else self._saved_at(speedup)
 
     @cached_property
@@ -80,7 +80,7 @@ class Pair:
         return None if speedup is None else speedup.map(self._saved_at)
 
     def _saved_at(self, speedup: float) -> float:
-        return self.eager["latency_ms_median"] / 1e3 * (1 - 1 / speedup)
+        return self.eager.median_ms / 1e3 * (1 - 1 / speedup)
 
     @property
     def pays_after(self) -> float | None:
@@ -117,8 +117,8 @@ class Pair:
 def pairs(points: Sequence[Point]) -> list[Pair]:
     """Every graph point with its eager one, where neither is excluded."""
     counting = [point for point in points if not point.excluded]
-    eager = {(point.place, point["framework"]): point for point in counting if point.eager}
-    graphs = ((eager.get((point.place, point["framework"])), point) for point in counting if not point.eager)
+    eager = {(point.place, point.record.framework): point for point in counting if point.eager}
+    graphs = ((eager.get((point.place, point.record.framework)), point) for point in counting if not point.eager)
     return [Pair(beside, point) for beside, point in graphs if beside]
 
 
@@ -159,13 +159,13 @@ class Rank:
 
 def ranking(points: Sequence[Point]) -> list[Rank]:
     """Points of one shape, the fastest first."""
-    ordered = sorted(points, key=lambda point: point["latency_ms_median"])
+    ordered = sorted(points, key=lambda point: point.median_ms)
     return [Rank(point, ordered[0]) for point in ordered]
 
 
 def entrant(point: Point) -> tuple:
     """On whose behalf a point competes."""
-    return point["framework"], point["machine_id"]
+    return point.record.framework, point.record.machine_id
 
 
 def unequal_machine(records: Iterable[Record]) -> list[str]:
@@ -176,8 +176,8 @@ def unequal_machine(records: Iterable[Record]) -> list[str]:
     """
     cores: dict[tuple, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
-        if record["device"] == "cpu" and record["status"] in MEASURED:
-            cores[machine_of(record)][record["framework"]].append(_cores_taken(record))
+        if record.device == "cpu" and record.is_measured:
+            cores[record.machine][record.framework].append(_cores_taken(record))
     names, sentences = machine_names(cores), []
     for machine, by_framework in cores.items():
         taken = {framework: median(of_cells) for framework, of_cells in by_framework.items()}
@@ -192,4 +192,4 @@ def unequal_machine(records: Iterable[Record]) -> list[str]:
 
 
 def _cores_taken(record: Record) -> float:
-    return (record.get("other_load_cores") or 0.0) + (record.get("steal_share") or 0.0)
+    return (record.other_load_cores or 0.0) + (record.steal_share or 0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from measurement.schema import Record
+from records.shapes import Profile
 from reports import drawing, facts, verdict
 from reports.ladder import Ladder
 from reports.points import Point, Points
@@ -21,7 +21,7 @@ class Material:
     """
 
     points: Points
-    profiles: tuple[Record, ...] = ()
+    profiles: tuple[Profile, ...] = ()
     machines: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by machine_id
     remarks: tuple[str, ...] = ()
     known: Mapping[tuple[str, str], verdict.Words] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Material:
 
     def look(self, point: Point) -> drawing.Look:
         """Colour and symbol of a point's mode."""
-        return self.looks[point["framework"], point["mode"]]
+        return self.looks[point.record.framework, point.record.mode]
 
     @cached_property
     def looks_in_order(self) -> list[drawing.Look]:

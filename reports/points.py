@@ -7,20 +7,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from operator import attrgetter
 from typing import TypeVar
 
-from measurement.exclusion import excluded
-from measurement.schema import MEASURED, Record, is_baseline
 from measurement.statistics import Interval
 from measurement.text import times
+from records.record import Record
 
 # What has to be alike for two cells to be compared; where a value is the same throughout a report it is not repeated.
-ALIKE = ("workload", "implementation", "pass", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
+ALIKE = ("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes", "weights", "compile_cache")
 _SIZES = ("batch_size", "seq_len", "parameters")
 _KEY = (*ALIKE, *_SIZES)
+shape_of = attrgetter(*_KEY)  # setting and shape of a record, on whatever machine
 # The columns of a record that a report looks at.
 COLUMNS_READ = (
-    *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode", *_KEY),
+    *("run_id", "started_at", "machine_id", "device_name", "cell", "framework", "framework_version", "mode"),
+    *("pass" if name == "pass_name" else name for name in _KEY),
     *("status", "latency_status", "ratio_status", "reason", "stderr_tail", "profile", "flags", "git_revision"),
     *("versions", "baseline", "load_s", "first_call_s", "launches", "node"),
     *("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high", "items_per_s", "tokens_per_s", "cpu_per_wall"),
@@ -30,7 +32,7 @@ COLUMNS_READ = (
     *("outside_share", "gain_at_best", "recompiled_places", "recompilations", "samples", "calls_per_sample"),
 )
 # What goes without saying.
-USUAL = {"pass": "inference", "shapes": "static", "compile_cache": "cold"}
+USUAL = {"pass_name": "inference", "shapes": "static", "compile_cache": "cold"}
 
 Key = TypeVar("Key")
 
@@ -47,40 +49,38 @@ class Point:
     eager: bool
     measured: bool  # whether it has figures that may be compared: its outputs agree with the reference
 
-    def __getitem__(self, name: str):
-        return self.record.get(name)
-
     @property
     def tags(self) -> dict[str, str]:
         """What a row of it can be filtered by."""
-        places = {"batch": self.record.get("batch_size"), "tokens": self.record.get("seq_len")}
+        places = {"batch": self.record.batch_size, "tokens": self.record.seq_len}
         return {"mode": self.series} | {name: str(value) for name, value in places.items() if value is not None}
 
     @cached_property
     def latency(self) -> Interval | None:
         """Median latency in ms with its interval."""
-        return self._interval("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
+        return self.record.latency
 
     @cached_property
     def speedup(self) -> Interval | None:
         """Eager's time over this mode's; None without an interval."""
-        return self._interval("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
+        return self.record.speedup
 
     @cached_property
     def excluded(self) -> str | None:
         """Return why it enters no mean, ranking or verdict; None where it does."""
-        return excluded(self.record)
+        return self.record.excluded
 
-    def _interval(self, *names: str) -> Interval | None:
-        value, low, high = map(self.record.get, names)
-        return None if value is None or low is None or high is None else Interval(value, low, high)
+    @property
+    def median_ms(self) -> float:
+        """Return the median time per call in ms of a measured point."""
+        return self.record.median_ms
 
 
 class Points:
     """All points of a report. Machines are kept apart unless `across`; then they are part of a series' name."""
 
     def __init__(self, records: Sequence[Record], across: bool = False):
-        self.machines = machine_names(map(machine_of, records))
+        self.machines = machine_names(record.machine for record in records)
         self.across = across
         keys = [_key(record) for record in records]
         # Many records share a setting and a shape: these are named and put in order once.
@@ -92,7 +92,7 @@ class Points:
         self._constant = _constant_parameters(firsts.values())
         self._keys = sorted(firsts, key=lambda key: tuple(map(natural, key[:-1])))
         names = {key: (self._setting(firsts[key]), self._shape(firsts[key]), n) for n, key in enumerate(self._keys)}
-        self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r["framework"] for r in records))}
+        self._frameworks = {name: n for n, name in enumerate(dict.fromkeys(r.framework for r in records))}
         # By setting and shape; eager before a framework's graph modes.
         self._series: dict[tuple, str] = {}
         self.all = [self._point(record, *names[key]) for record, key in zip(records, keys, strict=True)]
@@ -100,22 +100,20 @@ class Points:
         self.measured = [point for point in self.all if point.measured]
 
     def _point(self, record: Record, setting: str, shape: str, place: int) -> Point:
-        mode = record["mode"]
-        who = record["framework"], mode, machine_of(record)
+        mode = record.mode
+        who = record.framework, mode, record.machine
         if who not in self._series:
             machine = f" on {self.machines[who[2]]}" if self.across and len(self.machines) > 1 else ""
             self._series[who] = f"{who[0]} {mode}{machine}"
-        measured = record["status"] in MEASURED and record.get("latency_ms_median") is not None
-        return Point(record, setting, shape, self._series[who], place, is_baseline(record), measured)
+        measured = record.is_measured and record.latency_ms_median is not None
+        return Point(record, setting, shape, self._series[who], place, record.is_baseline, measured)
 
     def _order(self, point: Point) -> tuple:
-        return point.place, self._frameworks[point.record["framework"]], not point.eager
+        return point.place, self._frameworks[point.record.framework], not point.eager
 
     def title(self, record: Record, without: str) -> str:
         """Setting and shape in words, with one axis left out."""
-        rest = {**record, without: None}
-        shape = self._shape(rest, record)
-        return f"{self._setting(rest)}{', ' + shape if shape else ''}"
+        return ", ".join(filter(None, (self._setting(record, without), self._shape(record, without))))
 
     def groups(self, points: Iterable[Point], without: str) -> list[list[Point]]:
         """Points that differ at most in mode, framework and one axis, in the order in which they come."""
@@ -126,27 +124,28 @@ class Points:
         number = [numbers.setdefault(key, len(numbers)) for key in shared]
         return list(grouped(points, lambda point: number[point.place]).values())
 
-    def _setting(self, record: Record) -> str:
-        threads = record.get("threads")
+    def _setting(self, record: Record, without: str = "") -> str:
+        threads = record.threads if without != "threads" else None
         parts = [
-            f"{record['workload']} {record.get('implementation')}",
+            f"{record.workload} {record.implementation}",
             *self._constant.get(_model(record), ()),
-            f"{record.get('device')} {record.get('dtype')}",
+            f"{record.device} {record.dtype}",
             *([times(threads, "thread")] if threads else []),
         ]
-        parts += [str(record.get(n)) for n in USUAL if record.get(n) not in (None, USUAL[n])]
+        parts += [str(value) for name, usual in USUAL.items() if (value := getattr(record, name)) not in (None, usual)]
         if "weights" in self._varying:
-            parts.append(f"weights {record.get('weights')}")
+            parts.append(f"weights {record.weights}")
         if len(self.machines) > 1 and not self.across:
-            parts.append(f"on {self.machines[machine_of(record)]}")
+            parts.append(f"on {self.machines[record.machine]}")
         return ", ".join(parts)
 
-    def _shape(self, record: Record, whole: Record | None = None) -> str:
+    def _shape(self, record: Record, without: str = "") -> str:
         constant = self._constant.get(_model(record), ())
-        parts = [f"batch {record['batch_size']}"] if record.get("batch_size") is not None else []
-        parts += [f"{record['seq_len']} tokens"] if record.get("seq_len") is not None else []
+        batch, length = record.batch_size, record.seq_len
+        parts = [f"batch {batch}"] if batch is not None and without != "batch_size" else []
+        parts += [f"{length} tokens"] if length is not None and without != "seq_len" else []
         parts += [part for part in _parameters(record) if part not in constant]
-        return ", ".join(parts) or ("" if whole else "the only shape")
+        return ", ".join(parts) or ("" if without else "the only shape")
 
     @cached_property
     def series(self) -> list[str]:
@@ -163,11 +162,6 @@ def grouped(points: Iterable[Point], key: Callable[[Point], Key]) -> dict[Key, l
     return dict(groups)
 
 
-def machine_of(record: Record) -> tuple:
-    """Return what distinguishes machines."""
-    return record.get("machine_id"), record.get("device_name")
-
-
 def machine_names(each: Iterable[tuple]) -> dict[tuple, str]:
     """Every machine with a name to be shown; the device's name, and the hash where one does not tell them apart."""
     machines = list(dict.fromkeys(each))
@@ -179,14 +173,9 @@ def machine_names(each: Iterable[tuple]) -> dict[tuple, str]:
     return known
 
 
-def shape_of(record: Record) -> tuple:
-    """Setting and shape, on whatever machine."""
-    return tuple(map(record.get, _KEY))
-
-
 def _key(record: Record) -> tuple:
     """Setting, shape and machine."""
-    return *shape_of(record), machine_of(record)
+    return *shape_of(record), record.machine
 
 
 @cache  # a few values, over and over
@@ -199,11 +188,11 @@ def natural(value) -> tuple:
 
 
 def _parameters(record: Record) -> tuple[str, ...]:
-    return tuple(part for part in (record.get("parameters") or "").split(";") if part)
+    return tuple(part for part in (record.parameters or "").split(";") if part)
 
 
 def _model(record: Record) -> tuple:
-    return record["workload"], record.get("implementation")
+    return record.workload, record.implementation
 
 
 def _constant_parameters(records: Iterable[Record]) -> dict[tuple, tuple[str, ...]]:
@@ -218,5 +207,5 @@ def _constant_parameters(records: Iterable[Record]) -> dict[tuple, tuple[str, ..
         shared = shared_by_model.setdefault(model, here)
         if shared is not here and shared.keys() - here.keys():
             shared_by_model[model] = {part: None for part in shared if part in here}
-        sized[model] = sized.get(model, True) and record.get("batch_size") is not None
+        sized[model] = sized.get(model, True) and record.batch_size is not None
     return {model: tuple(shared) if sized[model] else () for model, shared in shared_by_model.items()}

@@ -6,21 +6,22 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from measurement.exclusion import excluded
-from measurement.schema import Record, is_baseline
 from measurement.text import plain, times
+from records.record import Record
 from reports import facts, marks, recompiled
 from reports.points import USUAL, natural
 
 _SHAPE = (
-    *("workload", "implementation", "pass", "device", "dtype", "threads", "shapes"),
+    *("workload", "implementation", "pass_name", "device", "dtype", "threads", "shapes"),
     *("batch_size", "seq_len", "parameters"),
 )
+_shape = attrgetter(*_SHAPE)
 _TITLE = "Latency in ms (median); speedup = eager / graph, with its 95 % interval"  # within 80 columns
 _FILE_WIDTH = 120
 MOST_SHAPES, MOST_REASONS = 60, 20  # more than this scrolls by unread
@@ -56,12 +57,12 @@ def summary(records: Sequence[Record], console: Console, printed: Collection[str
 
     `printed` are sentences that were printed before.
     """
-    if all(record.get("latency_ms_median") is None for record in records):
+    if all(record.latency_ms_median is None for record in records):
         console.print(counts(records, printed), highlight=False, markup=False)
         return
     shapes: dict[tuple, list[Record]] = {}
     for record in records:
-        shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
+        shapes.setdefault(_shape(record), []).append(record)
     columns = _columns(records)
     left_out = max(0, len(shapes) - MOST_SHAPES)
     # As on the page; launches side by side are done in another order.
@@ -77,9 +78,9 @@ def summary(records: Sequence[Record], console: Console, printed: Collection[str
 
 def _columns(records: Sequence[Record]) -> list[tuple[str, str]]:
     """(framework, mode) in the order of first appearance, a framework's eager mode before its others."""
-    frameworks = list(dict.fromkeys(record["framework"] for record in records))
-    columns = dict.fromkeys((record["framework"], record["mode"]) for record in records)
-    baselines = {(record["framework"], record["mode"]) for record in records if is_baseline(record)}
+    frameworks = list(dict.fromkeys(record.framework for record in records))
+    columns = dict.fromkeys((record.framework, record.mode) for record in records)
+    baselines = {(record.framework, record.mode) for record in records if record.is_baseline}
     return sorted(columns, key=lambda column: (frameworks.index(column[0]), column not in baselines))
 
 
@@ -88,12 +89,12 @@ def fastest(records: Sequence[Record]) -> list[Record]:
 
     None where there is nothing to choose from, or where machines differ.
     """
-    measured = [r for r in records if not excluded(r) and r.get("latency_ms_median") is not None]
-    if len(measured) < 2 or len({record.get("machine_id") for record in measured}) > 1:
+    measured = [r for r in records if not r.excluded and r.latency_ms_median is not None]
+    if len(measured) < 2 or len({record.machine_id for record in measured}) > 1:
         return []
-    first = min(measured, key=lambda record: record["latency_ms_median"])
-    reach = first.get("latency_ms_ci_high") or first["latency_ms_median"]
-    return [r for r in measured if r is first or (r.get("latency_ms_ci_low") or r["latency_ms_median"]) <= reach]
+    first = min(measured, key=lambda record: record.median_ms)
+    reach = first.latency_ms_ci_high or first.median_ms
+    return [r for r in measured if r is first or (r.latency_ms_ci_low or r.median_ms) <= reach]
 
 
 def _print_rows(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]], console: Console) -> None:
@@ -101,10 +102,8 @@ def _print_rows(columns: list[tuple[str, str]], shapes: dict[tuple, list[Record]
     rows = {}
     for shape, records in shapes.items():
         first = fastest(records)
-        ordered = sorted(records, key=lambda record: columns.index((record["framework"], record["mode"])))
-        rows[shape] = [
-            [Text(plain(r["framework"])), Text(plain(r["mode"])), *marks.figures(r, r in first)] for r in ordered
-        ]
+        ordered = sorted(records, key=lambda record: columns.index((record.framework, record.mode)))
+        rows[shape] = [[Text(plain(r.framework)), Text(plain(r.mode)), *marks.figures(r, r in first)] for r in ordered]
     widths = list(map(len, _HEADS))
     for cells in itertools.chain(*rows.values()):
         for index, text in enumerate(cells):
@@ -133,23 +132,23 @@ def shape_text(shape: tuple) -> str:
     sizes += [f"seq {known['seq_len']}"] if known["seq_len"] is not None else []
     others = [part for part in (known["parameters"] or "").split(";") if part]
     threads = times(known["threads"], "thread") if known["threads"] else ""
-    unusual = [f" {known[name]}" for name in ("pass", "shapes") if known[name] not in (None, USUAL[name])]
+    unusual = [f" {known[name]}" for name in ("pass_name", "shapes") if known[name] not in (None, USUAL[name])]
     lines = [f"{known['workload']} {known['implementation']}{''.join(unusual)}", ", ".join(sizes + others)]
     return ", ".join([*lines, ", ".join(filter(None, (f"{known['device']} {known['dtype']}", threads)))])
 
 
 def counts(records: Sequence[Record], printed: Collection[str] = (), shown: Sequence[Record] | None = None) -> str:
     """Count cells by how they ended; say what the marks of `shown` mean (all by default), and why some failed."""
-    statuses = Counter(record["status"] for record in records)
+    statuses = Counter(record.status for record in records)
     parts = ", ".join(f"{number} {status}" for status, number in statuses.most_common())
     lines = [f"{times(len(records), 'cell')}: {parts}", _legend(shown or records), certainty(records)]
     lines += facts.unequal_machine(records)
-    raised = Counter(name for record in records for name in (record.get("flags") or "").split(";"))
+    raised = Counter(name for record in records for name in (record.flags or "").split(";"))
     lines += [
         f"{name} ({raised[name]}): docs/methodology.md says what it means" for name in marks.OF_THE_CELL if raised[name]
     ]
-    for framework in dict.fromkeys(record["framework"] for record in records):
-        own = (record for record in records if record["framework"] == framework)
+    for framework in dict.fromkeys(record.framework for record in records):
+        own = (record for record in records if record.framework == framework)
         lines += [f"{framework} {sentence}" for sentence in recompiled.sentences(own)]
     lines += failures(records)
     return "\n".join(line for line in lines if line and line not in printed)
@@ -159,12 +158,12 @@ def failures(records: Sequence[Record]) -> list[str]:
     """List why cells failed, the commonest reason first, with their modes, and their workloads if there are several."""
     alike: dict[tuple, list[Record]] = {}
     for record in records:
-        if record.get("reason"):
-            alike.setdefault((record["framework"], record["status"], record["reason"]), []).append(record)
-    several = len({record["workload"] for record in records}) > 1
+        if record.reason:
+            alike.setdefault((record.framework, record.status, record.reason), []).append(record)
+    several = len({record.workload for record in records}) > 1
     lines = []
     for (framework, status, why), cells in sorted(alike.items(), key=lambda entry: -len(entry[1]))[:MOST_REASONS]:
-        names = [", ".join(dict.fromkeys(cell[name] for cell in cells)) for name in ("mode", "workload")]
+        names = [", ".join(dict.fromkeys(map(get, cells))) for get in (attrgetter("mode"), attrgetter("workload"))]
         lines.append(f"{framework} {' of '.join(names if several else names[:1])}: {status}: {why}")
     return lines
 
@@ -173,8 +172,8 @@ def _legend(records: Sequence[Record]) -> str:
     """The marks that the table shows."""
     shapes: dict[tuple, list[Record]] = {}
     for record in records:
-        shapes.setdefault(tuple(map(record.get, _SHAPE)), []).append(record)
-    directions = {marks.direction(record) for record in records if not is_baseline(record)}
+        shapes.setdefault(_shape(record), []).append(record)
+    directions = {marks.direction(record) for record in records if not record.is_baseline}
     parts = [f"{marks.FASTEST} fastest, or not told from it"] if any(map(fastest, shapes.values())) else []
     parts += [f"{marks.FASTER} faster than eager"] if marks.FASTER in directions else []
     parts += [f"{marks.SLOWER} slower"] if marks.SLOWER in directions else []
@@ -184,7 +183,7 @@ def _legend(records: Sequence[Record]) -> str:
 def certainty(records: Sequence[Record]) -> str:
     """Sentences on cells whose figures are uncertain: on a busy machine, and without its flags. Empty without any."""
     uncertain = [r for r in records if marks.is_uncertain(r, "latency") or marks.is_uncertain(r, "ratio")]
-    flagged = [{*(record.get("flags") or "").split(";")} & {*_BUSY} for record in uncertain]
+    flagged = [{*(record.flags or "").split(";")} & {*_BUSY} for record in uncertain]
     busy = sum(map(bool, flagged))
     sentences = []
     if busy:

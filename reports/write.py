@@ -9,13 +9,13 @@ from pathlib import Path
 from rich.console import Console
 
 from measurement import durable
-from measurement.schema import Record
 from measurement.text import times
+from records.record import Record
 from reports import brief, ladder, markdown, page, verdict
 from reports.content import Section
 from reports.material import Material
 from reports.numbers import listed
-from reports.points import machine_names, machine_of
+from reports.points import machine_names
 from reports.terminal import summary
 
 BRIEF, MARKDOWN, PAGE = "summary.md", "report.md", "report.html"
@@ -28,11 +28,11 @@ def terminal(material: Material, records: Sequence[Record], console: Console) ->
         console.print(remark, highlight=False, markup=False)
     answer(material.verdicts, console)
     ladder.show(material.ladders, console)
-    machines = machine_names(map(machine_of, records))
+    machines = machine_names(record.machine for record in records)
     for machine, name in machines.items():
         if len(machines) > 1:
             console.print(f"\n{name}", style="bold", highlight=False)
-        of_machine = [record for record in records if machine_of(record) == machine] if len(machines) > 1 else records
+        of_machine = [record for record in records if record.machine == machine] if len(machines) > 1 else records
         summary(of_machine, console, material.remarks)
 
 
@@ -48,7 +48,7 @@ def answer(verdicts: list[verdict.Verdict], console: Console) -> None:
 def subject(material: Material) -> str:
     """Return what was measured on what, in a few words."""
     points = material.points
-    workloads = list(dict.fromkeys(point["workload"] for point in points.all))
+    workloads = list(dict.fromkeys(point.record.workload for point in points.all))
     devices = list(dict.fromkeys(device for _, device in points.machines if device))
     return " on ".join(listed(names) for names in (workloads, devices) if names) or "profiles"
 

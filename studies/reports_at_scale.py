@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from measurement.schema import NAMES, SCHEMA_VERSION  # noqa: E402
+from records.record import NAMES, SCHEMA_VERSION  # noqa: E402
 from records.recordfile import write_csv  # noqa: E402
 
 # Seconds, and MB of memory, that a command may take.

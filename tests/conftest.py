@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import workloads
+from records.record import Record
 
 ROOT = Path(__file__).resolve().parent.parent
 # The parts of the runner, each of which may import those before it.
@@ -106,7 +107,7 @@ def report():
 def record():
     """Make a record that fits the schema: an eager cell that went well unless told otherwise."""
 
-    def make(**changes) -> dict:
+    def make(**changes) -> Record:
         fields = {
             "schema_version": 1,
             "run_id": "a-run",
@@ -124,7 +125,8 @@ def record():
             "latency_ms_median": 2.0,
         }
         merged = {**fields, **changes}
-        return {"cell": f"{merged['framework']}/{merged['batch_size']}/{merged['mode']}", **merged}
+        cell = f"{merged['framework']}/{merged['batch_size']}/{merged['mode']}"
+        return Record.from_row({"cell": cell, **merged})
 
     return make
 

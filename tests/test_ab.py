@@ -18,12 +18,13 @@ from doubles.reported import record
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished
 
 import runner
-from analysis import paired, pairs
+from analysis import paired
 from commands.ab import label, titles
 from environments.uv import SetupError
 from execution import turns
 from plan import versions
 from plan.sweep import UsageError
+from records.record import Record
 from records.runs import Run
 from reports.compare import SAME, SLOWER, UNTOLD
 
@@ -70,9 +71,8 @@ def entry(cell: str, launch: int, level: float, rounds: int = 12) -> dict:
 def sides(a: list[float], b: list[float], **changed):
     """Both sides' records and samples: a cell with these levels by launch."""
     rows = [record("alpha", "eager", **changed) for _ in "ab"]
-    samples = [paired.launches_of(entry(rows[0]["cell"], n, level) for n, level in enumerate(s)) for s in (a, b)]
-    columns = [{name: [row.get(name)] for name in pairs.COLUMNS_READ} for row in rows]
-    return paired.compare(*columns, samples)
+    samples = [paired.launches_of(entry(rows[0].cell, n, level) for n, level in enumerate(s)) for s in (a, b)]
+    return paired.compare([rows[0]], [rows[1]], samples)
 
 
 DRIFTING = [0.020, 0.026, 0.018, 0.030, 0.022, 0.024]
@@ -119,12 +119,16 @@ def test_sides_are_called_by_versions_or_environments():
     words = {"torch==2.12": "torch==2.12", "/some/where/base/bin/python": "base", "python3.12": "python3.12"}
     assert {word: label(word) for word in words} == words
     assert label(None) == "the suite's own environment"
-    one, two = ({"framework": ["torch"] * 2, "framework_version": [v] * 2} for v in ("2.12.1", "2.13.0"))
+
+    def side(*found: tuple[str, str | None]) -> list[Record]:
+        return [record("alpha", "eager") | {"framework": name, "framework_version": version} for name, version in found]
+
+    one, two = (side(("torch", version), ("torch", version)) for version in ("2.12.1", "2.13.0"))
     assert titles(["/one/bin/python", None], [one, two]) == ["torch 2.12.1", "torch 2.13.0"]
-    failed = {"framework": ["torch"] * 2, "framework_version": ["2.14.1", None]}  # a cell that never started
+    failed = side(("torch", "2.14.1"), ("torch", None))  # a cell that never started
     assert titles(["/one/bin/python", None], [one, failed]) == ["torch 2.12.1", "torch 2.14.1"]
-    several = {"framework": ["torch", "jax"], "framework_version": ["2.13.0", "0.11.2"]}
-    for other in (one, several, {"framework": ["torch"], "framework_version": [None]}):
+    several = side(("torch", "2.13.0"), ("jax", "0.11.2"))
+    for other in (one, several, side(("torch", None))):
         assert titles(["/one/bin/python", "/two/bin/python"], [one, other]) == ["one", "two"]
 
 

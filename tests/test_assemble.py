@@ -10,14 +10,14 @@ from dataclasses import asdict, replace
 import pytest
 
 import workloads
-from measurement import values
 from measurement.parity import INCOMPARABLE, Difference
 from measurement.peaks import Peaks
 from measurement.profiles import PROFILES
 from measurement.protocol import Captured, Hello, Readback
-from records import assemble
+from records import assemble, values
 from records.assemble import record, speedup
 from records.outcomes import Context, Failure, Outcome, Parity
+from records.record import Record
 from records.rooflines import completed
 
 CONTEXT = Context(
@@ -45,15 +45,15 @@ def outcome(cell, report):
     return make
 
 
-def made(outcome, baseline=None, peaks=PEAKS) -> dict:
+def made(outcome, baseline=None, peaks=PEAKS) -> Record:
     row = record(outcome, baseline, workloads.get("mlp"), "seed:0", peaks, CONTEXT)
-    assert values.problem(row) is None
+    assert values.problem(row.to_row()) is None
     return row
 
 
 def test_settings_hold_what_capture_said(outcome):
     capture = Captured(whole=True, graphs=1, graph_breaks=0, compilations=1, backend="stub", detail="7 kernels")
-    settings = json.loads(made(outcome(capture=capture))["settings"])
+    settings = json.loads(made(outcome(capture=capture)).settings)
     assert (settings["a"], settings["captured"]) == (1, "7 kernels")
 
 
@@ -64,25 +64,25 @@ def test_settings_hold_what_capture_said(outcome):
 def test_a_queue_that_takes_much_of_a_sample_is_flagged(outcome, calls, synchronized, flagged):
     """A sample of n calls of t lasts n t + q, a synchronized call t + q: here q is 2.2 and 1.7 % of ten calls."""
     row = made(outcome(calls_per_sample=calls, latency_sync_s=synchronized))
-    assert ("queue" in (row["flags"] or "").split(";")) == flagged
+    assert ("queue" in (row.flags or "").split(";")) == flagged
 
 
 def test_a_good_cell(outcome):
     row = made(outcome())
-    assert row["status"] == "ok"
-    assert row["latency_ms_median"] == pytest.approx(2.0)
-    assert row["speedup_vs_eager"] == 1.0
-    assert row["framework_version"] == "9.9"
-    assert row["threads_effective"] == 2
-    assert row["side_by_side"] == 1
-    assert row["settings"] == '{"a": 1, "policies": {"torch-openmp-idle": "spin"}}'
-    assert row["items_per_s"] == pytest.approx(4 / 0.002)
-    assert row["flops"] == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, "fp32").flops
+    assert row.status == "ok"
+    assert row.latency_ms_median == pytest.approx(2.0)
+    assert row.speedup_vs_eager == 1.0
+    assert row.framework_version == "9.9"
+    assert row.threads_effective == 2
+    assert row.side_by_side == 1
+    assert row.settings == '{"a": 1, "policies": {"torch-openmp-idle": "spin"}}'
+    assert row.items_per_s == pytest.approx(4 / 0.002)
+    assert row.flops == workloads.get("mlp").cost({"batch_size": 4, "width": 8, "depth": 2}, "fp32").flops
     (whole,) = completed([row])
-    assert whole["mfu_pct"] == pytest.approx(100 * row["flops"] / 0.002 / 1e11)
-    assert whole["regime"] == "overhead"
-    assert row.get("speedup_ci_low") is None
-    assert row["latency_sync_ms_median"] is row["device_ms_median"] is None
+    assert whole.mfu_pct == pytest.approx(100 * row.flops / 0.002 / 1e11)
+    assert whole.bottleneck == "overhead"
+    assert row.speedup_ci_low is None
+    assert row.latency_sync_ms_median is row.device_ms_median is None
 
 
 @pytest.mark.parametrize(
@@ -106,24 +106,24 @@ def test_the_speedup_is_of_pairs_not_of_medians(outcome):
     ratio = speedup(graph, eager)
     assert (ratio.low, ratio.value, ratio.high) == pytest.approx((2, 2, 2))
     row = made(graph, eager)
-    assert row["speedup_vs_eager"] == pytest.approx(2)
-    assert (row["status"], row["latency_status"], row["ratio_status"]) == ("disturbed", "noisy", "ok")
-    assert "drift" in row["flags"].split(";")
+    assert row.speedup_vs_eager == pytest.approx(2)
+    assert (row.status, row.latency_status, row.ratio_status) == ("disturbed", "noisy", "ok")
+    assert "drift" in row.flags.split(";")
 
 
 def test_a_wide_interval_is_noisy(outcome):
     scattered = [0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12)]
     row = made(outcome(samples=scattered))
-    assert row["status"] == "noisy"
-    assert "wide_interval" in row["flags"].split(";")
+    assert row.status == "noisy"
+    assert "wide_interval" in row.flags.split(";")
 
 
 STEADY = (0.002,) * 12
 SCATTERED = tuple(0.002 * (1 + 0.5 * (i in (1, 2, 3, 5, 9, 10))) for i in range(12))
 
 
-def statuses(row: dict) -> tuple:
-    return row["status"], row["latency_status"], row.get("ratio_status")
+def statuses(row: Record) -> tuple:
+    return row.status, row.latency_status, row.ratio_status
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_ratio_and_latency_have_a_status_each(outcome, eager, graph, noise, expe
     quiet = asdict(outcome().reports[0].noise)
     row = made(outcome("inductor", samples=graph, noise=quiet | noise), outcome(samples=eager))
     assert statuses(row) == expected
-    assert ("wide_interval" in (row["flags"] or "")) == ("noisy" in expected)
+    assert ("wide_interval" in (row.flags or "")) == ("noisy" in expected)
 
 
 def test_a_graph_without_a_speedup_is_not_ok_by_its_latency(outcome):
@@ -163,81 +163,81 @@ def test_the_latency_of_launches_is_not_pooled(outcome, report):
     launches = outcome()
     launches.reports = [report((seconds,) * 200, launch=i) for i, seconds in enumerate((0.001, 0.002, 0.004))]
     row = made(launches)
-    assert row["latency_ms_median"] == pytest.approx(2.0)
+    assert row.latency_ms_median == pytest.approx(2.0)
     half = 4.3027 * math.log(2) / math.sqrt(3)
     ends = 2 * math.exp(-half), 2 * math.exp(half)
-    assert (row["latency_ms_ci_low"], row["latency_ms_ci_high"]) == pytest.approx(ends, rel=1e-4)
-    assert (row["interval_scope"], row["latency_status"]) == ("across processes", "noisy")
-    assert made(outcome())["interval_scope"] == "within this process"
+    assert (row.latency_ms_ci_low, row.latency_ms_ci_high) == pytest.approx(ends, rel=1e-4)
+    assert (row.interval_scope, row.latency_status) == ("across processes", "noisy")
+    assert made(outcome()).interval_scope == "within this process"
 
 
 def test_a_wrong_output_is_a_mismatch_whatever_the_time(outcome):
     row = made(outcome(parity=Parity(Difference(0.5, 0.25), 1e-4, "numpy")))
-    assert row["status"] == "mismatch"
-    assert row["reason"] == (
+    assert row.status == "mismatch"
+    assert row.reason == (
         "Outputs differ from numpy's by up to 0.5, a relative 0.25 (root mean square), where 0.0001 is allowed."
     )
     row = made(outcome(parity=Parity(INCOMPARABLE, 1e-4, "numpy")))
-    assert row["status"] == "mismatch"
-    assert row["parity_max_abs_err"] is None
+    assert row.status == "mismatch"
+    assert row.parity_max_abs_err is None
 
 
 def test_a_failure_has_no_figures(cell):
     failed = Outcome(cell(), "2026-01-01T00:00:00Z", failure=Failure("crash", "The worker was killed.", "last words"))
     row = made(failed)
-    assert (row["status"], row["reason"], row["stderr_tail"]) == ("crash", "The worker was killed.", "last words")
-    assert row.get("latency_ms_median") is None
+    assert (row.status, row.reason, row.stderr_tail) == ("crash", "The worker was killed.", "last words")
+    assert row.latency_ms_median is None
 
 
 def test_break_even(outcome):
     eager = outcome(samples=(0.003,) * 12, first_call_s=0.003)
     graph = outcome("inductor", samples=(0.001,) * 12, first_call_s=2.003)
-    assert made(graph, eager)["break_even_calls"] == pytest.approx(2.0 / 0.002)
-    assert made(graph, eager)["load_s"] is None
+    assert made(graph, eager).break_even_calls == pytest.approx(2.0 / 0.002)
+    assert made(graph, eager).load_s is None
     loaded = outcome("inductor", samples=(0.001,) * 12, first_call_s=0.003, load_s=5.0)
     row = made(loaded, outcome(samples=(0.003,) * 12, first_call_s=0.003, load_s=1.0))
-    assert (row["load_s"], row["compile_s"]) == (5.0, pytest.approx(0.002))
-    assert row["break_even_calls"] == pytest.approx((5.0 - 1.0) / 0.002)
-    assert made(graph, eager)["compile_s"] == pytest.approx(2.002)
+    assert (row.load_s, row.compile_s) == (5.0, pytest.approx(0.002))
+    assert row.break_even_calls == pytest.approx((5.0 - 1.0) / 0.002)
+    assert made(graph, eager).compile_s == pytest.approx(2.002)
     slower = outcome("inductor", samples=(0.004,) * 12, first_call_s=2.0)
-    assert made(slower, eager).get("break_even_calls") is None
+    assert made(slower, eager).break_even_calls is None
 
 
 def test_without_peaks_there_is_no_regime(outcome):
     (row,) = completed([made(outcome(), peaks=None)])
-    assert row.get("regime") is None
-    assert row.get("mfu_pct") is None
+    assert row.bottleneck is None
+    assert row.mfu_pct is None
 
 
 def test_a_graph_that_does_not_fuse_moves_what_eager_moves(outcome):
     eager, fused, unfused = (made(outcome(mode, framework=f)) for f, mode in (
         ("torch", "eager"), ("torch", "inductor"), ("tensorflow", "function")
     ))  # fmt: skip
-    assert fused["moved_bytes"] == fused["bytes"] < eager["moved_bytes"]
-    assert unfused["moved_bytes"] == eager["moved_bytes"] == eager["unfused_bytes"]
-    assert unfused["intensity"] == eager["intensity"] == eager["flops"] / eager["unfused_bytes"]
+    assert fused.moved_bytes == fused.bytes < eager.moved_bytes
+    assert unfused.moved_bytes == eager.moved_bytes == eager.unfused_bytes
+    assert unfused.intensity == eager.intensity == eager.flops / eager.unfused_bytes
 
 
 def test_tail_latency_is_of_single_calls(outcome):
     row = made(outcome(single_calls_s=[0.002] * 95 + [0.009] * 5))
-    assert (row["single_calls"], row["latency_call_ms_p50"]) == (100, pytest.approx(2.0))
-    assert (row["latency_call_ms_p95"], row["latency_call_ms_p99"]) == (pytest.approx(2.0), pytest.approx(9.0))
+    assert (row.single_calls, row.latency_call_ms_p50) == (100, pytest.approx(2.0))
+    assert (row.latency_call_ms_p95, row.latency_call_ms_p99) == (pytest.approx(2.0), pytest.approx(9.0))
     few = made(outcome(single_calls_s=[0.002] * 12))
-    assert (few["latency_call_ms_p95"], few.get("latency_ms_p95")) == (None, None)
-    assert made(outcome())["single_calls"] == 0
+    assert (few.latency_call_ms_p95, few.latency_ms_p95) == (None, None)
+    assert made(outcome()).single_calls == 0
 
 
 def test_the_host_s_speed_is_in_the_record(outcome):
     loop = [3e-4] * 9 + [6e-4] * 3
     row = made(outcome(samples=(0.002,) * 9 + (0.004,) * 3, host_loop_s=loop))
-    assert row["host_loop_ms_median"] == pytest.approx(0.3)
-    assert (row["host_slowed_share"], row["rounds_set_aside"], row["samples"]) == (0.25, 3, 9)
-    assert (row["latency_ms_ci_high"], row["status"]) == (pytest.approx(2.0), "ok")
-    assert "host_slowed" not in (row["flags"] or "")  # what was set aside counts for nothing
+    assert row.host_loop_ms_median == pytest.approx(0.3)
+    assert (row.host_slowed_share, row.rounds_set_aside, row.samples) == (0.25, 3, 9)
+    assert (row.latency_ms_ci_high, row.status) == (pytest.approx(2.0), "ok")
+    assert "host_slowed" not in (row.flags or "")  # what was set aside counts for nothing
     often = made(outcome(samples=(0.002,) * 8 + (0.004,) * 4, host_loop_s=[3e-4] * 8 + [6e-4] * 4))
-    assert (often["rounds_set_aside"], often["samples"]) == (0, 12)
-    assert "host_slowed" in often["flags"].split(";")
-    assert made(outcome(host_loop_s=[])).get("host_loop_ms_median") is None
+    assert (often.rounds_set_aside, often.samples) == (0, 12)
+    assert "host_slowed" in often.flags.split(";")
+    assert made(outcome(host_loop_s=[])).host_loop_ms_median is None
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def test_the_host_s_usual_speed_is_that_of_all_launches(outcome, report, loops, 
     several = outcome()
     several.reports = [report((0.002,) * len(loop), launch=i, host_loop_s=loop) for i, loop in enumerate(loops)]
     row = made(several)
-    assert (row["host_slowed_share"], row["rounds_set_aside"]) == (pytest.approx(share), 0)
-    assert ("host_slowed" in (row["flags"] or "").split(";")) == flagged
+    assert (row.host_slowed_share, row.rounds_set_aside) == (pytest.approx(share), 0)
+    assert ("host_slowed" in (row.flags or "").split(";")) == flagged
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_slow_host_concerns_what_it_decides(cell, report, eager_s, graph_s, ex
         return Outcome(cell(mode=mode, device="gpu:0"), "2026-01-01T00:00:00Z", reports, HELLO, None, GOOD)
 
     row = made(of("inductor", graph_s), of("eager", eager_s))
-    assert "host_slowed" in row["flags"].split(";")
+    assert "host_slowed" in row.flags.split(";")
     assert statuses(row) == expected
 
 
@@ -285,16 +285,16 @@ def test_a_slow_host_concerns_what_it_decides(cell, report, eager_s, graph_s, ex
 def test_few_rounds_are_fewer_than_the_profile_asks_for(outcome, profile, rounds, flagged):
     context = dataclasses.replace(CONTEXT, profile=PROFILES[profile])
     row = record(outcome(samples=(0.002,) * rounds), None, workloads.get("mlp"), "seed:0", PEAKS, context)
-    assert ("few_rounds" in (row["flags"] or "").split(";")) == flagged
+    assert ("few_rounds" in (row.flags or "").split(";")) == flagged
 
 
 def test_rounds_that_were_set_aside_are_not_missing(outcome):
     context = dataclasses.replace(CONTEXT, profile=PROFILES["standard"])
     slow = outcome(samples=(0.002,) * 10, host_loop_s=[3e-4] * 8 + [6e-4] * 2)
     row = record(slow, None, workloads.get("mlp"), "seed:0", PEAKS, context)
-    assert (row["rounds_set_aside"], "few_rounds" in (row["flags"] or "")) == (2, False)
+    assert (row.rounds_set_aside, "few_rounds" in (row.flags or "")) == (2, False)
 
 
 def test_a_user_s_model_that_nobody_counts_has_a_record_without_bandwidth(outcome, monkeypatch):
     monkeypatch.setattr(assemble, "known_cost", lambda cell, user_model: None)
-    assert "achieved_gb_per_s" not in made(outcome())
+    assert made(outcome()).achieved_gb_per_s is None

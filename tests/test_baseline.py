@@ -12,12 +12,12 @@ from test_house import PYTHON
 
 import frameworks
 from frameworks.description import Framework, Mode
-from measurement import schema
 from plan.plan import baseline_of, estimated_seconds, modes_of, plan
 from plan.plan import profile_of as profile
 from plan.sweep import resolve
+from records import statuses
 from reports import facts
-from reports.points import COLUMNS_READ, Points
+from reports.points import Points
 
 OTHERWISE = Framework(
     name="torch",
@@ -53,9 +53,8 @@ def test_reports_know_it_by_its_column():
         record("beta", "graph", baseline=False),
         record("beta", "step by step", baseline=True, first_call_s=0.5, speedup_vs_eager=1.0),
     ]
-    read = [{name: row[name] for name in COLUMNS_READ} for row in rows]
-    (pair,) = facts.pairs(Points(read).measured)
-    assert (pair.eager["mode"], pair.graph["mode"]) == ("step by step", "graph")
+    (pair,) = facts.pairs(Points(rows).measured)
+    assert (pair.eager.record.mode, pair.graph.record.mode) == ("step by step", "graph")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,7 @@ def test_reports_know_it_by_its_column():
     ],
 )
 def test_older_records_are_told_by_name(columns, is_baseline):
-    assert schema.is_baseline(columns) is is_baseline
+    assert statuses.is_baseline(columns["mode"], columns.get("baseline")) is is_baseline
 
 
 @pytest.mark.parametrize("name", frameworks.NAMES)
@@ -95,7 +94,7 @@ def told_by_name(source: str) -> list[int]:
 def test_no_code_but_a_framework_s_own_goes_by_its_name():
     parts = (*ROOMS, "measurement", "reports", "worker")
     files = [p for p in PYTHON if p.parts[0] in parts or p.parts[:-1] == ("frameworks",)]
-    assert {path for path in files if told_by_name((ROOT / path).read_text())} == {Path("measurement/schema.py")}
+    assert {path for path in files if told_by_name((ROOT / path).read_text())} == {Path("records/statuses.py")}
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from test_interruptions import wait_for
 
 from execution import materials
 from measurement import durable
-from measurement.schema import MEASURED
+from records.record import MEASURED
 
 NUMPY = (*TINY, "--framework", "numpy", "--mode", "eager")
 

@@ -11,36 +11,36 @@ import pytest
 from doubles.reported import failed, record, write_run
 
 import runner
-from analysis import changes, pairs
+from analysis import changes
 from measurement.statistics import Interval, batch_interval, independent_ratio
+from records.record import Record
 from reports import compare
 from reports.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNTOLD
 
 
-def compared(a: list[dict], b: list[dict], limit: float = 0.05) -> compare.Comparison:
+def compared(a: list[Record], b: list[Record], limit: float = 0.05) -> compare.Comparison:
     """Two runs' records compared."""
-    return changes.compare(
-        *({name: [row.get(name) for row in side] for name in pairs.COLUMNS_READ} for side in (a, b)), limit
-    )
+    return changes.compare(a, b, limit)
 
 
 SPEEDUPS = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
 EAGER, GRAPH = A = [record("alpha", "eager"), record("alpha", "graph")]
 
 
-def times(row: dict, factor: float, speedup: float = 1.0, **changed) -> dict:
+def times(row: Record, factor: float, speedup: float = 1.0, **changed) -> Record:
     """A record `factor` times as slow, its speedup `speedup` times as large."""
     figures = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
-    moved = {name: row[name] * factor for name in figures}
-    return row | moved | {name: row[name] and row[name] * speedup for name in SPEEDUPS} | changed
+    moved = {name: getattr(row, name) * factor for name in figures}
+    faster = {name: (value := getattr(row, name)) and value * speedup for name in SPEEDUPS}
+    return row | moved | faster | changed
 
 
-def moved(eager: float, graph: float, **changed) -> list[dict]:
+def moved(eager: float, graph: float, **changed) -> list[Record]:
     """The run `A` with eager mode and its graph so many times as slow; the speedup follows."""
     return [times(EAGER, eager, **changed), times(GRAPH, graph, eager / graph, **changed)]
 
 
-def verdicts(a: list[dict], b: list[dict]) -> dict[str, str]:
+def verdicts(a: list[Record], b: list[Record]) -> dict[str, str]:
     """The verdicts by mode."""
     return {cell.cell.rpartition("/")[2]: cell.verdict for cell in compared(a, b).cells}
 
@@ -56,7 +56,7 @@ def test_a_mode_that_moves_alone_has_a_verdict(graph, expected):
 def test_cells_from_before_a_parameter_are_those_of_its_first_value(added, pairs_up):
     """Else a run from before would have no cell in common with a new one, and nothing would be slower."""
     older, newer = (
-        [row | {"cell": row["cell"].replace("/", f"/context=8,{more}/", 1)} for row in rows]
+        [row | {"cell": row.cell.replace("/", f"/context=8,{more}/", 1)} for row in rows]
         for rows, more in ((A, "cache=static"), (moved(1.0, 1.5), f"cache=static,{added}"))
     )
     cells = [cell for cell in compared(older, newer).cells if cell.verdict != NOT_COMPARABLE]
@@ -156,13 +156,12 @@ def test_a_slowed_host_disturbs_only_what_it_decides():
 def test_of_many_cells_a_slight_one_is_chance():
     """4 % is shown of one shape, and of one among forty it is not: of so many one is off by as much for nothing."""
 
-    def run(shapes: int, factor: float) -> list[dict]:
+    def run(shapes: int, factor: float) -> list[Record]:
         rows = []
         for number in range(shapes):
             change = factor if not number else 1.0
             for row in moved(1.0, change):
-                row["cell"] = row["cell"].replace("batch_size=1", f"batch_size={number}")
-                rows.append(row)
+                rows.append(row | {"cell": row.cell.replace("batch_size=1", f"batch_size={number}")})
         return rows
 
     for shapes, expected in ((1, 1), (40, 0)):
@@ -209,7 +208,7 @@ def test_times_under_different_policies_are_not_of_the_same_thing(a, b, expected
 def test_cells_of_one_run_only_and_cells_held_twice():
     other = record("beta", "eager")
     whys = {cell.cell: cell.why for cell in compared([EAGER, EAGER], [EAGER, other]).cells}
-    assert whys == {EAGER["cell"]: "A holds it 2 times", other["cell"]: "only in B"}
+    assert whys == {EAGER.cell: "A holds it 2 times", other.cell: "only in B"}
 
 
 def test_machines_and_versions_come_first():

@@ -109,7 +109,7 @@ def test_records_of_two_machines_have_no_ratio():
 @pytest.mark.parametrize(("percent", "answers"), [(90, (HOLDS, HOLDS)), (70, (HOLDS, FAILS)), (68, (UNTOLD, FAILS))])
 def test_the_share_of_the_bandwidth(percent, answers):
     shared = {"workload": "llama-7b", "pass": "generate", "dtype": "bf16", "device": "gpu:0", "batch_size": 1}
-    shared |= {"quant": "none"}
+    shared |= {"parameters": {"quant": "none"}}
     shared |= {"tokens_per_s": 250.0, "datasheet_bandwidth_pct": percent}
     records = [timed(4.0, **shared), timed(4.0, 50.0, **shared)]
     texts = ("Compiled", "They take 80 %")
@@ -127,7 +127,9 @@ def test_weights_in_int8_are_compared_mode_by_mode_and_on_one_machine(int8_ms, e
         "batch_size": 1,
         "run_id": "gpu",
     }
-    whole, small = (timed(ms, 50.0, **shared, quant=quant) for ms, quant in ((4.0, "none"), (int8_ms, "int8")))
+    whole, small = (
+        timed(ms, 50.0, **shared | {"parameters": {"quant": quant}}) for ms, quant in ((4.0, "none"), (int8_ms, "int8"))
+    )
     assert verdict("gpt-fast", "Weights in int8", [whole, small], "alpha graph") == expected
     assert verdict("gpt-fast", "Weights in int8", [whole, small | {"mode": "other"}], "alpha graph") == UNTOLD
     assert verdict("gpt-fast", "Weights in int8", [whole, small | {"machine_id": "b"}], "alpha graph") == UNTOLD

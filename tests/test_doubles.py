@@ -18,9 +18,9 @@ import pytest
 from conftest import ROOT
 from doubles.suite import CODE, SHORTER, SILENCE, TINY, Finished, processes_naming
 
-from measurement import schema
 from measurement.flags import THREADS_MARGIN
 from measurement.profiles import PROFILES
+from records import record as schema
 
 MEASURED = schema.MEASURED
 

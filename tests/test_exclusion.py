@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 
 import pytest
 from conftest import ROOT, listed_files
@@ -14,13 +13,13 @@ from analysis import ladders, pairs
 from commands import history, repeatability
 from commands.reproduce import paired
 from experiments import gains, tables
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, latency_of
 from experiments.geometric_mean import parts_of
 from experiments.judge import ratio_of
 from experiments.spec import Verdict
-from measurement.exclusion import excluded, unknown_program
 from publish import evidence
-from records import rooflines
+from records import recordfile, rooflines
+from records.record import Record
 from reports import brief, facts, marks, terminal, verdict
 from reports.content import Table
 from reports.material import Material
@@ -38,7 +37,7 @@ KINDS = {
 COUNTING = {"none": {}, "unknown program": {"program": "unknown"}, "noisy": {"status": "noisy", "program": "same"}}
 
 
-def two(changes: dict, **others) -> list[dict]:
+def two(changes: dict, **others) -> list[Record]:
     """Eager mode and a faster graph, which `changes` may exclude."""
     return [record("alpha", "eager", **others), record("alpha", "graph", **others, **changes)]
 
@@ -47,24 +46,18 @@ def material(changes: dict, **others) -> Material:
     return Material(Points(two(changes, **others)))
 
 
-def columns(rows: list[dict]) -> dict[str, list]:
-    return {name: [row.get(name) for row in rows] for name in pairs.COLUMNS_READ}
-
-
 def in_a_ladder(changes: dict) -> bool:
     records = {mode: record("alpha", mode, latency=ms) for mode, ms in TIMES.items()}
     records["fused"] |= changes
-    made = ladders.ladder(
-        records, DESCRIPTION, ladders.Series.of(samples(), {r["cell"]: m for m, r in records.items()})
-    )
+    made = ladders.ladder(records, DESCRIPTION, ladders.Series.of(samples(), {r.cell: m for m, r in records.items()}))
     counts = "fused" in [rung.mode for rung in made.rungs]
     assert counts == (made.crossed is not None) == ("fused" not in dict(made.missing))
     return counts
 
 
 def in_a_pair_of_samples(changes: dict) -> bool:
-    records = [Record(row) for row in two(changes)]
-    cells = {row["cell"]: row["mode"] for row in records}
+    records = two(changes)
+    cells = {row.cell: row.mode for row in records}
     entries = [
         {"cell": cell, "launch": n, "worker": "w", "seconds_per_call": [1.0, 1.1] * 6}
         for cell in cells
@@ -74,14 +67,14 @@ def in_a_pair_of_samples(changes: dict) -> bool:
 
 
 def in_a_comparison(changes: dict) -> bool:
-    joined = pairs.joined(columns(two({})), columns(two(changes)))
+    joined = pairs.joined(two({}), two(changes))
     counts = "graph" in [pair.mode for pair in joined.pairs]
     assert counts != any(other.broke for other in joined.others)
     return counts
 
 
 def in_a_history(changes: dict) -> bool:
-    cells = pairs.cells_of(columns(two(changes)))
+    cells = pairs.cells_of(two(changes))
     runs = [history.Loaded(history.trend.Moment(str(n), "", "", {}, ""), {"abcd1234": cells}) for n in range(2)]
     return "graph" in [line.cell.rpartition("/")[2] for line in history.follow(runs)[0]]
 
@@ -102,7 +95,7 @@ def by_threads(changes: dict) -> Material:
 
 def on_the_readme(changes: dict, monkeypatch) -> bool:
     monkeypatch.setattr(evidence, "material", lambda *_: material(changes))
-    return "graph" in [point["mode"] for point in evidence.points()]
+    return "graph" in [point.record.mode for point in evidence.points()]
 
 
 def claims(changes: dict) -> Evidence:
@@ -125,19 +118,19 @@ CONSUMERS = {
     "a claim's records": lambda changes: len(claims(changes).records.graph.included) > 0,
     "a claim's speedup": lambda changes: claims(changes).records.graph.one() is not None,
     "a claim's answer": lambda changes: gains.times_as_fast(1, 2)(claims(changes)).verdict is Verdict.HOLDS,
-    "a claim's ratio": lambda changes: ratio_of(*map(Record, two(changes))) is not None,
-    "a claim's latency": lambda changes: Record(two(changes)[1]).latency_ms is not None,
-    "a claim's table": lambda changes: tables.latency(Record(two(changes)[1])) == "16",
-    "a claim's table of gains": lambda changes: tables.gain(Record(two(changes)[1])).startswith("20 ("),
+    "a claim's ratio": lambda changes: ratio_of(*two(changes)) is not None,
+    "a claim's latency": lambda changes: latency_of(two(changes)[1]) is not None,
+    "a claim's table": lambda changes: tables.latency(two(changes)[1]) == "16",
+    "a claim's table of gains": lambda changes: tables.gain(two(changes)[1]).startswith("20 ("),
     "a claim's pair of samples": in_a_pair_of_samples,
     "advice": lambda changes: "use" in [one.kind for one in material(changes).verdicts[0].advice],
-    "a ranking": lambda changes: "graph" in [rank.point["mode"] for rank in shape_one(changes).ranks],
+    "a ranking": lambda changes: "graph" in [rank.point.record.mode for rank in shape_one(changes).ranks],
     "the site's index": lambda changes: "16 ms" in index([Run("a", "a", "2026-01-01", "", material(changes))]),
     "a pull request's summary": lambda changes: "1.25×" in brief.summary("One", material(changes)),
     "a pair of points": lambda changes: len(facts.pairs(Points(two(changes)).all)) > 0,
     "when compiling pays": lambda changes: "pays after calls" in figures(changes).columns,
     "scaling": lambda changes: in_a_section(scaling.section(scaling.THREADS, by_threads(changes))),
-    "the terminal's fastest": lambda changes: "graph" in [row["mode"] for row in terminal.fastest(two(changes))],
+    "the terminal's fastest": lambda changes: "graph" in [row.mode for row in terminal.fastest(two(changes))],
     "the terminal's direction": lambda changes: marks.direction(two(changes)[1]) == marks.FASTER,
     "compare and ab": in_a_comparison,
     "history": in_a_history,
@@ -167,20 +160,22 @@ def test_the_readme_has_no_excluded_figure(kind, enters, monkeypatch):
 
 
 def test_the_reason_is_the_status_or_a_flag_and_an_unknown_program_is_none():
-    reasons = {kind: excluded(record("alpha", "graph", **changes)) for kind, changes in KINDS.items()}
+    reasons = {kind: record("alpha", "graph", **changes).excluded for kind, changes in KINDS.items()}
     assert reasons == {kind: kind for kind in KINDS}
-    assert [excluded(record("alpha", "graph", **changes)) for changes in COUNTING.values()] == [None] * 3
-    assert [unknown_program(changes) for changes in COUNTING.values()] == [False, True, False]
+    assert [record("alpha", "graph", **changes).excluded for changes in COUNTING.values()] == [None] * 3
 
 
-RULE = "measurement/exclusion.py"
+RULE = "records/statuses.py"
 # Who else may look at statuses of measured cells: for what is shown of a cell, not for what is made of its figures.
 LOOK_AT_STATUS = {
     RULE: "the rule itself",
-    "measurement/schema.py": "the list, and that others need a reason",
-    "measurement/values.py": "that a record of any other status has a reason",
+    "records/record.py": "whether a record is of a measured cell",
+    "records/values.py": "that a record of any other status has a reason",
     "records/recordfile.py": "a measured record needs a latency to be read",
     "commands/bench.py": "the exit code",
+}
+LOOK_AT_MEASURED = {
+    "commands/bench.py": "the earlier run that a comparison is proposed with",
     "analysis/pairs.py": "the times shown beside the reason for which a cell is not compared",
     "reports/facts.py": "what other processes took of the machine",
     "reports/marks.py": "whether a cell is shown by its figures or its status",
@@ -202,19 +197,19 @@ def test_no_other_module_decides_it():
     }
     assert {path for path, values in constants.items() if "differs" in values} == NAME_PROGRAMS
     flags = {"program_differs", "zero_outputs", "constant_outputs"}
-    assert {path for path, values in constants.items() if values & flags} <= {RULE, "analysis/heading.py"}
+    assert {path for path, values in constants.items() if values & flags} <= {"measurement/flags.py"}
     names = {
         path: {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         for path, tree in trees.items()
     }
     assert {path for path, used in names.items() if "MEASURED" in used} == LOOK_AT_STATUS.keys()
+    assert {path for path, used in names.items() if "is_measured" in used} == LOOK_AT_MEASURED.keys()
 
 
 def test_no_committed_folder_is_advised_by_an_excluded_cell():
     for path in sorted(ROOT.glob("results/*/*/records.jsonl")):
-        records = [json.loads(line) for line in path.read_text().splitlines()]
-        for made in Material(Points(records)).verdicts:
+        for made in Material(Points(recordfile.load(path).records)).verdicts:
             chosen = [point for advice in made.advice for point in advice.chosen]
             ranked = [rank.point for fastest in made.fastest.values() for rank in fastest.ranks]
-            assert [point.record["cell"] for point in (*chosen, *ranked) if point.excluded] == []
+            assert [point.record.cell for point in (*chosen, *ranked) if point.excluded] == []

@@ -15,8 +15,8 @@ import runner
 import workloads
 from environments import environments
 from execution import early_checks, peak_benchmarks
-from measurement.schema import NAMES
 from plan import plan
+from records.record import NAMES
 
 # Modes that compile nothing where a compiler takes seconds a file; `studies/field.py` measures the others.
 MODES = {"torch": "eager,dynamo"}

@@ -14,7 +14,7 @@ from doubles.planted import sitecustomize as planted
 from test_frameworks import bench, interpreter, modes_apart
 
 import frameworks
-from measurement.schema import MEASURED
+from records.record import MEASURED
 from workloads.rounding import stored
 
 pytestmark = pytest.mark.timeout(1200)

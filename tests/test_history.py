@@ -96,10 +96,10 @@ def run_of(tmp_path, number: int, eager: float, graph: float, **changed) -> str:
     rows = []
     for mode, factor in (("eager", eager), ("graph", graph)):
         row = record("alpha", mode, **stamp)
-        ratios = {name: row[name] and row[name] * eager / factor for name in
+        ratios = {name: (value := getattr(row, name)) and value * eager / factor for name in
                   ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")} if mode == "graph" else {}  # fmt: skip
         names = ("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high")
-        rows.append(row | {name: row[name] * factor for name in names} | ratios)
+        rows.append(row | {name: getattr(row, name) * factor for name in names} | ratios)
     return str(write_run(tmp_path / f"run-{number}", rows))
 
 

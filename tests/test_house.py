@@ -85,6 +85,7 @@ BELOW = {"measurement.*", "launchers.*", "reports", "reports.*", "workloads", "f
 BELOW |= {"frameworks.policies", "numpy"} | {
     f"workloads.{name}" for name in ("user_model", "signature", "spec", "rounding")
 }
+TYPES = {f"records.{name}" for name in ("record", "shapes", "statuses")}
 OUTSIDE = {
     "plan": set(),
     "records": {"pandas.*", "scipy.special"},
@@ -123,8 +124,8 @@ def allowed_to(path: Path) -> set[str] | None:
         "workloads": {"numpy", "workloads", "workloads.*", "workloads.", "measurement.files"},
         "launchers": {"launchers.*", "measurement.machine", "measurement.programs"},
         "worker": {"numpy", *BOUNDARY, "worker", "worker.*", "measurement.*", "workloads", "workloads.*"},
-        "experiments": {"experiments", "experiments.*", "measurement.*", "numpy", "reports.numbers", "rich.*"},
-        "reports": {"reports", "reports.*", "measurement.*", "numpy", "pandas.*", "rich.*"},
+        "experiments": {"experiments", "experiments.*", "measurement.*", *TYPES, "numpy", "reports.numbers", "rich.*"},
+        "reports": {"reports", "reports.*", "measurement.*", *TYPES, "numpy", "pandas.*", "rich.*"},
         "runner.py": {"measurement.*", "launchers.*", "reports.*", "workloads", "frameworks"}
         | {f"{room}.*" for room in ROOMS},
     }.get(part)

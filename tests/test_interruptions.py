@@ -20,9 +20,9 @@ import runner
 from execution.attempt import Attempt
 from measurement.checked import data_of
 from measurement.protocol import Hello, Readback
-from measurement.schema import MEASURED
 from plan.plan import Group
 from records.outcomes import Kept
+from records.record import MEASURED
 from records.runs import Run
 
 

@@ -6,7 +6,7 @@ import pytest
 from doubles.synthetic import timed
 
 from experiments import judge
-from experiments.evidence import Record
+from experiments.evidence import latency_of
 from experiments.spec import Answer, Verdict, all_of
 from measurement.statistics import Interval
 from reports.numbers import estimate
@@ -117,18 +117,18 @@ def test_several_answers(verdicts, together):
 
 
 def test_a_ratio_of_two_measurements_takes_their_ends_at_their_worst():
-    ten, five = (Record(timed(ms, spread=1 / ms, machine_id="a")) for ms in (10, 5))
+    ten, five = (timed(ms, spread=1 / ms, machine_id="a") for ms in (10, 5))
     assert judge.ratio_of(ten, five) == pytest.approx((2.0, 9 / 6, 11 / 4))
     assert judge.ratio_of(None, five) is None
-    assert judge.ratio_of(ten, Record(timed(5, spread=0, machine_id="a"))) is None
+    assert judge.ratio_of(ten, timed(5, spread=0, machine_id="a")) is None
 
 
 def test_figures_of_two_machines_are_compared_in_no_way():
-    records = [Record(timed(ms, 10, seq_len=ms, machine_id=name)) for ms, name in ((1, "a"), (2, "b"))]
+    records = [timed(ms, 10, seq_len=ms, machine_id=name) for ms, name in ((1, "a"), (2, "b"))]
     assert judge.ratio_of(*records) == judge.APART
     answers = [judge.above("twice", judge.ratio_of(*records), 1)]
-    answers.append(judge.greater_of(judge.latency, "this", records[1], "that", records[0]))
-    answers.append(judge.trend_of(judge.grows, judge.latency, "time", records, "seq_len", " ms"))
+    answers.append(judge.greater_of(latency_of, "this", records[1], "that", records[0]))
+    answers.append(judge.trend_of(judge.grows, latency_of, "time", records, "seq_len", " ms"))
     begun = ("twice …", "this against that …", "time …")
     assert answers == [Answer(UNTOLD, f"{name}: {judge.APART}") for name in begun]
 

@@ -33,7 +33,7 @@ TIMES = {"eager": 8.0, "captured": 4.0, "split": 5.0, "fused": 6.0, "replayed": 
 
 
 def named(mode: str) -> str:
-    return record("alpha", mode)["cell"]
+    return record("alpha", mode).cell
 
 
 def samples(times=TIMES, launches=3, rounds=20, noise=0.0, shared=0.0, worker=lambda mode, launch: "w"):
@@ -55,7 +55,7 @@ def measured(times=TIMES, without=(), description=DESCRIPTION, **how):
         mode: failed("alpha", mode, "crash", f"{mode} died.") if mode in without else record("alpha", mode, latency=ms)
         for mode, ms in times.items()
     }
-    cells = {row["cell"]: mode for mode, row in records.items()}
+    cells = {row.cell: mode for mode, row in records.items()}
     taken = [entry for entry in samples(times, **how) if cells[entry["cell"]] not in without]
     return ladders.ladder(records, description, Series.of(taken, cells))
 

@@ -23,7 +23,7 @@ def jax_run(folder, scale=1.0, **columns):
     of_jax = {"framework": "jax", "run_id": "a-run", **columns}
 
     def renamed(row: dict) -> dict:
-        return row | of_jax | {"cell": row["cell"].replace("alpha/", "jax/")}
+        return row | of_jax | {"cell": row.cell.replace("alpha/", "jax/")}
 
     rows = [renamed(record("alpha", mode, latency=ms, baseline=mode == "eager")) for mode, ms in times.items()]
     write_run(folder, rows)
@@ -79,7 +79,7 @@ def test_without_rungs_or_samples_there_is_no_ladder(tmp_path):
     records = ladders.Run(tmp_path / "run").records()
     (bare,) = ladders.of_run(tmp_path / "run", records)
     assert [step.ratio for step in bare.steps] == [None] * 3 and len(table(bare).rows) == 4
-    usual = [row for row in records if row["mode"] in ("eager", "jit")]
+    usual = [row for row in records if row.mode in ("eager", "jit")]
     assert ladders.of_run(tmp_path / "run", usual) == []
     assert ladders.is_rung({"framework": "torch", "mode": "dynamo"})
     assert not ladders.is_rung({"framework": "torch", "mode": "cudagraphs"})  # an experiment's arm, in no ladder

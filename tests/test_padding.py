@@ -10,8 +10,8 @@ from test_frameworks import REAL, run_sweep
 import frameworks
 import workloads
 from measurement.parity import difference
-from measurement.schema import MEASURED
 from records.costs import tokens_of
+from records.record import MEASURED
 from worker.group import padding_of
 from workloads.bert import padded_lengths
 from workloads.spec import without_padding

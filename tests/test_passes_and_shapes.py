@@ -13,7 +13,7 @@ import frameworks
 import workloads
 from frameworks.description import Framework
 from measurement.refusals import INCOMPLETE
-from measurement.schema import MEASURED
+from records.record import MEASURED
 
 pytestmark = pytest.mark.timeout(1200)
 

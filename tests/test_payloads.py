@@ -21,8 +21,8 @@ from markdown_it import MarkdownIt
 import runner
 from experiments import page as experiments_page
 from experiments import spec
-from measurement import schema
 from measurement.text import as_code, in_html, in_markdown, markdown_row
+from records import record as schema
 from records import recordfile
 from reports import explanation, ladder, markdown, terminal
 

@@ -10,7 +10,7 @@ from conftest import ROOT
 
 from environments import environments
 from frameworks.program import DECIDING, Operation, difference, verdict
-from measurement.schema import MEASURED
+from records.record import MEASURED
 
 MASK = "bool (64,1,512,512) stride (0,512,1,0)"
 

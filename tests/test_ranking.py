@@ -35,8 +35,8 @@ def test_frameworks_are_ranked_by_latency_and_those_of_other_machines_named_besi
     again = [cell(4.5, machine_id="ffff", device_name="Another processor")]
     rows = [point.record for point in beside(elsewhere=True)[0].all]
     for whole in verdict.of(Points(rows + again), KNOWN):
-        ranked = {rank.point["framework"] for fastest in whole.fastest.values() for rank in fastest.ranks}
-        absent = {one.point["framework"] for fastest in whole.fastest.values() for one in fastest.absent}
+        ranked = {rank.point.record.framework for fastest in whole.fastest.values() for rank in fastest.ranks}
+        absent = {one.point.record.framework for fastest in whole.fastest.values() for one in fastest.absent}
         assert ranked & absent == set()
 
 

@@ -20,12 +20,12 @@ def test_the_verdict_and_the_terminal_name_guard_and_count(gain):
     rows = [cell(10.0), cell(10.0 / gain, gain, mode="plain", **AGAIN)]
     (line,) = told(*rows)
     assert line.count(EXPECTED) == 1
-    assert f"{rows[1]['framework']} {EXPECTED}" in counts(rows).splitlines()
+    assert f"{rows[1].framework} {EXPECTED}" in counts(rows).splitlines()
 
 
 def test_an_excluded_mode_is_named_too():
     rows = [cell(10.0), cell(8.0, 1.25, mode="plain", status="mismatch", **AGAIN)]
-    assert f"{rows[1]['framework']} {EXPECTED}" in counts(rows)
+    assert f"{rows[1].framework} {EXPECTED}" in counts(rows)
 
 
 def test_shapes_alike_in_their_guards_are_one_sentence():

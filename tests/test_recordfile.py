@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
+from operator import attrgetter
 
 import pytest
 from conftest import ROOT
-from doubles.reported import small_set
+from doubles.reported import rows_of, small_set
 
-from measurement import schema
-from records import recordfile, rooflines
+from records import record as schema
+from records import recordfile
+from records.record import Record
 from records.recordfile import Unreadable, load, schema_path, write_csv
+
+
+def row(entry: Record | dict) -> dict:
+    return entry.to_row() if isinstance(entry, Record) else entry
 
 
 @pytest.fixture
@@ -30,14 +36,14 @@ def rewrite(path, change, **how) -> None:
 
 
 def test_a_table_is_read_as_it_was_written(table):
-    assert load(table).records == small_set()
+    assert rows_of(load(table).records) == rows_of(small_set())
     assert load(table).remarks == []
 
 
 def test_columns_may_stand_in_another_order_and_be_missing(table):
     rewrite(table, lambda rows: [list(reversed(row))[:-3] + row[:1] for row in rows])
     records = [r | dict.fromkeys(schema.NAMES[1:3]) for r in small_set()]
-    assert load(table).records == records
+    assert rows_of(load(table).records) == rows_of(records)
 
 
 def test_a_spreadsheet_s_semicolons_decimal_commas_and_byte_order_mark_are_understood(table):
@@ -46,7 +52,7 @@ def test_a_spreadsheet_s_semicolons_decimal_commas_and_byte_order_mark_are_under
         return [[t.replace(".", ",") if n in numbers else t for n, t in enumerate(row)] for row in rows]
 
     rewrite(table, european, delimiter=";", encoding="utf-8-sig")
-    assert load(table).records == small_set()
+    assert rows_of(load(table).records) == rows_of(small_set())
 
 
 def test_rows_may_end_early_and_be_empty(table):
@@ -54,22 +60,25 @@ def test_rows_may_end_early_and_be_empty(table):
         return [rows[0], [], rows[1][:-1], [""] * len(rows[0]), *rows[2:]]
 
     rewrite(table, shortened)
-    assert load(table).records == [small_set()[0] | {schema.NAMES[-1]: None}, *small_set()[1:]]
+    assert rows_of(load(table).records) == rows_of([small_set()[0] | {schema.NAMES[-1]: None}, *small_set()[1:]])
 
 
 def test_a_part_of_the_columns_is_read_from_both_kinds_of_file(table):
     lines(table.with_suffix(".jsonl"), small_set())
     always = ("cell", "bytes", "framework", "mode", "workload", "status", "schema_version")
     always += ("run_id", "machine_id", "started_at")
-    records = [{name: row[name] for name in always} for row in small_set()]
+    get = attrgetter(*always)
     for path in (table, table.with_suffix(".jsonl")):
-        assert load(path, ("cell", "bytes")).records == records
+        read = load(path, ("cell", "bytes")).records
+        assert list(map(get, read)) == list(map(get, small_set()))
+        with pytest.raises(AttributeError):  # no empty value: it was not read
+            _ = read[0].latency_ms_median
 
 
 def test_an_unknown_column_is_left_out_and_said(table):
     rewrite(table, lambda rows: [[*row, "note" if n == 0 else "x"] for n, row in enumerate(rows)])
     loaded = load(table)
-    assert loaded.records == small_set()
+    assert rows_of(loaded.records) == rows_of(small_set())
     assert "left out: note" in loaded.remarks[0]
 
 
@@ -92,7 +101,7 @@ def test_another_table_is_refused(tmp_path):
 
 
 def lines(path, entries) -> None:
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    path.write_text("".join(json.dumps(row(entry)) + "\n" for entry in entries))
 
 
 def test_a_torn_last_line_is_said_and_skipped(tmp_path):
@@ -100,7 +109,7 @@ def test_a_torn_last_line_is_said_and_skipped(tmp_path):
     lines(path, small_set())
     path.write_bytes(path.read_bytes()[:-40])
     loaded = load(path)
-    assert loaded.records == small_set()[:-1]
+    assert rows_of(loaded.records) == rows_of(small_set()[:-1])
     assert f"line {len(small_set())} is torn" in loaded.remarks[0]
 
 
@@ -120,7 +129,7 @@ def test_a_latency_that_is_no_time_is_refused(table, tmp_path, column, value):
 def test_a_measured_cell_without_a_time_is_refused(tmp_path):
     """What is left of a line out of whose middle a piece was cut may be an object all the same."""
     first, *others = small_set()
-    lines(tmp_path / "records.jsonl", [{k: v for k, v in first.items() if k != "latency_ms_median"}, *others])
+    lines(tmp_path / "records.jsonl", [{k: v for k, v in first.to_row().items() if k != "latency_ms_median"}, *others])
     with pytest.raises(Unreadable, match="line 1: the cell is measured and has no latency_ms_median; remove that line"):
         load(tmp_path / "records.jsonl")
 
@@ -132,15 +141,17 @@ def test_more_than_the_peak_is_flagged_in_every_version(table, tmp_path, version
     write_csv([first | {"mfu_pct": 137.4}, second | {"mfu_pct": 100.0}], table)
     expected = ["drift;roofline_exceeded", "drift"]
     assert load(table).columns["flags"] == load(tmp_path / "records.jsonl").columns["flags"] == expected
-    assert [record["flags"] for record in rooflines.read(tmp_path / "records.jsonl")] == expected
 
 
 def test_an_earlier_version_is_read_and_a_later_one_refused(tmp_path):
     path = tmp_path / "records.jsonl"
-    lines(path, [{k: v for k, v in small_set()[0].items() if k not in ("shapes", "bytes")} | {"schema_version": 1}])
+    lines(
+        path,
+        [{k: v for k, v in small_set()[0].to_row().items() if k not in ("shapes", "bytes")} | {"schema_version": 1}],
+    )
     loaded = load(path)
-    assert loaded.records[0]["shapes"] == "static"
-    assert loaded.records[0]["bytes"] is None
+    assert loaded.records[0].shapes == "static"
+    assert loaded.records[0].bytes is None
     assert "1 records are of an earlier schema" in loaded.remarks[0]
     lines(path, [small_set()[0] | {"schema_version": schema.SCHEMA_VERSION + 1}])
     with pytest.raises(Unreadable, match=f"this suite reads 1 to {schema.SCHEMA_VERSION}"):

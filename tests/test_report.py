@@ -140,7 +140,7 @@ def test_numbers_in_the_page_are_the_csv_s(reported):
 def test_numbers_in_pictures_and_sentences_are_the_csv_s(reported):
     text = (reported / "report.html").read_text()
     answer = text[text.index('<section id="answer"') : text.index('<section id="matrix"')]
-    values = {row["latency_ms_median"] for row in small_set() if row["status"] in ("ok", "noisy")}
+    values = {row.latency_ms_median for row in small_set() if row.status in ("ok", "noisy")}
     drawn = re.findall(r' dx="-?11"[^>]*>([\d.,]+)~? ms<', answer)
     assert len(drawn) == 14 and set(drawn) == {text_of(value) for value in values}
 

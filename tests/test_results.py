@@ -16,9 +16,9 @@ import runner
 from commands import published, reproduce
 from experiments import page
 from measurement.flags import ROUNDING
-from measurement.schema import COLUMNS, SCHEMA_VERSION
 from publish import committed
 from records import jsonfiles, recordfile
+from records.record import COLUMNS, SCHEMA_VERSION
 
 # What runs on this machine have left is not committed, and may be of any version.
 FILES = [p for p in sorted((ROOT / "results").glob("**/*")) if p.is_file() and p.relative_to(ROOT).parts[1] != "runs"]

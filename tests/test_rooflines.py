@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import weakref
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,17 +10,18 @@ import pytest
 from conftest import ROOT
 
 from execution import peak_benchmarks
-from measurement import schema
 from measurement.cells import Cell
 from measurement.peaks import may_be_cached
-from records import costs, jsonfiles, recordfile, rooflines
+from records import costs, recordfile
+from records import record as schema
+from records.record import Record
 from records.rooflines import changes, completed, doubled
 from records.runs import Run
 
 
-def record(framework="torch", mode="eager", workload="bert-base", batch=1, ms=100.0, **changes) -> dict:
+def record(framework="torch", mode="eager", workload="bert-base", batch=1, ms=100.0, **changes) -> Record:
     """A measured cell of a second's work for 10 % of its time, by its framework's peaks of 1 TFLOP/s and 10 GB/s."""
-    return {
+    return Record.from_row({
         "schema_version": schema.SCHEMA_VERSION, "run_id": "run", "machine_id": "m", "device": "cpu",
         "device_name": "A processor", "dtype": "fp32", "threads": 1, "framework": framework, "mode": mode,
         "workload": workload, "implementation": "plain", "pass": "inference", "status": "ok",
@@ -29,7 +29,11 @@ def record(framework="torch", mode="eager", workload="bert-base", batch=1, ms=10
         "latency_ms_median": ms, "latency_ms_min": ms, "latency_ms_ci_low": ms, "latency_ms_ci_high": ms,
         "flops": 10**10, "bytes": 10**8, "unfused_bytes": 10**9, "moved_bytes": 10**8, "transcendentals": 0,
         "framework_peak_tflops": 1.0, "framework_peak_gb_per_s": 10.0, **changes,
-    }  # fmt: skip
+    })  # fmt: skip
+
+
+def rows(records: list[Record]) -> list[dict]:
+    return [record.to_row() for record in records]
 
 
 def test_the_machine_s_peak_is_the_best_of_any_framework_and_says_whose():
@@ -37,37 +41,37 @@ def test_the_machine_s_peak_is_the_best_of_any_framework_and_says_whose():
     paddle = record("paddle", framework_peak_tflops=1.2, framework_peak_gb_per_s=3.0, moved_bytes=200_000_000, ms=55.6)
     torch = record("torch", framework_peak_tflops=0.9, framework_peak_gb_per_s=19.0)
     alone = completed([paddle])[0]
-    assert alone["regime"] == "bandwidth"
-    assert alone["flags"] == "roofline_exceeded"
+    assert alone.bottleneck == "bandwidth"
+    assert alone.flags == "roofline_exceeded"
     beside = completed([paddle, torch])[0]
-    assert (beside["peak_tflops"], beside["peak_gb_per_s"]) == (1.2, 19.0)
-    assert (beside["framework_peak_tflops"], beside["framework_peak_gb_per_s"]) == (1.2, 3.0)
-    assert "peak_gb_per_s: torch eager, stream" in beside["peak_source"]
-    assert beside["explained_share"] == pytest.approx(0.2 / 19 * 1e3 / 55.6)
-    assert beside["regime"] == "latency"  # slow operators, not the memory
-    assert beside["flags"] is None
+    assert (beside.peak_tflops, beside.peak_gb_per_s) == (1.2, 19.0)
+    assert (beside.framework_peak_tflops, beside.framework_peak_gb_per_s) == (1.2, 3.0)
+    assert "peak_gb_per_s: torch eager, stream" in beside.peak_source
+    assert beside.explained_share == pytest.approx(0.2 / 19 * 1e3 / 55.6)
+    assert beside.bottleneck == "latency"  # slow operators, not the memory
+    assert beside.flags is None
 
 
 @pytest.mark.parametrize("other", [{"dtype": "bf16"}, {"threads": 2}, {"device": "gpu:0"}, {"machine_id": "n"}])
 def test_peaks_of_other_kinds_do_not_count(other):
     mine = completed([record(), record("jax", framework_peak_tflops=9.0, **other)])[0]
-    assert mine["peak_tflops"] == 1.0
+    assert mine.peak_tflops == 1.0
 
 
 def test_mfu_compares_across_frameworks():
     """The framework with the worst product is not flattered by it."""
     slow, fast = completed([record("jax", framework_peak_tflops=0.5, ms=20), record("torch", ms=20)])
-    assert slow["mfu_pct"] == fast["mfu_pct"] == pytest.approx(50)
+    assert slow.mfu_pct == fast.mfu_pct == pytest.approx(50)
 
 
 def test_a_cell_that_is_a_peak_benchmark_raises_the_peak_and_cannot_exceed_it():
     product = record("jax", "jit", workload="matmul", ms=8, moved_bytes=10**7)
     other, itself = completed([record(), product])
-    assert other["peak_tflops"] == itself["peak_tflops"] == pytest.approx(1.25)
-    assert "jax jit, matmul" in other["peak_source"]
-    assert itself["flags"] is None
-    (wrong,) = completed([{**product, "status": "mismatch"}])
-    assert wrong["peak_tflops"] == 1.0  # what computes something else is no peak
+    assert other.peak_tflops == itself.peak_tflops == pytest.approx(1.25)
+    assert "jax jit, matmul" in other.peak_source
+    assert itself.flags is None
+    (wrong,) = completed([product | {"status": "mismatch"}])
+    assert wrong.peak_tflops == 1.0  # what computes something else is no peak
 
 
 # A token of GPT-2 124M on two cores at torch's own rates.
@@ -79,7 +83,7 @@ DECODE = dict(
 
 
 def regime_of(**changes) -> str:
-    return completed([record(**(DECODE | changes))])[0]["regime"]
+    return completed([record(**(DECODE | changes))])[0].bottleneck
 
 
 def test_time_of_products_of_one_row_is_no_overhead():
@@ -108,8 +112,8 @@ def test_of_a_user_s_own_model_all_that_has_to_move_counts_as_products_bytes():
 def test_a_product_of_one_row_may_show_the_memory_s_peak():
     """Paddle's addition reaches 4 GB/s, which its products pass: no call exceeds a roof that was seen exceeded."""
     (paddle,) = completed([record("paddle", **DECODE | {"framework_peak_gb_per_s": 4.4, "ms": 46.5})])
-    assert (paddle["peak_gb_per_s"], paddle["regime"], paddle["flags"]) == (11.0, "bandwidth", None)
-    assert "peak_gb_per_s: paddle eager, matvec" in paddle["peak_source"]
+    assert (paddle.peak_gb_per_s, paddle.bottleneck, paddle.flags) == (11.0, "bandwidth", None)
+    assert "peak_gb_per_s: paddle eager, matvec" in paddle.peak_source
 
 
 def test_products_of_one_row_are_measured_last_with_weights_that_no_cache_holds():
@@ -129,41 +133,41 @@ def test_products_of_one_row_are_measured_last_with_weights_that_no_cache_holds(
 
 def test_a_small_vector_is_no_peak_of_the_memory():
     (peaks,) = completed([record(workload="stream", bytes=10**6, moved_bytes=10**6, ms=0.01)])
-    assert peaks["peak_gb_per_s"] == 10.0
-    assert peaks["peak_cached_gb_per_s"] == pytest.approx(100.0)
+    assert peaks.peak_gb_per_s == 10.0
+    assert peaks.peak_cached_gb_per_s == pytest.approx(100.0)
 
 
 def test_what_fits_the_caches_is_not_held_against_the_memory_s_bandwidth():
     small = dict(bytes=8_000_000, moved_bytes=8_000_000, ms=0.5, flops=10**6, framework_peak_cached_gb_per_s=50.0)
-    assert completed([record(**small)])[0]["explained_share"] == pytest.approx(0.32)
+    assert completed([record(**small)])[0].explained_share == pytest.approx(0.32)
     large = {**small, "bytes": 80_000_000}
-    assert completed([record(**large)])[0]["flags"] == "roofline_exceeded"
+    assert completed([record(**large)])[0].flags == "roofline_exceeded"
 
 
 def test_growth_is_known_where_both_batches_are_whichever_was_first():
     one, two = record(batch=1, ms=10), record(batch=2, ms=10.5)
     for order in ([one, two], [two, one]):
-        growths = {row["cell"]: row["batch_doubling_growth"] for row in completed(order)}
-        assert growths == {one["cell"]: pytest.approx(0.05), two["cell"]: None}
+        growths = {row.cell: row.batch_doubling_growth for row in completed(order)}
+        assert growths == {one.cell: pytest.approx(0.05), two.cell: None}
 
 
 def test_a_batch_of_one_machine_is_no_double_of_another_s():
     """As in a run whose lanes are nodes; how fast a node is would count as what the batch adds."""
     one, two = record(batch=1, ms=10, machine_id="a"), record(batch=2, ms=10.5, machine_id="b")
-    assert [row["batch_doubling_growth"] for row in completed([one, two])] == [None, None]
+    assert [row.batch_doubling_growth for row in completed([one, two])] == [None, None]
     again = record(batch=2, ms=11, machine_id="a")
-    assert [row["batch_doubling_growth"] for row in completed([one, again, two])] == [pytest.approx(0.1), None, None]
+    assert [row.batch_doubling_growth for row in completed([one, again, two])] == [pytest.approx(0.1), None, None]
 
 
 def test_growth_tells_overhead_only_where_the_roofline_grows_and_noise_does_not_hide_it():
     one = record(batch=1, ms=20)
     grown = record(batch=2, ms=20.4, flops=2 * 10**10)
-    assert completed([one, record(batch=2, ms=30, flops=2 * 10**10)])[0]["regime"] == "compute"
-    assert completed([one, grown])[0]["regime"] == "overhead"
-    assert completed([one, {**grown, "latency_ms_ci_high": 25.0}])[0]["regime"] == "compute"
+    assert completed([one, record(batch=2, ms=30, flops=2 * 10**10)])[0].bottleneck == "compute"
+    assert completed([one, grown])[0].bottleneck == "overhead"
+    assert completed([one, grown | {"latency_ms_ci_high": 25.0}])[0].bottleneck == "compute"
     weights = dict(flops=10**6, bytes=10**8, moved_bytes=10**8)  # twice the batch adds 1 % of traffic
-    twice = {**record(batch=2, ms=20.4), **weights, "moved_bytes": 101 * 10**6}
-    assert completed([{**one, **weights}, twice])[0]["regime"] == "bandwidth"
+    twice = record(batch=2, ms=20.4, **weights | {"moved_bytes": 101 * 10**6})
+    assert completed([one | weights, twice])[0].bottleneck == "bandwidth"
 
 
 def test_workloads_without_batches_are_not_doubled():
@@ -172,17 +176,16 @@ def test_workloads_without_batches_are_not_doubled():
 
 
 def test_records_of_earlier_versions_and_failures_stay_as_they_are():
-    old = {**record(), "schema_version": 3, "peak_tflops": 0.06, "regime": "mixed"}
-    del old["moved_bytes"]
-    failed = {**record(), "status": "oom", "latency_ms_median": None}
-    assert completed([old, failed]) == [old, failed]
+    old = record(schema_version=3, peak_tflops=0.06, regime="mixed", moved_bytes=None)
+    failed = record() | {"status": "oom", "latency_ms_median": None}
+    assert rows(completed([old, failed])) == rows([old, failed])
 
 
-@pytest.mark.parametrize("missing", ["device", "flops", "bytes", "moved_bytes", "workload"])
+@pytest.mark.parametrize("missing", ["device", "flops", "bytes", "moved_bytes"])
 def test_what_is_left_of_a_damaged_record_stays_as_it_is(missing):
-    damaged = {name: value for name, value in record().items() if name != missing}
-    assert completed([damaged, record("jax")])[0] == damaged
-    assert damaged["cell"] not in changes(lambda: [damaged, record("jax")])
+    damaged = record() | {missing: None}
+    assert rows(completed([damaged, record("jax")])[:1]) == rows([damaged])
+    assert damaged.cell not in changes(lambda: [damaged, record("jax")])
 
 
 @pytest.mark.parametrize(
@@ -196,13 +199,13 @@ def test_what_is_left_of_a_damaged_record_stays_as_it_is(missing):
 )
 def test_a_measured_peak_above_the_data_sheet_is_flagged(peaks, device, flagged):
     (row,) = completed([record(device="gpu:0", device_name=device, **peaks)])
-    assert ("peak_above_datasheet" in (row["flags"] or "").split(";")) == flagged
+    assert ("peak_above_datasheet" in (row.flags or "").split(";")) == flagged
 
 
 def test_completing_twice_changes_nothing():
     once = completed([record(flags="drift"), record("jax", ms=5)])
-    assert once[1]["flags"] == "roofline_exceeded"
-    assert completed(once) == once
+    assert once[1].flags == "roofline_exceeded"
+    assert rows(completed(once)) == rows(once)
 
 
 def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(tmp_path):
@@ -210,75 +213,42 @@ def test_records_and_table_agree_after_a_later_framework_reached_a_higher_peak(t
     run = Run(tmp_path)
     run.append_record(record("paddle", framework_peak_gb_per_s=3.0))
     run.write_csv()
-    assert run.records()[0]["peak_gb_per_s"] == 3.0
+    assert run.records()[0].peak_gb_per_s == 3.0
     run.append_record(record("torch", framework_peak_gb_per_s=19.0))
     run.write_csv()
     lines = [json.loads(line) for line in run.records_path.read_text().splitlines()]
     assert [line["peak_gb_per_s"] for line in lines] == [19.0, 19.0]
     assert list(lines[0]) == list(schema.NAMES)
-    assert recordfile.load(run.csv_path).records == recordfile.load(run.records_path).records
+    assert rows(recordfile.load(run.csv_path).records) == rows(recordfile.load(run.records_path).records)
     assert run.finished() == {line["cell"] for line in lines}
 
 
-def doubled_cosines() -> list[dict]:
+def doubled_cosines() -> list[Record]:
     """A cell and its double, twice the cosines in the same time: without those its roofline hardly grows."""
     cosines = dict(flops=10**8, moved_bytes=10**7, framework_peak_gtranscendentals_per_s=1.0)
     one = record(batch=1, ms=20.0, transcendentals=10**7, **cosines)
     return [one, record(batch=2, ms=20.4, transcendentals=2 * 10**7, **cosines)]
 
 
-def whole_run() -> list[dict]:
+def whole_run() -> list[Record]:
     """Records of a run as they come, and a pair of another machine's."""
     made = ("peak_tflops", "peak_gb_per_s", "mfu_pct", "regime", "flags")
-    rows = [*jsonfiles.lines(ROOT / "results" / "cpu" / "two-cores" / "records.jsonl"), *doubled_cosines()]
-    return [dict.fromkeys(schema.NAMES) | row | dict.fromkeys(made) for row in rows]
+    path = ROOT / "results" / "cpu" / "two-cores" / "records.jsonl"
+    return [record | dict.fromkeys(made) for record in (*recordfile.load(path).records, *doubled_cosines())]
 
 
-def test_what_changes_is_what_judging_whole_records_makes(monkeypatch):
+def test_what_changes_is_what_judging_whole_records_makes():
     records = whole_run()
     changed = changes(lambda: iter(records))
     assert {"regime", "mfu_pct"} <= set().union(*changed.values())
-    monkeypatch.setattr(rooflines, "_OF_TWICE", schema.NAMES)
     judged = completed(records)
-    assert [row | changed.get(row["cell"], {}) for row in records] == judged
-    assert [row["regime"] for row in judged[-2:]] == ["overhead", "compute"]
-
-
-@pytest.mark.parametrize("name", rooflines._OF_TWICE)
-def test_all_that_is_kept_of_a_double_is_looked_at(name, monkeypatch):
-    whole = completed(whole_run())
-    monkeypatch.setattr(rooflines, "_OF_TWICE", tuple(kept for kept in rooflines._OF_TWICE if kept != name))
-    try:
-        assert completed(whole_run()) != whole
-    except KeyError as missing:
-        assert missing.args == (name,)
-
-
-def test_no_record_is_kept_while_the_others_are_read():
-    """A run of ten thousand cells completes its records whenever it makes its CSV."""
-
-    class Row(dict):
-        """A record that can be watched."""
-
-    rows, alive = weakref.WeakValueDictionary(), []
-
-    def read():
-        for number in range(50):
-            row = Row(record(batch=2 ** (number % 5), ms=1.0 + number))
-            row["cell"] += f"/{number}"
-            rows[number] = row
-            yield row
-            del row
-            alive.append(len(rows))
-
-    assert len(changes(read)) == 50
-    assert len(alive) == 100  # read twice
-    assert max(alive) <= 2, alive
+    assert [row.to_row() | changed.get(row.cell, {}) for row in records] == rows(judged)
+    assert [row.bottleneck for row in judged[-2:]] == ["overhead", "compute"]
 
 
 def test_completing_leaves_torn_and_unchanged_lines_as_they_are(tmp_path):
     run = Run(tmp_path)
-    run.append_record({**record("numpy"), "status": "oom", "reason": "No memory.", "latency_ms_median": None})
+    run.append_record(record("numpy") | {"status": "oom", "reason": "No memory.", "latency_ms_median": None})
     with open(run.records_path, "ab") as file:
         file.write(b'{"cell": "torn", "lat\n[1, 2]\n\n')
     run.append_record(record("torch"))
@@ -293,5 +263,5 @@ def test_completing_leaves_torn_and_unchanged_lines_as_they_are(tmp_path):
 
 def test_bandwidth_is_a_share_of_the_machine_s_where_caches_cannot_help():
     (large,) = completed([record() | {"achieved_gb_per_s": 2.5}])
-    assert large["bandwidth_pct"] == pytest.approx(25.0)
-    assert completed([record()])[0]["bandwidth_pct"] is None
+    assert large.bandwidth_pct == pytest.approx(25.0)
+    assert completed([record()])[0].bandwidth_pct is None

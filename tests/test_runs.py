@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from conftest import ROOT
 
-from measurement import schema
 from plan.sweep import UsageError
 from records import lines, runs
+from records import record as schema
 from records.runs import Run, git_revision
 
 
@@ -29,8 +29,7 @@ def test_records_are_appended_and_checked(run, record):
     before = run.records_path.read_bytes()
     run.append_record(record(mode="graph"))
     assert run.records_path.read_bytes().startswith(before)
-    assert [r["mode"] for r in run.records()] == ["eager", "graph"]
-    assert set(run.records()[0]) == set(schema.NAMES)
+    assert [r.mode for r in run.records()] == ["eager", "graph"]
     run.append_record(record(mode="another", latency_status="noisy", ratio_status="disturbed"))
     wrongs = [{"colour": "red"}, {"status": "fine"}, {"threads": "two"}, {"threads": True}, {"status": "crash"}]
     for wrong in (*wrongs, {"latency_status": "mismatch"}, {"ratio_status": "fine"}):
@@ -65,10 +64,10 @@ def test_rewritten_records_are_on_disk_before_they_take_the_place_of_the_old(run
 
     monkeypatch.setattr(os, "fsync", noted_sync)
     monkeypatch.setattr(os, "replace", noted_replace)
-    lines.amend(run.records_path, {run.records()[0]["cell"]: {"reason": "another"}})
+    lines.amend(run.records_path, {run.records()[0].cell: {"reason": "another"}})
     assert [name for name, *_ in events] == ["synced", "replaced"]
     assert events[0][1:] == events[1][1:]  # the same file, whole
-    assert run.records()[0]["reason"] == "another"
+    assert run.records()[0].reason == "another"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -114,10 +113,10 @@ def test_a_torn_last_line_spoils_itself_alone(run, record):
     whole = run.records_path.read_bytes()
     with open(run.records_path, "ab") as file:
         file.write(whole[: len(whole) // 2])
-    assert [r["mode"] for r in run.records()] == ["eager"]
+    assert [r.mode for r in run.records()] == ["eager"]
     run.append_record(record(mode="graph"))
-    assert [r["mode"] for r in run.records()] == ["eager", "graph"]
-    assert run.finished() == {r["cell"] for r in run.records()}
+    assert [r.mode for r in run.records()] == ["eager", "graph"]
+    assert run.finished() == {r.cell for r in run.records()}
 
 
 def test_an_existing_run_is_opened_not_made(run):

@@ -19,10 +19,10 @@ from execution import lanes, ledger
 from execution.recorder import Recorder
 from measurement import machine
 from measurement.profiles import PROFILES
-from measurement.schema import MEASURED
 from plan import hosts, plan, sweep
 from plan.sweep import UsageError
 from records.outcomes import Context
+from records.record import MEASURED
 from records.runs import Run
 
 ASKED = {"framework": "torch", "workload": "mlp", "mode": "eager,graph"}

@@ -100,7 +100,7 @@ def test_a_machine_that_was_not_the_same_for_all_frameworks_is_told(record):
     assert "not the same" not in counts(cells[4:])  # one framework: nothing to compare
     assert "not the same" not in counts([cell | {"device": "gpu:0"} for cell in cells])
     assert "not the same" not in counts(
-        [cell | {"status": "mismatch"} if cell["mode"] != "more" else cell for cell in cells]
+        [cell | {"status": "mismatch"} if cell.mode != "more" else cell for cell in cells]
     )
     unknown = {"other_load_cores": None, "steal_share": None}
     assert "not the same" not in counts([cell | unknown for cell in cells])
@@ -146,10 +146,8 @@ def test_nothing_is_fastest_alone_across_machines_or_of_other_implementations(re
     assert terminal.fastest([one, other]) == []
     assert "*" not in printed([record(), record(mode="graph", implementation="library", latency_ms_median=1.0)])
     mismatch = record(mode="graph", status="mismatch", reason="Wrong.", latency_ms_median=0.1)
-    assert (
-        terminal.fastest([one, mismatch, record(mode="other", machine_id="a", latency_ms_median=1.0)])[0]["mode"]
-        == "other"
-    )
+    faster = record(mode="other", machine_id="a", latency_ms_median=1.0)
+    assert terminal.fastest([one, mismatch, faster])[0] is faster
 
 
 def test_the_busy_machine_is_said_once(record):
@@ -209,6 +207,6 @@ def test_a_speedup_has_a_mark_where_its_interval_tells(record, low, high, mark):
 def test_a_report_says_each_sentence_once(record, tmp_path, capsys):
     quiet, taken = ({"other_load_cores": cores, "steal_share": 0.0} for cores in (0.0, 0.9))
     records = [record(framework="alpha", run_id="a", **quiet), record(framework="beta", run_id="a", **taken)]
-    (tmp_path / "records.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(one.to_row()) + "\n" for one in records))
     assert runner.main(["report", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("was not the same for all") == 1

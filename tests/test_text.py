@@ -58,7 +58,7 @@ def test_a_reason_is_shown_as_it_is_by_bench_s_summary_and_by_report(text, recor
     failed = [record(status="error", reason=text, latency_ms_median=None, mode=text, parameters=f"width={text}")]
     terminal.summary([record(), *failed], terminal.console())
     capsys.readouterr()
-    folder = write_run(tmp_path / "run", [*small_set(), *(small_set()[0] | one for one in failed)])
+    folder = write_run(tmp_path / "run", [*small_set(), *(small_set()[0] | one.to_row() for one in failed)])
     assert runner.main(["report", str(folder)]) == 0
     printed = capsys.readouterr().out
     assert "\x1b" not in printed and plain(text).split()[0][:30] in printed
@@ -111,7 +111,7 @@ def test_no_cell_of_a_table_is_a_formula_and_each_reads_back(text, record, tmp_p
     assert row["reason"][0] not in "=+-@\t\r"
     assert row["batch_doubling_growth"] == "-1.5"  # a number stays one
     (read,) = recordfile.load(run.csv_path).records
-    assert read["reason"] == text
+    assert read.reason == text
     assert recordfile.load(run.csv_path, ("reason",)).columns["reason"] == [text]
     assert pd.read_csv(run.csv_path)["reason"][0].lstrip("'").startswith(text.lstrip("'")[:1])
 

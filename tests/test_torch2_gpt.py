@@ -67,7 +67,7 @@ def test_one_model_alone_tells_nothing_of_both():
 def test_the_published_utilization_follows_from_the_published_times():
     rows = EXPERIMENT.published()
     for row, record in zip(rows, Records(published_records(rows)), strict=True):
-        assert mfu_pct(record) == pytest.approx(float(row["mfu_pct_mean"]), abs=1.0), row["mode"]
+        assert mfu_pct(record) == pytest.approx(float(row["mfu_pct_mean"]), abs=1.0), row.mode
 
 
 def test_both_conventions_of_the_published_gain_are_shown():

@@ -126,7 +126,7 @@ def test_a_program_that_differs_is_excluded_and_named():
     (only,) = told(*rows[:2])
     assert "cannot tell: no mode that is not excluded has figures beside eager mode" in only
     (whole,) = verdict.of(Points(rows), KNOWN)
-    assert [rank.point["mode"] for rank in whole.fastest[whole.setting.shapes[0]].ranks] == ["plain", "eager"]
+    assert [rank.point.record.mode for rank in whole.fastest[whole.setting.shapes[0]].ranks] == ["plain", "eager"]
 
 
 def test_nothing_is_said_over_an_eager_mode_that_is_excluded():
@@ -219,7 +219,7 @@ def test_an_interval_s_ends_differ_as_printed():
 
 def test_shapes_in_words():
     def shape(batch, length, parameters=None):
-        return Shape.of({"batch_size": batch, "seq_len": length, "parameters": parameters})
+        return Shape.sized(batch, length, parameters)
 
     grid = [shape(batch, length) for batch in (8, 1) for length in (32, 128)]
     assert where(grid) == "batch 1 and 8, 32 and 128 tokens"

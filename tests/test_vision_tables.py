@@ -40,7 +40,7 @@ def test_a_vision_transformer_gains_little(gain, expected):
 
 
 def test_eager_with_channels_last_is_no_evidence_for_channels_first():
-    records = [{**r, "parameters": r["parameters"].replace("nchw", "nhwc")} for r in images("resnet50", {1024: 48.7})]
+    records = [r | {"parameters": r.parameters.replace("nchw", "nhwc")} for r in images("resnet50", {1024: 48.7})]
     assert verdict("timm", "Compiled, ResNet-50", records) == UNTOLD
 
 
@@ -61,8 +61,8 @@ def test_less_is_saved_in_large_batches(model, gains, expected):
 
 @pytest.mark.parametrize(("tf32", "expected"), [({1: 60, 16: 40}, HOLDS), ({1: 60, 16: 70}, FAILS)])
 def test_batches_are_compared_within_one_dtype(tf32, expected):
-    strict = [{**record, "dtype": "fp32"} for record in images("resnet50", {1: 30, 16: 10})]
-    loose = [{**record, "dtype": "tf32"} for record in images("resnet50", tf32)]
+    strict = [record | {"dtype": "fp32"} for record in images("resnet50", {1: 30, 16: 10})]
+    loose = [record | {"dtype": "tf32"} for record in images("resnet50", tf32)]
     assert verdict("vision-docs", "It saves less of ResNet-50", [*strict, *loose]) == expected
 
 

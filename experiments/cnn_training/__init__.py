@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from experiments import gains, tables
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, latency_of, published
 from experiments.judge import above, between, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
+from records.record import Record
 
 A100_IMAGES_PER_S = 2470
 MIXED = ("bf16", "amp")
 
 
-def published_records(rows: Published) -> list[dict[str, Any]]:
+def published_records(rows: Published) -> list[Record]:
     """The published rows as records; ratios are of throughputs, for which the sources give no intervals."""
     eager = {(row["source"], row["workload"]): float(row["items_per_s"]) for row in rows if row["mode"] == "eager"}
     records = []
@@ -28,7 +29,7 @@ def published_records(rows: Published) -> list[dict[str, Any]]:
         if row["mode"] != "eager":
             ratio = record["items_per_s"] / eager[row["source"], row["workload"]]
             times |= dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), ratio)
-        records.append(record | times)
+        records.append(published(record | times))
     return records
 
 
@@ -44,10 +45,10 @@ def faster(ratio: float, **criteria) -> Callable[[Evidence], Answer]:
 
 def throughput(record: Record) -> Interval | None:
     """Items a second, from the interval of the latency."""
-    if record.latency_ms is None or not record["items_per_s"]:
+    latency, rate = latency_of(record), record.items_per_s
+    if latency is None or not rate:
         return None
-    median = record["latency_ms_median"]
-    return Interval(*(record["items_per_s"] * median / ms for ms in (record.latency_ms[i] for i in (0, 2, 1))))
+    return Interval(rate, rate * latency.value / latency.high, rate * latency.value / latency.low)
 
 
 def best_arm(evidence: Evidence) -> Answer:
@@ -57,7 +58,7 @@ def best_arm(evidence: Evidence) -> Answer:
     if not rates:
         return untold("no training of resnet50 in mixed precision was measured")
     best = max(rates, key=lambda record: rates[record].value)
-    name = " ".join(filter(None, (best["framework"], best["mode"], gains.named(best))))
+    name = " ".join(filter(None, (best.framework, best.mode, gains.named(best))))
     return above(name, rates[best], gains.about(A100_IMAGES_PER_S)[0], " images/s")
 
 
@@ -65,7 +66,7 @@ def mixed_over_tf32(evidence: Evidence) -> Answer:
     """That eager torch trains ResNet-50 about 2.63 times as fast in mixed precision as in TF32, layout by layout."""
     eager = evidence.records.eager.where(framework="torch", workload="resnet50")
     answers = []
-    for layout in dict.fromkeys(record["layout"] for record in eager):
+    for layout in dict.fromkeys(record.parameter("layout") for record in eager):
         ours = eager.where(layout=layout)
         mixed, tf32 = ours.one(dtype=MIXED), ours.one(dtype="tf32")
         if mixed and tf32:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments import tables
-from experiments.evidence import Evidence, Record
+from experiments.evidence import Evidence, value
 from experiments.judge import Estimate, above, below, between, ratio_of, untold
 from experiments.spec import ALL, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
+from records.record import Record
 
 CUDA_GRAPHS = {"framework": "torch", "mode": "cuda-graph"}
 COMPILED_TOO = {"framework": "torch", "mode": "inductor-reduce-overhead"}
@@ -37,12 +38,12 @@ def ratios(
 
 def differ(this: Record, other: Record) -> bool:
     """Whether they are of different shapes."""
-    return any(this[axis] != other[axis] for axis in (*AXES, "device"))
+    return any(value(this, axis) != value(other, axis) for axis in (*AXES, "device"))
 
 
 def named(record: Record) -> str:
     """What was measured, for texts."""
-    return f"{record['workload']} {record['pass']} {record['dtype']} batch {record['batch_size']}"
+    return f"{record.workload} {record.pass_name} {record.dtype} batch {record.batch_size}"
 
 
 def check_of(

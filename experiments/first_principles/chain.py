@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.evidence import Evidence, Record, Records, apart
+from experiments.evidence import Evidence, Records, apart
 from experiments.judge import Estimate, above, below, between, ratio_of, series_along, untold
 from experiments.spec import Answer, Claim
+from records.record import Record
 from reports.numbers import text_of
 
 # "Flat" and "about one cosine" allow this much above the shortest chain's time.
@@ -32,9 +33,9 @@ def untellable(records: Records) -> str | None:
     if not len(records):
         return "this mode's chain was not measured"
     for record in records:
-        if (record["mfu_pct"] or 0) > 100:
-            rate = f"{text_of(record['achieved_tflops'])} TFLOP/s, above the peak of {text_of(record['peak_tflops'])}"
-            return f"{record['repeat']} multiplications at {rate}: the compiler merged them"
+        if (record.mfu_pct or 0) > 100:
+            rate = f"{text_of(record.achieved_tflops)} TFLOP/s, above the peak of {text_of(record.peak_tflops)}"
+            return f"{record.parameter('repeat')} multiplications at {rate}: the compiler merged them"
     return None
 
 
@@ -103,11 +104,12 @@ def rates(record: Record) -> dict[str, float]:
     The intensity is that of the computation, compulsory bytes alone; the bandwidth counts what the mode moves, which
     for eager is a read and a write for every multiplication.
     """
-    seconds = record["latency_ms_median"] / 1e3
-    moved = record["unfused_bytes"] if record.is_baseline else record["bytes"]
+    seconds = record.median_ms / 1e3
+    flops, least = record.flops or 0, record.bytes or 0
+    moved = (record.unfused_bytes or 0) if record.is_baseline else least
     return {
-        "intensity": record["flops"] / record["bytes"],
-        "tflops": record["flops"] / seconds / 1e12,
+        "intensity": flops / least,
+        "tflops": flops / seconds / 1e12,
         "gb_per_s": moved / seconds / 1e9,
     }
 
@@ -116,7 +118,7 @@ def flat_up_to(evidence: Evidence) -> str:
     """The longest fused chain that takes at most `FLAT` times as long as the shortest, by machine where several."""
     ends = []
     for points in series_along(chain(evidence, graph=True), "repeat"):
-        flat = [p["repeat"] for p in points if p["latency_ms_median"] <= FLAT * points[0]["latency_ms_median"]]
+        flat = [int(p.parameter("repeat") or 0) for p in points if p.median_ms <= FLAT * points[0].median_ms]
         ends += [] if apart(*points) else [str(max(flat))]
     return ", ".join(dict.fromkeys(ends))
 

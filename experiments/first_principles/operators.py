@@ -8,8 +8,8 @@ from typing import Any
 from experiments.evidence import Evidence
 from experiments.judge import above, below, between, untold
 from experiments.spec import Answer, Claim, Table
-from measurement.schema import is_baseline
 from measurement.statistics import Interval
+from records.shapes import of_baseline
 
 PRODUCTS = ("matmul", "attention")
 # A profile is one run of a few calls and has no interval; its times are taken to be good to this share.
@@ -18,7 +18,7 @@ PROFILE_SPREAD = 0.2
 
 def profile_of(evidence: Evidence, eager: bool) -> Mapping[str, Any] | None:
     """The profile of BERT in eager mode, or in the side's graph mode."""
-    profiles = [p for p in evidence.profiles if p["workload"].startswith("bert") and is_baseline(p) == eager]
+    profiles = [p for p in evidence.profiles if p["workload"].startswith("bert") and of_baseline(p) == eager]
     return profiles[0] if len(profiles) == 1 else None
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, latency_of
 from experiments.judge import Estimate, above, below, ratio_of, untold
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
+from records.record import Record
 from reports.numbers import text_of
 
 # The source: twice the batch adds less than this where overhead is what takes the time.
@@ -20,9 +21,9 @@ def additions(records: Records) -> Record | None:
 
 def additions_per_s(record: Record | None) -> Interval | None:
     """Additions a second, where there is an interval."""
-    if record is None or (latency := record.latency_ms) is None:
+    if record is None or (latency := latency_of(record)) is None:
         return None
-    count = record["additions"] * 1e3
+    count = int(record.parameter("additions") or 0) * 1e3
     return Interval(count / latency.value, count / latency.high, count / latency.low)
 
 

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from experiments.evidence import Evidence, Record
+from experiments.evidence import Evidence, speedup_of
 from experiments.judge import between, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Sweep, Table
 from measurement.statistics import Interval
+from records.record import Record
 from reports.numbers import estimate, text_of
 
 HERE = Path(__file__).parent
@@ -32,20 +33,20 @@ def geometric_mean(parts: Iterable[Interval]) -> Interval:
 
 def parts_of(records: Iterable[Record]) -> dict[str, Interval]:
     """The speedup of each workload that has one and is not excluded."""
-    return {record["workload"]: record.speedup for record in records if not record.excluded and record.speedup}
+    return {record.workload: speedup for record in records if (speedup := speedup_of(record))}
 
 
 def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
     """Why each workload that has no speedup has none: those of the records, and those that the sweeps name."""
     records = list(records)
-    known = {record["workload"]: _why(record) for record in records}
+    known = {record.workload: _why(record) for record in records}
     return {
         name: known.get(name, "not measured") for name in (*known, *planned(pass_name)) if name not in parts_of(records)
     }
 
 
 def _why(record: Record) -> str:
-    return (record["reason"] if record.excluded == record["status"] else None) or record.excluded or "no interval"
+    return (record.reason if record.excluded == record.status else None) or record.excluded or "no interval"
 
 
 def planned(pass_name: str) -> tuple[str, ...]:
@@ -84,13 +85,13 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     made = []
     sides = {name: side.records.graph for name, side in evidence.sides().items()}
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
-        for pass_name in dict.fromkeys(record["pass"] for record in evidence.records.on(device)):
+        for pass_name in dict.fromkeys(record.pass_name or "" for record in evidence.records.on(device)):
             columns = {name: parts_of(side.on(device).where(**{"pass": pass_name})) for name, side in sides.items()}
             lacking = {
                 name: missing(side.on(device).where(**{"pass": pass_name}), pass_name) for name, side in sides.items()
             }
             workloads = dict.fromkeys(
-                record["workload"] for record in evidence.records.on(device).where(**{"pass": pass_name})
+                record.workload for record in evidence.records.on(device).where(**{"pass": pass_name})
             )
             rows = [
                 (

@@ -8,35 +8,37 @@ from pathlib import Path
 from typing import Any
 
 from experiments import tables
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, latency_of, published
 from experiments.judge import above, between, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
+from records.record import Record
 
 AXES = ("workload", "dtype", "quant", "product", "batch_size")
 USUAL = (None, "matmul")  # how products are written: records from before that could be chosen say nothing
 
 
-def published_records(rows: Published) -> list[dict[str, Any]]:
+def published_records(rows: Published) -> list[Record]:
     """A compiled record of each row, whose figures have no interval in the sources."""
     records = []
     for row in rows:
         rate = float(row["tokens_per_s"])
         share = 100 * float(row["gb_per_s"]) / float(row["datasheet_gb_per_s"])
         latency = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), 1e3 / rate)
-        records.append(
+        ours: dict[str, Any] = (
             {"framework": "torch", "mode": "inductor-reduce-overhead", "device": "gpu:0", "status": "ok"}
             | {"workload": row["workload"], "dtype": row["dtype"], "batch_size": int(row["batch_size"])}
-            | {"quant": row["quant"], "product": "matmul"}
+            | {"parameters": f"quant={row['quant']};product=matmul"}
             | {"pass": "generate", "run_id": row["source"], "tokens_per_s": rate, "datasheet_bandwidth_pct": share}
             | latency
         )
+        records.append(published(ours))
     return records
 
 
 def bandwidth(record: Record) -> Interval | None:
     """The share of the data sheet's bandwidth in percent, with the interval of the latency that it follows from."""
-    share, latency = record["datasheet_bandwidth_pct"], record.latency_ms
+    share, latency = record.datasheet_bandwidth_pct, latency_of(record)
     if share is None or latency is None:
         return None
     return Interval(share, share * latency.value / latency.high, share * latency.value / latency.low)
@@ -53,7 +55,7 @@ def reaches(percent: float) -> Callable[[Evidence], Answer]:
         if not records:
             return untold("not run here")
         return all_of(
-            above(f"{record['tokens_per_s']:.0f} tokens/s,", bandwidth(record), percent, " %") for record in records
+            above(f"{record.tokens_per_s:.0f} tokens/s,", bandwidth(record), percent, " %") for record in records
         )
 
     return check
@@ -80,8 +82,8 @@ CLAIMS = (
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
     """Tokens a second, and shares of bandwidth, beside the published ones."""
     theirs = Records(published_records(published))
-    groups = {run: theirs.where(run_id=run) for run in dict.fromkeys(record["run_id"] for record in theirs)}
-    groups = {f"{PUBLISHED} ({run})": records for run, records in groups.items()} | tables.by_framework(evidence)
+    runs = dict.fromkeys(record.run_id for record in theirs)
+    groups = {f"{PUBLISHED} ({run})": theirs.where(run_id=run) for run in runs} | tables.by_framework(evidence)
     shown = {"Tokens a second": "tokens_per_s", "% of the data sheet's bandwidth": "datasheet_bandwidth_pct"}
     return [tables.by_shape(title, AXES, groups, tables.column(name)) for title, name in shown.items()]
 

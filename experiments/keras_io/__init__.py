@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments import gains, tables
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, latency_of, published, speedup_of
 from experiments.judge import between, greater_of, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
+from records.record import Record
 
 # The compiled arms that the source compares: what it gave to torch.compile (its default stands in on a CPU), and what
 # Keras compiles with.
@@ -18,7 +19,7 @@ COMPILED = {"torch": ("inductor-reduce-overhead", "inductor"), "tensorflow": ("f
 AXES = ("pass", "dtype", "batch_size", "seq_len")
 
 
-def published_records(rows: Published) -> list[dict[str, Any]]:
+def published_records(rows: Published) -> list[Record]:
     """The published rows as records. Means of 100 steps; the source gives no intervals, so ours have no width."""
     records = []
     for row in rows:
@@ -26,7 +27,7 @@ def published_records(rows: Published) -> list[dict[str, Any]]:
         record: dict[str, Any] = {name: row[name] for name in names} | {"device": "gpu:0", "status": "ok"}
         record |= {name: int(row[name]) for name in ("batch_size", "seq_len")}
         latency = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), float(row["step_ms"]))
-        records.append(record | latency)
+        records.append(published(record | latency))
     return records
 
 
@@ -36,15 +37,16 @@ def compiled(records: Records, framework: str) -> Record | None:
     return next(filter(None, arms), None)
 
 
-def same_arithmetic(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
+def same_arithmetic(pass_name: str, times: float) -> Callable[[Evidence], Answer]:
     """A check that compiled torch is about so many times as fast as eager torch in one and the same dtype."""
 
     def check(evidence: Evidence) -> Answer:
         answers = []
         for dtype in evidence.records.values("dtype"):
             record = compiled(evidence.records.where(dtype=dtype, **{"pass": pass_name}), "torch")
-            if record and record.speedup:
-                answers.append(between(f"{gains.named(record)} {dtype}", record.speedup, *gains.about(published), "×"))
+            if record and speedup_of(record):
+                name = f"{gains.named(record)} {dtype}"
+                answers.append(between(name, speedup_of(record), *gains.about(times), "×"))
         return all_of(answers)
 
     return check
@@ -83,12 +85,12 @@ def faster(pass_name: str, first: str, *others: str) -> Callable[[Evidence], Ans
 def _beside(this: Record, other: Record | None, dtype: str, name: str) -> Answer:
     if other is None:
         return untold(f"{name} was not measured in {dtype}")
-    names = [f"{record['framework']} {dtype} calls a second" for record in (this, other)]
+    names = [f"{record.framework} {dtype} calls a second" for record in (this, other)]
     return greater_of(_rate, names[0], this, names[1], other)
 
 
 def _rate(record: Record) -> Interval | None:
-    latency = record.latency_ms
+    latency = latency_of(record)
     return Interval(1e3 / latency.value, 1e3 / latency.high, 1e3 / latency.low) if latency else None
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from experiments import tables
-from experiments.evidence import Evidence, Record, Records
+from experiments.evidence import Evidence, Records, gain_of, published, shape_of, value
 from experiments.judge import (
     Cores,
     above,
-    gain_pct,
     grows,
     series_along,
     shrinks,
@@ -21,12 +19,14 @@ from experiments.judge import (
     used_one_core,
 )
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
+from measurement.text import times
+from records.record import Record
 from reports.numbers import text_of
 
 SHAPE = ("threads", "batch_size", "seq_len")
 
 
-def published_records(rows: Published) -> list[dict[str, Any]]:
+def published_records(rows: Published) -> list[Record]:
     """The published rows as records: a dynamic and a static one of each. The source gives no intervals."""
     records = []
     for row in rows:
@@ -41,17 +41,17 @@ def published_records(rows: Published) -> list[dict[str, Any]]:
         }
         dynamic, static = float(row["dynamic_ms"]), float(row["static_ms"])
         ratio = {name: dynamic / static for name in ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")}
-        records.append(shared | {"mode": "eager", "latency_ms_median": dynamic})
-        records.append(shared | {"mode": "inference", "latency_ms_median": static} | ratio)
+        records.append(published(shared | {"mode": "eager", "latency_ms_median": dynamic}))
+        records.append(published(shared | {"mode": "inference", "latency_ms_median": static} | ratio))
     return records
 
 
 def series(records: Records, along: str) -> Iterator[tuple[str, list[Record]]]:
     """The records of a graph mode along one axis of the shape, all others fixed, each with a title."""
     fixed = [axis for axis in SHAPE if axis != along]
-    for key in sorted({tuple(record[axis] for axis in fixed) for record in records.graph}):
+    for key in sorted({tuple(value(record, axis) for axis in fixed) for record in records.graph}):
         shape = dict(zip(fixed, key, strict=True))
-        title = ", ".join(f"{name.split('_')[0]} {value}" for name, value in shape.items())
+        title = ", ".join(f"{name.split('_')[0]} {size}" for name, size in shape.items())
         for points in series_along(records.graph.where(**shape).included, along):
             yield title, points
 
@@ -61,14 +61,14 @@ def trend(judge: Callable, along: str, device: str, **criteria) -> Callable[[Evi
 
     def check(evidence: Evidence) -> Answer:
         ours = evidence.records.on(device).where(**criteria)
-        return all_of(trend_of(judge, gain_pct, title, points, along, " %") for title, points in series(ours, along))
+        return all_of(trend_of(judge, gain_of, title, points, along, " %") for title, points in series(ours, along))
 
     return check
 
 
 def always_faster(evidence: Evidence) -> Answer:
     """That the graph is faster at every shape."""
-    return all_of(above(_label(record), record.gain_pct, 0, " %") for record in evidence.records.graph.included)
+    return all_of(above(_label(record), gain_of(record), 0, " %") for record in evidence.records.graph.included)
 
 
 def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
@@ -78,9 +78,9 @@ def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
         measured = evidence.records.on("cpu").where(threads=2).included
         chosen = measured.eager if eager else measured.graph
         points = [
-            Cores(_label(record), record["cpu_per_wall"], record["other_load_cores"] or 0.0)
+            Cores(_label(record), record.cpu_per_wall, record.other_load_cores or 0.0)
             for record in chosen
-            if record["cpu_per_wall"] is not None
+            if record.cpu_per_wall is not None
         ]
         return judge(points) if points else untold("no cores with two threads were measured")
 
@@ -88,11 +88,11 @@ def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
 
 
 def _label(record: Record) -> str:
-    return f"{record.shape}, {_threads(record)}" if record["threads"] else record.shape
+    return f"{shape_of(record)}, {_threads(record)}" if record.threads else shape_of(record)
 
 
 def _threads(record: Record) -> str:
-    return f"{record['threads']} thread{'s' if record['threads'] > 1 else ''}"
+    return times(record.threads or 1, "thread")
 
 
 CLAIMS = (
@@ -145,7 +145,7 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
 
 
 def _cores(record: Record) -> str:
-    return record.excluded or text_of(record["cpu_per_wall"])
+    return record.excluded or text_of(record.cpu_per_wall)
 
 
 EXPERIMENT = Experiment(

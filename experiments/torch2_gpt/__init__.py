@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from experiments import tables
-from experiments.evidence import Evidence, Record, Records
-from experiments.judge import between, gain_pct, greater_of, untold
+from experiments.evidence import Evidence, Records, gain_of, published, speedup_of
+from experiments.judge import between, greater_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, Verdict, all_of
 from experiments.torch2_gpt.utilization import A100_TFLOPS, mfu_pct, tokens_of
+from records.record import Record
 from reports.numbers import estimate, text_of
 
 # The published models and what they are called here.
@@ -22,7 +22,7 @@ POINTS = 5.0
 STEADY, NOISY = 1.0, 5.0
 
 
-def published_records(rows: Published) -> list[dict[str, Any]]:
+def published_records(rows: Published) -> list[Record]:
     """The published rows as records; speedups are ratios of means, for which the source gives no interval."""
     eager = {row["model"]: float(row["iteration_ms_mean"]) for row in rows if row["mode"] == "eager"}
     records = []
@@ -44,7 +44,7 @@ def published_records(rows: Published) -> list[dict[str, Any]]:
         if row["mode"] != "eager":
             names = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")
             record |= dict.fromkeys(names, eager[row["model"]] / mean)
-        records.append(record)
+        records.append(published(record))
     return records
 
 
@@ -55,14 +55,14 @@ def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
         record = compiled(evidence).one(workload=model)
         if record is None:
             return untold(f"no compiled {model} was measured")
-        return between(f"{model} saves", record.gain_pct, percent - POINTS, percent + POINTS, " % of the time")
+        return between(f"{model} saves", gain_of(record), percent - POINTS, percent + POINTS, " % of the time")
 
     return check
 
 
 def compiled(evidence: Evidence) -> Records:
     """The graph modes that compile, which replaying eager's kernels from a CUDA graph does not."""
-    return Records(record for record in evidence.records.graph if record["mode"] not in ("cuda-graph", "cudagraphs"))
+    return Records(record for record in evidence.records.graph if record.mode not in ("cuda-graph", "cudagraphs"))
 
 
 def more_on_the_small_one(evidence: Evidence) -> Answer:
@@ -70,13 +70,13 @@ def more_on_the_small_one(evidence: Evidence) -> Answer:
     small, medium = (compiled(evidence).one(workload=model) for model in (SMALL, MEDIUM))
     if small is None or medium is None:
         return untold("both models, compiled, were not measured")
-    return greater_of(gain_pct, SMALL, small, MEDIUM, medium, " %")
+    return greater_of(gain_of, SMALL, small, MEDIUM, medium, " %")
 
 
 def cuda_graphs_bring_nothing(evidence: Evidence) -> Answer:
     """That replaying eager's kernels from a CUDA graph changes the time by less than 5 %."""
     replayed = evidence.records.where(mode="cudagraphs").included
-    return all_of(between(f"{r['workload']} saves", r.gain_pct, -POINTS, POINTS, " % of the time") for r in replayed)
+    return all_of(between(f"{r.workload} saves", gain_of(r), -POINTS, POINTS, " % of the time") for r in replayed)
 
 
 def steady_when_large(evidence: Evidence) -> Answer:
@@ -96,7 +96,7 @@ def steady_when_large(evidence: Evidence) -> Answer:
 
 def spread_pct(record: Record) -> float | None:
     """The standard deviation between iterations over their mean, in percent."""
-    mean, deviation = record["latency_ms_mean"], record["latency_ms_std"]
+    mean, deviation = record.latency_ms_mean, record.latency_ms_std
     return 100 * deviation / mean if mean and deviation is not None else None
 
 
@@ -128,14 +128,14 @@ def make_tables(evidence: Evidence, published: Published) -> list[Table]:
 def _iteration(record: Record) -> str:
     if record.excluded:
         return record.excluded
-    deviation = record["latency_ms_std"]
+    deviation = record.latency_ms_std
     spread = "" if deviation is None else f" ± {text_of(deviation)}"
-    return text_of(record["latency_ms_mean"]) + spread
+    return text_of(record.latency_ms_mean) + spread
 
 
 def _speed(record: Record) -> str:
-    faster = record.speedup.map(lambda ratio: 100 * (ratio - 1)) if record.speedup else None
-    return record.excluded or estimate(faster)
+    speedup = speedup_of(record)
+    return record.excluded or estimate(speedup and speedup.map(lambda ratio: 100 * (ratio - 1)))
 
 
 def _mfu(record: Record) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.evidence import Record
+from records.record import Record
 
 A100_TFLOPS = 312.0
 
@@ -43,9 +43,9 @@ def mfu_pct(record: Record) -> float | None:
 
     The model's sequence length is taken as published; shorter sequences make the attention's share a little too large.
     """
-    peak = record["datasheet_tflops"] or record["peak_tflops"]
-    mean, median, rate = (record[name] for name in ("latency_ms_mean", "latency_ms_median", "tokens_per_s"))
+    peak = record.datasheet_tflops or record.peak_tflops
+    mean, median, rate = record.latency_ms_mean, record.latency_ms_median, record.tokens_per_s
     if not (peak and mean and median and rate):
         return None
     tokens_per_s = rate * median / mean  # the record's rate is that of the median
-    return 100 * GPTS[record["workload"]].flops_per_token * tokens_per_s / (peak * 1e12)
+    return 100 * GPTS[record.workload].flops_per_token * tokens_per_s / (peak * 1e12)

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from experiments import gains
-from experiments.evidence import Evidence, Record
-from experiments.judge import between, gain_pct, greater_of, series_along, untold
+from experiments.evidence import Evidence, gain_of
+from experiments.judge import between, greater_of, series_along, untold
 from experiments.spec import Answer, Claim, Experiment, all_of
+from records.record import Record
 
 
 def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
@@ -19,7 +20,7 @@ def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
         records = list(evidence.records.graph.included)
         if not records:
             return untold("no graph was measured")
-        return all_of(between(f"{_named(r)} saves", r.gain_pct, 0, percent, " % of the time") for r in records)
+        return all_of(between(f"{_named(r)} saves", gain_of(r), 0, percent, " % of the time") for r in records)
 
     return check
 
@@ -30,18 +31,18 @@ def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
     def check(evidence: Evidence) -> Answer:
         graphs = evidence.records.graph.where(workload=workload).included
         ends = []
-        for dtype in dict.fromkeys(record["dtype"] for record in graphs):
+        for dtype in dict.fromkeys(record.dtype for record in graphs):
             series = series_along(graphs.where(dtype=dtype), "batch_size")
             ends += [(by_batch[0], by_batch[-1]) for by_batch in series]
         if not ends:
             return untold(f"{workload} was not measured at two batches")
-        return all_of(greater_of(gain_pct, _named(a), a, _named(b), b, " %") for a, b in ends)
+        return all_of(greater_of(gain_of, _named(a), a, _named(b), b, " %") for a, b in ends)
 
     return check
 
 
 def _named(record: Record) -> str:
-    return " ".join(filter(None, (gains.named(record), record["dtype"])))
+    return " ".join(filter(None, (gains.named(record), record.dtype)))
 
 
 CLAIMS = (

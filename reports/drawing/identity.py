@@ -45,7 +45,7 @@ def looks(points: Iterable[Point], known: Mapping) -> dict[tuple[str, str], Look
     """Return the look of every mode by framework and mode."""
     looks_by_mode: dict[tuple[str, str], Look] = {}
     for point in points:
-        who = point["framework"], point["mode"]
+        who = point.record.framework, point.record.mode
         if who in looks_by_mode:
             continue
         words = known.get(who)

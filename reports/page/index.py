@@ -9,7 +9,6 @@ from html import escape
 from measurement.text import times
 from reports.material import Material
 from reports.page import template
-from reports.points import machine_of
 from reports.verdict import wording
 
 
@@ -38,11 +37,11 @@ def _latest(runs: Sequence[Run]) -> str:
     for run in runs:
         by_row: dict[tuple, dict[str, list[str]]] = {}
         for verdict in run.material.verdicts:
-            first = verdict.setting.points[0]
-            device = machine_of(first.record)[1] or "an unnamed device"
-            model, threads = f"{first['workload']} {first['implementation']}", times(first["threads"] or 0, "thread")
-            sizes = first["parameters"] if first["batch_size"] is not None else None
-            row = model, first["pass"], device, first["dtype"], threads, (sizes or "").replace(";", ", ")
+            first = verdict.setting.points[0].record
+            device = first.device_name or "an unnamed device"
+            model, threads = f"{first.workload} {first.implementation}", times(first.threads or 0, "thread")
+            sizes = first.parameters if first.batch_size is not None else None
+            row = model, first.pass_name, device, first.dtype, threads, (sizes or "").replace(";", ", ")
             for advice in verdict.advice:
                 place = wording.where([judged.shape for judged in advice.judged])
                 advised = f"<b>{escape(wording.short(advice))}</b> <small>{escape(place)}</small>"

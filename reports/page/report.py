@@ -35,9 +35,9 @@ def html(title: str, material: Material, sections: list[Section], heading: str =
 
 def _subtitle(material: Material, heading: str) -> str:
     points = material.points
-    frameworks = dict.fromkeys((p.record["framework"], p.record.get("framework_version")) for p in points.all)
+    frameworks = dict.fromkeys((p.record.framework, p.record.framework_version) for p in points.all)
     versions = [f"{framework} {version}" for framework, version in frameworks if version]
-    begun = sorted({time[:10] for time in {point["started_at"] for point in points.all} if time})
+    begun = sorted({time[:10] for time in {point.record.started_at for point in points.all} if time})
     days = [begun[0]] if begun and begun[0] == begun[-1] else [f"{begun[0]} to {begun[-1]}"] if begun else []
     cells = [f"{len(points.all):,} cells"] if points.all else []
     devices = list(dict.fromkeys(device for _, device in points.machines if device)) or ["an unnamed device"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from measurement.schema import is_noisy
 from reports import drawing, facts
 from reports.content import MOST_CHARTS, Card, Chart, Panel, Row, Section, Table, number
 from reports.material import Material
@@ -50,7 +49,7 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
 
 def busiest(verdict: Verdict) -> Shape | None:
     """The first of the shapes that most frameworks ran, here or elsewhere."""
-    count = lambda one: len({rank.point["framework"] for rank in one.ranks}) + len(one.absent)  # noqa: E731
+    count = lambda one: len({rank.point.record.framework for rank in one.ranks}) + len(one.absent)  # noqa: E731
     return max(verdict.fastest, key=lambda shape: count(verdict.fastest[shape]), default=None)
 
 
@@ -75,10 +74,10 @@ def _chart(material: Material, verdict: Verdict, shape: Shape, first: bool) -> C
 
 
 def _dot(material: Material, point: Point, note: str = "", absent: bool = False) -> drawing.Dot:
-    text = f"{text_of(point['latency_ms_median'])}{'~' if is_noisy(point.record, 'latency') else ''} ms"
-    ends = point["latency_ms_ci_low"], point["latency_ms_ci_high"]
-    name = f"{point['framework']} {point['mode']}" if absent else point.series
-    value, mode = point["latency_ms_median"], material.mode(point)
+    text = f"{text_of(point.median_ms)}{'~' if point.record.is_noisy('latency') else ''} ms"
+    ends = point.record.latency_ms_ci_low, point.record.latency_ms_ci_high
+    name = f"{point.record.framework} {point.record.mode}" if absent else point.series
+    value, mode = point.median_ms, material.mode(point)
     return drawing.Dot(name, material.look(point), value, text, *ends, note=note, mode=mode, absent=absent)
 
 
@@ -90,10 +89,10 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         yield Card("Compile?", answer, tuple(_advised(advice, judged) for advice, judged in here), kind)
     first = fastest.ranks[0].point
     others = [fastest.second] if fastest.second else []
-    lines = [f"95 %: {ends} ms"] if (ends := span(first["latency_ms_ci_low"], first["latency_ms_ci_high"])) else []
-    lines += [f"{point.series}, {text_of(point['latency_ms_median'])} ms, may be as fast" for point in fastest.alike]
+    lines = [f"95 %: {span(first.latency.low, first.latency.high)} ms"] if first.latency else []
+    lines += [f"{point.series}, {text_of(point.median_ms)} ms, may be as fast" for point in fastest.alike]
     lines += [
-        f"then {rank.point.series}, {text_of(rank.point['latency_ms_median'])} ms"
+        f"then {rank.point.series}, {text_of(rank.point.median_ms)} ms"
         + (
             f" ({ratio(rank.ratio.value)}× the time, {wording.certain(rank.ratio)})"
             if rank.ratio and rank.told_apart
@@ -102,11 +101,11 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
         for rank in others
     ]
     lines += [absent.sentence for absent in fastest.absent]
-    yield Card("Fastest", f"{first.series}, {text_of(first['latency_ms_median'])} ms", tuple(lines))
+    yield Card("Fastest", f"{first.series}, {text_of(first.median_ms)} ms", tuple(lines))
     costs = [(advice.framework, text) for advice, judged in here if (text := wording.pays_at(advice, judged))]
     if costs:
         # Of the fastest framework, where it compiles.
-        costs.sort(key=lambda cost: cost[0] != first["framework"])
+        costs.sort(key=lambda cost: cost[0] != first.record.framework)
         (framework, text), *rest = costs
         answer, _, more = text.partition(" (")
         lines = [f"{framework}{f', {more[:-1]}' if more else ''}", *(f"{name}: {text}" for name, text in rest)]
@@ -117,7 +116,7 @@ def _cards(verdict: Verdict, shape: Shape, fastest: Fastest) -> Iterable[Card]:
 def _advised(advice, judged) -> str:
     point = judged.mode(advice.mode) if advice.kind == USE else None
     if advice.kind == STAY:
-        return f"{advice.framework}: eager, {text_of(judged.eager['latency_ms_median'])} ms"
+        return f"{advice.framework}: eager, {text_of(judged.eager.median_ms)} ms"
     if point is None:
         return f"{advice.framework}: cannot tell"
     call = f"{advice.framework}: {advice.words.call or advice.mode}"
@@ -133,10 +132,10 @@ def _fastest_row(fastest: Fastest) -> Row:
     cells = (
         fastest.shape.text,
         first.series,
-        number(first["latency_ms_median"]),
+        number(first.median_ms),
         second.point.series if second else "",
-        number(second.point["latency_ms_median"]) if second else "",
-        number(second.point["latency_ms_median"] / first["latency_ms_median"]) if second else "",
+        number(second.point.median_ms) if second else "",
+        number(second.point.median_ms / first.median_ms) if second else "",
         span(longer.low, longer.high) if longer else "",
         second.slower if second else "",
         "; ".join(absent.time for absent in fastest.absent),

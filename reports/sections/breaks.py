@@ -9,6 +9,7 @@ from measurement.text import times
 from reports.content import Panel, Row, Section, Table, number
 from reports.material import Material
 from reports.numbers import text_of
+from reports.points import Point
 
 PRICES = ("framework", "mode", "workload", "shape", "graphs", "breaks", "outside of graphs, %", "at best, ×")
 PLACES = ("framework", "mode", "workload", "place", "why", "cells")
@@ -20,33 +21,34 @@ SENTENCE = (
 
 def section(material: Material) -> Section | None:
     """What every broken cell pays, and a row a place; none where no model was broken or compiled again."""
-    points = [p for p in material.points.all if p["graph_break_places"] or p["recompiled_places"]]
+    points = [p for p in material.points.all if p.record.graph_break_places or p.record.recompiled_places]
     if not points:
         return None
-    broken = [point for point in points if point["graph_break_places"]]
+    broken = [point for point in points if point.record.graph_break_places]
     panels = [Panel("Breaks by place", Table.make(PLACES, _places(broken, "graph_break_places")))] if broken else []
     panels += [Panel("What they cost", Table.make(PRICES, list(map(_price, broken))))] if broken else []
-    again = _places([point for point in points if point["recompiled_places"]], "recompiled_places")
+    again = _places([point for point in points if point.record.recompiled_places], "recompiled_places")
     panels += [Panel("Compiled again", Table.make(PLACES, again))] if again else []
-    worst = max(broken, key=lambda point: point["gain_at_best"] or 0.0, default=None)
+    worst = max(broken, key=lambda point: point.record.gain_at_best or 0.0, default=None)
     told = [f"{times(len(broken), 'cell')} {'is' if len(broken) == 1 else 'are'} broken into several graphs."]
-    if worst and worst["gain_at_best"]:
-        place = f"{worst.series}, {worst['workload']} {worst.shape}"
-        told.append(f"Most is to be gained by {place}: at best {text_of(worst['gain_at_best'])} times as fast as now.")
+    if worst and worst.record.gain_at_best:
+        place = f"{worst.series}, {worst.record.workload} {worst.shape}"
+        gain = text_of(worst.record.gain_at_best)
+        told.append(f"Most is to be gained by {place}: at best {gain} times as fast as now.")
     return Section("breaks", "Graph breaks", (SENTENCE, *told) if broken else (), tuple(panels), 1)
 
 
-def _places(points: list, column: str) -> list[Row]:
+def _places(points: list[Point], column: str) -> list[Row]:
     """A row for each place of a framework's mode and workload, with how many cells have it."""
     cells: dict[tuple[str, ...], int] = defaultdict(int)
     for point in points:
-        for place, why in json.loads(point[column]):
-            cells[point["framework"], point["mode"], point["workload"], place, why] += 1
+        for place, why in json.loads(getattr(point.record, column)):
+            cells[point.record.framework, point.record.mode, point.record.workload, place, why] += 1
     return [Row((*key, number(count))) for key, count in cells.items()]
 
 
-def _price(point) -> Row:
-    share, gain = point["outside_share"], point["gain_at_best"]
-    figures = (point["graphs"], point["graph_breaks"], None if share is None else 100 * share, gain)
+def _price(point: Point) -> Row:
+    share, gain = point.record.outside_share, point.record.gain_at_best
+    figures = (point.record.graphs, point.record.graph_breaks, None if share is None else 100 * share, gain)
     texts = ("" if value is None else number(value) for value in figures)
-    return Row((point["framework"], point["mode"], point["workload"], point.shape, *texts))
+    return Row((point.record.framework, point.record.mode, point.record.workload, point.shape, *texts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from measurement.schema import Record
+from records.shapes import Profile
 from reports import drawing, explanation
 from reports.content import Chart, Panel, Row, Section, Table
 from reports.material import Material
@@ -24,7 +24,7 @@ def section(material: Material) -> Section | None:
     return Section.make("kernels", "Time by class of kernel", SENTENCES, groups, lambda group: _panel(*group))
 
 
-def _panel(name: str, group: Sequence[Record]) -> Panel:
+def _panel(name: str, group: Sequence[Profile]) -> Panel:
     title = explanation.title(name, group)
     rows = [Row(tuple(row)) for row in explanation.rows(group)]
     drawn = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 
-from measurement.schema import is_noisy
 from reports import drawing, facts
 from reports.content import Chart, Figure, Panel, Row, Section, Table, number
 from reports.material import Material
@@ -52,7 +51,7 @@ def section(material: Material) -> Section | None:
         return None
     few = any(facts.few_launches(point) and _compared(point) in facts.DIFFERENT for point in material.points.measured)
     groups = list(enumerate(material.verdicts))
-    caches = {point["compile_cache"] for point in material.points.measured if not point.eager}
+    caches = {point.record.compile_cache for point in material.points.measured if not point.eager}
     sentences = (*SENTENCES, *([COLD] if caches == {"cold"} else []), *([FEW_LAUNCHES] if few else []))
     make = lambda group: _panel(material, str(group[0]), group[1])  # noqa: E731
     return Section.make("matrix", "All figures", sentences, groups, make)
@@ -75,7 +74,7 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
 
 
 def _by_time(points: list[Point]) -> list[Point]:
-    return sorted(points, key=lambda point: point["latency_ms_median"])
+    return sorted(points, key=lambda point: point.median_ms)
 
 
 def _key(material: Material, point: Point) -> str:
@@ -84,38 +83,38 @@ def _key(material: Material, point: Point) -> str:
 
 
 def _dot(material: Material, point: Point) -> drawing.Dot:
-    value = point["latency_ms_median"]
+    value = point.median_ms
     return drawing.Dot(point.series, material.look(point), value, f"{text_of(value)} ms", mode=material.mode(point))
 
 
 def _compared(point: Point) -> str:
     if point.eager:
         return ""
-    return "not beside eager" if point["speedup_vs_eager"] is None else facts.verdict(point.speedup)
+    return "not beside eager" if point.record.speedup_vs_eager is None else facts.verdict(point.speedup)
 
 
 def _row(point: Point, pair: facts.Pair | None) -> Row:
     judged = _compared(point)
     judged += facts.within(facts.few_launches(point)) if judged in facts.DIFFERENT else ""
     judged = f"excluded: {point.excluded}" if point.excluded else judged
-    latency, ratio = (is_noisy(point.record, figure) for figure in ("latency", "ratio"))
+    latency, ratio = (point.record.is_noisy(figure) for figure in ("latency", "ratio"))
     cells = (
         Shape.of(point.record).text,
         point.series,
-        number(point["latency_ms_median"]),
-        span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]) + ("~" if latency else ""),
-        "" if point.eager else number(point["speedup_vs_eager"]),
-        span(point["speedup_ci_low"], point["speedup_ci_high"]) + ("~" if ratio and not point.eager else ""),
+        number(point.median_ms),
+        span(point.record.latency_ms_ci_low, point.record.latency_ms_ci_high) + ("~" if latency else ""),
+        "" if point.eager else number(point.record.speedup_vs_eager),
+        span(point.record.speedup_ci_low, point.record.speedup_ci_high) + ("~" if ratio and not point.eager else ""),
         judged,
         number(facts.first_s(point)),
         _pays(pair) if pair else "",
-        number(point["items_per_s"]),
-        number(point["latency_call_ms_p95"]),
-        number(point["latency_call_ms_p99"]),
-        point["regime"] or "",
-        number(point["mfu_pct"]),
-        number(point["peak_memory_mb"]),
-        number(point["parity_rel_rms_err"]) if point["parity_reference"] in FLOAT64 else "",
+        number(point.record.items_per_s),
+        number(point.record.latency_call_ms_p95),
+        number(point.record.latency_call_ms_p99),
+        point.record.bottleneck or "",
+        number(point.record.mfu_pct),
+        number(point.record.peak_memory_mb),
+        number(point.record.parity_rel_rms_err) if point.record.parity_reference in FLOAT64 else "",
     )
     return Row(cells, point.tags)
 

@@ -14,7 +14,7 @@ from reports.points import natural
 
 def panel(material: Material) -> Panel | None:
     """A row a node; None where no record is of a cluster."""
-    cells = Counter(str(point["node"]) for point in material.points.all if point["node"])
+    cells = Counter(str(point.record.node) for point in material.points.all if point.record.node)
     if not cells:
         return None
     controls = latencies(material)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any
 
 from measurement.flags import FLAGS
-from measurement.schema import Record
 from measurement.text import times
 from reports.content import MOST_ROWS_OF_A_TABLE, Panel, Row, Section, Table, number
 from reports.material import Material
-from reports.points import Point, machine_of
+from reports.points import Point
 from reports.sections import nodes
 
 _FACTS = {"cpu": "processor", "cpus_usable": "CPUs usable", "memory_bytes": "memory", "virtualised": "virtual machine"}
@@ -35,7 +37,7 @@ def machine_section(material: Material) -> Section:
 
 def _machines(material: Material) -> Table:
     rows = []
-    cells = Counter(machine_of(point.record) for point in material.points.all)
+    cells = Counter(point.record.machine for point in material.points.all)
     for (machine_id, device), name in material.points.machines.items():
         facts = material.machines.get(str(machine_id), {})
         parts = [f"{title} {_fact(facts[key])}" for key, title in _FACTS.items() if facts.get(key) not in (None, "")]
@@ -44,7 +46,7 @@ def _machines(material: Material) -> Table:
     return Table.make(("machine", "id", "what it is", "cells"), rows)
 
 
-def _gpus(facts: Record) -> list[str]:
+def _gpus(facts: Mapping[str, Any]) -> list[str]:
     """List the GPUs, those that are alike counted."""
     described = Counter(
         ", ".join(f"{title}{gpu[key]}" for key, title in _GPU.items() if gpu.get(key))
@@ -60,8 +62,10 @@ def _fact(value) -> str:
 
 
 def _versions(material: Material) -> Table:
-    names = ("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
-    counts = Counter(tuple(map(point.record.get, names)) for point in material.points.all)
+    get = attrgetter(
+        *("framework", "framework_version", "device", "profile", "compile_cache", "weights", "git_revision")
+    )
+    counts = Counter(get(point.record) for point in material.points.all)
     rows = [Row((*(str(part or "") for part in key), number(count))) for key, count in counts.items()]
     titles = ("framework", "version", "device", "profile", "compile cache", "weights", "suite's revision", "cells")
     return Table.make(titles, rows)
@@ -69,7 +73,8 @@ def _versions(material: Material) -> Table:
 
 def _packages(material: Material) -> Table:
     """What each framework computed with: the other packages that decide, and the GPU's libraries."""
-    seen = ((p["framework"], p["framework_version"], p["device"], p["versions"]) for p in material.points.all)
+    get = attrgetter("framework", "framework_version", "device", "versions")
+    seen = (get(point.record) for point in material.points.all)
     rows = [
         Row((*(str(part or "") for part in who), _listed(versions)))
         for *who, versions in dict.fromkeys(seen)
@@ -86,7 +91,7 @@ def flags_section(material: Material) -> Section | None:
     """The warnings, each with what it means and what to do about it."""
     cells: dict[str, list[Point]] = defaultdict(list)
     for point in material.points.measured:
-        for name in (point["flags"] or "").split(";"):
+        for name in (point.record.flags or "").split(";"):
             if name:
                 cells[name].append(point)
     if not cells:
@@ -96,9 +101,9 @@ def flags_section(material: Material) -> Section | None:
     for flag in FLAGS:
         if points := cells.get(flag.name):
             rows.append(Row((flag.name, number(len(points)), flag.meaning, flag.remedy, _some(points))))
-    noisy = sum(point["status"] == "noisy" for point in material.points.all)
+    noisy = sum(point.record.status == "noisy" for point in material.points.all)
     measured = material.points.measured
-    flagged = sum(bool(point["flags"]) for point in measured)
+    flagged = sum(bool(point.record.flags) for point in measured)
     sentence = (
         f"Of {times(len(measured), 'measured cell')}, {flagged:,} carry a warning and {noisy:,} are noisy: "
         "no interval of theirs is as narrow as the profile promises."
@@ -108,7 +113,7 @@ def flags_section(material: Material) -> Section | None:
 
 
 def _some(points: list[Point]) -> str:
-    named = [f"{point.series}, {point['workload']} {point.shape}" for point in points[:MOST_CELLS]]
+    named = [f"{point.series}, {point.record.workload} {point.shape}" for point in points[:MOST_CELLS]]
     more = f"; and {len(points) - MOST_CELLS:,} more" if len(points) > MOST_CELLS else ""
     return "; ".join(named) + more
 
@@ -125,14 +130,14 @@ def failures_section(material: Material) -> Section:
     else:
         groups: dict[tuple, list[Point]] = defaultdict(list)
         for point in failed:
-            groups[point["framework"], point["mode"], point["status"], point["reason"]].append(point)
+            groups[point.record.framework, point.record.mode, point.record.status, point.record.reason].append(point)
         rows = [_failure(group[0], f"{times(len(group), 'cell')}: {_some(group)}", {}) for group in groups.values()]
     sentence = f"{times(len(failed), 'cell')} of {len(material.points.all):,}. Nothing above compares them."
     return Section("failures", title, (sentence,), (Panel("Why", Table.make(columns, rows)),), 1)
 
 
 def _failure(point: Point, what: str, tags: dict[str, str]) -> Row:
-    words = (point["stderr_tail"] or "").strip().splitlines()
-    reason = point["reason"] or ""
-    cells = (point.series, what, point["status"], reason, words[-1][:200] if words else "")
+    words = (point.record.stderr_tail or "").strip().splitlines()
+    reason = point.record.reason or ""
+    cells = (point.series, what, point.record.status, reason, words[-1][:200] if words else "")
     return Row(cells, tags)

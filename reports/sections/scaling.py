@@ -66,8 +66,8 @@ LENGTH = Along(
 
 def section(axis: Along, material: Material) -> Section | None:
     """One panel for everything that is alike apart from this axis, where it has three values or more."""
-    points = [p for p in material.points.measured if not p.excluded and p[axis.column] is not None]
-    if len({point[axis.column] for point in points}) < FEWEST:
+    points = [p for p in material.points.measured if not p.excluded and getattr(p.record, axis.column) is not None]
+    if len({getattr(point.record, axis.column) for point in points}) < FEWEST:
         return None
     groups = [group for group in material.points.groups(points, axis.column) if _varies(group, axis.column)]
     if not groups:
@@ -80,7 +80,7 @@ def _varies(group: list[Point], column: str) -> bool:
     """Whether one of the series has so many values in a column that a line says something."""
     values: dict[str, set] = defaultdict(set)
     for point in group:
-        values[point.series].add(point.record[column])
+        values[point.series].add(getattr(point.record, column))
     return any(len(distinct) >= FEWEST for distinct in values.values())
 
 
@@ -88,9 +88,9 @@ def _panel(group: list[Point], axis: Along, material: Material) -> Panel:
     title = material.points.title(group[0].record, axis.column)
     rows, drawn = [], []
     for series, along in grouped(group, lambda point: point.series).items():
-        along = sorted(along, key=lambda point: point[axis.column])
+        along = sorted(along, key=lambda point: getattr(point.record, axis.column))
         rows += [_row(point, along[0], axis) for point in along]
-        places = tuple((point[axis.column], point["latency_ms_median"]) for point in along)
+        places = tuple((getattr(point.record, axis.column), point.median_ms) for point in along)
         drawn.append(drawing.Curve(series, material.mode(along[0]), places))
     columns = ("mode", axis.name, "latency, ms", "95 % interval", axis.against, "95 % interval ")
     table = Table.make((*columns, axis.rate_title), rows)
@@ -108,12 +108,12 @@ def _row(point: Point, first: Point, axis: Along) -> Row:
         ratio = independent_ratio(*ends)
     cells = (
         point.series,
-        number(point[axis.column]),
-        number(point["latency_ms_median"]),
-        span(point["latency_ms_ci_low"], point["latency_ms_ci_high"]),
+        number(getattr(point.record, axis.column)),
+        number(point.median_ms),
+        span(point.record.latency_ms_ci_low, point.record.latency_ms_ci_high),
         number(ratio.value) if ratio else "",
         span(ratio.low, ratio.high) if ratio else "",
-        number(point[axis.rate]),
+        number(getattr(point.record, axis.rate)),
     )
     return Row(cells, point.tags)
 

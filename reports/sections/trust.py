@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from measurement.exclusion import unknown_program
 from measurement.statistics import ENOUGH_LAUNCHES
 from measurement.text import times
 from reports.content import Card
-from reports.points import Point, machine_of
+from reports.points import Point
 
 
 def card(points: Sequence[Point]) -> Card:
     """Return whether the figures of one shape may be trusted, with what was checked and what speaks against them."""
-    compared = sum(point["parity_reference"] is not None for point in points)
-    unsure = sum(point["status"] != "ok" for point in points)
-    fewest = min((point["launches"] or 1 for point in points), default=1)
-    machines = len({machine_of(point.record) for point in points})
+    compared = sum(point.record.parity_reference is not None for point in points)
+    unsure = sum(point.record.status != "ok" for point in points)
+    fewest = min((point.record.launches or 1 for point in points), default=1)
+    machines = len({point.record.machine for point in points})
     excluded = Counter(point.excluded for point in points if point.excluded)
-    alone = sum(not point.eager and point["speedup_vs_eager"] is None for point in points)
-    unknown = sum(unknown_program(point.record) for point in points)
+    alone = sum(not point.eager and point.record.speedup_vs_eager is None for point in points)
+    unknown = sum(point.record.program == "unknown" for point in points)
     processes = "one process" if fewest == 1 else f"{fewest} processes or more"
     lines = [f"{unsure} of {len(points)} figures are noisy or disturbed" if unsure else "no figure is noisy"]
     lines += [f"{compared} of {len(points)} outputs compared with a reference{', all agree' if compared else ''}"]

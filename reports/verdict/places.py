@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
+from typing import Any
 
-from measurement.schema import Record
 from measurement.text import times
-from reports.points import ALIKE, USUAL, Point, Points, machine_of, natural
+from records.record import Record
+from reports.points import ALIKE, USUAL, Point, Points, natural
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,13 @@ class Shape:
 
     @classmethod
     def of(cls, record: Record) -> Shape:
-        """The shape of a record."""
-        batch, length = record.get("batch_size"), record.get("seq_len")
-        rest = "" if batch is not None else (record.get("parameters") or "").replace(";", ", ")
+        """Return the shape of a record."""
+        return cls.sized(record.batch_size, record.seq_len, record.parameters)
+
+    @classmethod
+    def sized(cls, batch: int | None, length: int | None, parameters: str | None = None) -> Shape:
+        """Return the shape of these sizes; parameters tell it where there is no batch."""
+        rest = "" if batch is not None else (parameters or "").replace(";", ", ")
         return cls((natural(batch), natural(length), natural(rest)), batch, length, rest)
 
     @property
@@ -86,8 +92,8 @@ class Setting:
         """Frameworks that ran a shape of this setting on other machines alone."""
         if not self.elsewhere:
             return set()
-        ranked = {point["framework"] for point in self.points}
-        return {p["framework"] for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - ranked
+        ranked = {point.record.framework for point in self.points}
+        return {p.record.framework for shape in self.shapes for p in self.at_elsewhere.get(shape, ())} - ranked
 
     @cached_property
     def entrants(self) -> dict[tuple, list[Point]]:
@@ -99,7 +105,7 @@ def entrants(points: Iterable[Point]) -> dict[tuple, list[Point]]:
     """Points by framework and machine, in their order."""
     groups = defaultdict(list)
     for point in points:
-        groups[point["framework"], machine_of(point.record)].append(point)
+        groups[point.record.framework, point.record.machine].append(point)
     return dict(groups)
 
 
@@ -124,12 +130,12 @@ def settings(points: Points, known: Known) -> list[Setting]:
     groups: dict[tuple, dict[tuple | None, list[Point]]] = defaultdict(lambda: defaultdict(list))
     at: dict[int, list[Point]] = {}  # the same lists, by what decides to which a point belongs
     for point in points.measured:
-        words = known.get((point["framework"], point["mode"]))
+        words = known.get((point.record.framework, point.record.mode))
         if words and words.rung:
             continue
         if (group := at.get(point.place)) is None:
             of_setting = groups[_key(point.record)]
-            group = at[point.place] = of_setting[None if points.across else machine_of(point.record)]
+            group = at[point.place] = of_setting[None if points.across else point.record.machine]
         group.append(point)
     said = _said(groups)
     several = len(points.machines) > 1
@@ -142,11 +148,12 @@ def settings(points: Points, known: Known) -> list[Setting]:
 
 
 _NAMES = (*ALIKE, "parameters")
+alike = attrgetter(*ALIKE)
 
 
 def _key(record: Record) -> tuple:
-    parameters = record.get("parameters") if record.get("batch_size") is not None else None
-    return *map(record.get, ALIKE), parameters
+    parameters = record.parameters if record.batch_size is not None else None
+    return *alike(record), parameters
 
 
 def _said(groups: Iterable[tuple]) -> set[str]:
@@ -156,9 +163,9 @@ def _said(groups: Iterable[tuple]) -> set[str]:
 
 
 def _setting(
-    key: Record, here: list[Point], others: list[Point], said: set[str], points: Points, several: bool
+    key: Mapping[str, Any], here: list[Point], others: list[Point], said: set[str], points: Points, several: bool
 ) -> Setting:
-    names = list(dict.fromkeys(points.machines[machine_of(point.record)] for point in here))
+    names = list(dict.fromkeys(points.machines[point.record.machine] for point in here))
     machine = names[0] if len(names) == 1 else "several machines"
     device = "" if several or key["device"] not in ("cpu", "gpu:0") else key["device"].partition(":")[0] + ", "
     name = [f"{key['workload']} {key['implementation']}", f"{device}{machine}", str(key["dtype"])]

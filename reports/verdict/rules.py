@@ -1,6 +1,6 @@
 """The rules: what one framework's records say of each shape, and which shapes share one piece of advice.
 
-1. A mode counts where it is not excluded (`measurement.exclusion`; what is, is named) and its speedup has an interval.
+1. A mode counts where it is not excluded (`records.statuses`; what is, is named) and its speedup has an interval.
    Noisy and disturbed cells count with their intervals, and are named, and so is a program that is not known.
 2. A mode is *faster* where all of its speedup's interval lies above 1 and its median lies below eager's; where the two
    disagree, the records contradict each other and nothing is said of it.
@@ -42,7 +42,7 @@ class Judged:
 
     def mode(self, name: str) -> Point | None:
         """The point of a mode that counts."""
-        return next((point for point in (*self.choices, *self.others) if point["mode"] == name), None)
+        return next((point for point in (*self.choices, *self.others) if point.record.mode == name), None)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _contradicts(point: Point, eager: Point) -> bool:
 
 def _best(points: list[Point]) -> list[Point]:
     """The fastest, then every point whose latency is not shown to be longer."""
-    ordered = sorted(points, key=lambda point: point["latency_ms_median"])
+    ordered = sorted(points, key=lambda point: point.median_ms)
     return [point for point in ordered if point is ordered[0] or not slower(point, ordered[0])]
 
 
@@ -150,7 +150,7 @@ def advise(framework: str, judged: Sequence[Judged], known: Known) -> list[Advic
     advice = []
     for kind in (USE, STAY, UNTOLD):
         for mode, part in _parts([one for one in judged if one.kind == kind], split=kind == USE and baseline):
-            if default and all(default in [point["mode"] for point in one.choices] for one in part):
+            if default and all(default in [point.record.mode for point in one.choices] for one in part):
                 mode = default
             words = known.get((framework, mode), Words())
             advice.append(Advice(kind, framework, mode, words, tuple(part), default, baseline))
@@ -161,10 +161,10 @@ def _parts(rest: list[Judged], split: bool) -> Iterator[tuple[str, list[Judged]]
     """Shapes by the mode that they share; split where their speedups lie too far apart."""
     while rest:
         mode = _shared(rest)
-        alike_shapes = [one for one in rest if mode in ("", *(point["mode"] for point in one.choices))]
+        alike_shapes = [one for one in rest if mode in ("", *(point.record.mode for point in one.choices))]
         rest = [one for one in rest if one not in alike_shapes]
         while split and alike_shapes:
-            gains = [point["speedup_vs_eager"] for one in alike_shapes if (point := one.mode(mode))]
+            gains = [point.record.speedup_vs_eager or 0.0 for one in alike_shapes if (point := one.mode(mode))]
             alike = [one for one, gain in zip(alike_shapes, gains, strict=True) if gain * ALIKE >= max(gains)]
             yield mode, alike
             alike_shapes = [one for one in alike_shapes if one not in alike]
@@ -174,6 +174,6 @@ def _parts(rest: list[Judged], split: bool) -> Iterator[tuple[str, list[Judged]]
 
 def _shared(judged: Sequence[Judged]) -> str:
     """The mode that is best or as good at most shapes; of those alike in that, the best at most, then the first."""
-    every = Counter(point["mode"] for one in judged for point in one.choices)
-    first = Counter(one.choices[0]["mode"] for one in judged if one.choices)
+    every = Counter(point.record.mode for one in judged for point in one.choices)
+    first = Counter(one.choices[0].record.mode for one in judged if one.choices)
     return max(every, key=lambda mode: (every[mode], first[mode]), default="")

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from measurement.schema import is_noisy
 from measurement.statistics import Interval, independent_ratio
 from reports import facts
 from reports.numbers import ratio, span, text_of
-from reports.points import Point, Points, grouped, machine_of
+from reports.points import Point, Points, grouped
 from reports.verdict import wording
 from reports.verdict.places import Known, Setting, Shape, deployed, entrants, settings
 from reports.verdict.rules import STAY, USE, Advice, advise, judge
@@ -36,10 +35,10 @@ class Absent:
     @property
     def time(self) -> str:
         """What it took, and where."""
-        time = text_of(self.point["latency_ms_median"])
-        sure = "~" if is_noisy(self.point.record, "latency") else ""
-        processes = ", one process" if self.point["launches"] == 1 else ""
-        name = f"{self.point['framework']} {self.point['mode']}"
+        time = text_of(self.point.median_ms)
+        sure = "~" if self.point.record.is_noisy("latency") else ""
+        processes = ", one process" if self.point.record.launches == 1 else ""
+        name = f"{self.point.record.framework} {self.point.record.mode}"
         return f"{name}, {time}{sure} ms on {self.machine}{processes}"
 
     @property
@@ -94,7 +93,7 @@ class Fastest:
 
 
 def _timed(point: Point) -> str:
-    return f"{point.series}, {text_of(point['latency_ms_median'])} ms"
+    return f"{point.series}, {text_of(point.median_ms)} ms"
 
 
 def _known(point: Point) -> str:
@@ -135,7 +134,7 @@ class Verdict:
 
     def _kinds(self, advice: Iterable[Advice]) -> dict[tuple, tuple[str, str]]:
         return {
-            (one.framework, judged.shape): (one.kind, self.machines[machine_of(judged.eager.record)])
+            (one.framework, judged.shape): (one.kind, self.machines[judged.eager.record.machine])
             for one in advice
             for judged in one.judged
             if judged.eager
@@ -149,8 +148,8 @@ class Verdict:
     @property
     def unlike(self) -> str:
         """What to know before frameworks are ranked by their libraries' models; empty where they are not."""
-        frameworks = {point["framework"] for point in self.setting.points} | self.setting.strangers
-        return UNLIKE if self.setting.points[0]["implementation"] == "library" and len(frameworks) > 1 else ""
+        frameworks = {point.record.framework for point in self.setting.points} | self.setting.strangers
+        return UNLIKE if self.setting.points[0].record.implementation == "library" and len(frameworks) > 1 else ""
 
     @cached_property
     def fastest(self) -> dict[Shape, Fastest]:
@@ -162,13 +161,14 @@ class Verdict:
         if not points:
             return None
         ranks = facts.ranking(points)
-        here = {point["framework"] for point in self.setting.at[shape]}
-        away = [p for p in self.setting.at_elsewhere.get(shape, ()) if p["framework"] not in here and not p.excluded]
+        here = {point.record.framework for point in self.setting.at[shape]}
+        others = self.setting.at_elsewhere.get(shape, ())
+        away = [point for point in others if point.record.framework not in here and not point.excluded]
         absent = []
-        for group in grouped(away, lambda point: point["framework"]).values():
-            most = max(point["launches"] or 0 for point in group)  # one process says less than several
-            best = min((p for p in group if (p["launches"] or 0) == most), key=lambda p: p["latency_ms_median"])
-            absent.append(Absent(best, self.machines[machine_of(best.record)], ranks[0].point))
+        for group in grouped(away, lambda point: point.record.framework).values():
+            most = max(point.record.launches or 0 for point in group)  # one process says less than several
+            best = min((p for p in group if (p.record.launches or 0) == most), key=lambda p: p.median_ms)
+            absent.append(Absent(best, self.machines[best.record.machine], ranks[0].point))
         return Fastest(shape, tuple(ranks), tuple(absent))
 
 
@@ -178,7 +178,7 @@ def of(points: Points, known: Known) -> list[Verdict]:
 
 
 def _advice(points: list[Point], known: Known) -> list[Advice]:
-    framework = points[0]["framework"]
+    framework = points[0].record.framework
     groups = grouped(points, lambda point: Shape.of(point.record))
     baseline = deployed(framework, known)
     judged = [one for shape in sorted(groups) if (one := judge(shape, groups[shape], baseline))]
@@ -192,7 +192,7 @@ def _told(
     for one in advice:
         for judged in one.judged:
             if one.framework == framework and judged.shape == shape and judged.eager:
-                yield one.kind, machines[machine_of(judged.eager.record)]
+                yield one.kind, machines[judged.eager.record.machine]
 
 
 def sentences(verdicts: Iterable[Verdict]) -> Iterator[str]:

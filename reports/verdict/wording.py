@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from measurement.exclusion import WORDS, unknown_program
-from measurement.schema import is_noisy
 from measurement.statistics import Interval
+from records.statuses import WORDS
 from reports import facts, recompiled
 from reports.numbers import certain, estimate, multiple, range_of, ratio, text_of
 from reports.points import Point
@@ -17,7 +16,7 @@ from reports.verdict.rules import GAIN, STAY, UNTOLD, USE, Advice, Judged
 
 def milliseconds(points: Iterable[Point]) -> str:
     """The median latency, or the range of several."""
-    return range_of((point["latency_ms_median"] for point in points), " ms")
+    return range_of((point.median_ms for point in points), " ms")
 
 
 def where(shapes: Sequence[Shape]) -> str:
@@ -127,10 +126,10 @@ def pays(advice: Advice) -> str:
     known = [(pair.pays_after, pair) for pair in advice.pairs if pair.pays_after is not None]
     if not known or len(known) < len(advice.pairs):
         return ""
-    calls, pair = max(known, key=lambda entry: entry[0] * entry[1].eager["latency_ms_median"])
+    calls, pair = max(known, key=lambda entry: entry[0] * entry[1].eager.median_ms)
     if calls < 1:
         return "pays for itself from the first call"
-    seconds = calls * pair.eager["latency_ms_median"] / 1e3
+    seconds = calls * pair.eager.median_ms / 1e3
     where = next(judged.shape.text for judged in advice.judged if judged.eager is pair.eager)
     at = f" at {where}" if len(advice.judged) > 1 else ""
     return f"pays for itself after about {_rounded(seconds)} s of eager calls ({_rounded(calls)} calls{at})"
@@ -155,21 +154,21 @@ def _stay(advice: Advice) -> str:
     slower = [(point, gain) for point, gain in others if facts.verdict(gain) == facts.SLOWER]
     begun = f"stay with eager, {milliseconds(advice.chosen)}"
     if len(slower) == len(others):
-        modes = dict.fromkeys(point["mode"] for point, _ in others)
+        modes = dict.fromkeys(point.record.mode for point, _ in others)
         named = f"{', '.join(modes)} {'is' if len(modes) == 1 else 'are'} slower"
         return f"{begun}: {named}, {spread([gain for _, gain in others])}"
     worst, least = min(others, key=lambda one: one[1].value)
     little = any(facts.verdict(gain) == facts.FASTER for _, gain in others)
     none = f"no mode is shown to be faster{f' by {100 * (GAIN - 1):.0f} %' if little else ''}"
     if not slower:
-        return f"{begun}: {none} ({worst['mode']} comes to {ratio(least.value)}×; {certain(least)})"
+        return f"{begun}: {none} ({worst.record.mode} comes to {ratio(least.value)}×; {certain(least)})"
     some = "" if len(advice.judged) == 1 else " at some shapes"
     lost, loss = min(slower, key=lambda one: one[1].value)
-    return f"{begun}: {none}, and {lost['mode']} is slower{some}, {spread([loss])}"
+    return f"{begun}: {none}, and {lost.record.mode} is slower{some}, {spread([loss])}"
 
 
 def _untold(advice: Advice) -> str:
-    contradicting = list(dict.fromkeys(p["mode"] for judged in advice.judged for p in judged.contradicting))
+    contradicting = list(dict.fromkeys(p.record.mode for judged in advice.judged for p in judged.contradicting))
     if contradicting:
         return f"cannot tell: pairs and medians of {', '.join(contradicting)} contradict each other"
     points = [point for judged in advice.judged for point in judged.choices]
@@ -179,7 +178,7 @@ def _untold(advice: Advice) -> str:
     if not known:
         return "cannot tell: no speedup has an interval"
     best, gain = max(known, key=lambda one: one[1].value)
-    return f"cannot tell: {best['mode']} comes to {ratio(gain.value)}× of eager's speed ({certain(gain)})"
+    return f"cannot tell: {best.record.mode} comes to {ratio(gain.value)}× of eager's speed ({certain(gain)})"
 
 
 def cautions(advice: Advice) -> str:
@@ -194,14 +193,14 @@ def _excluded(advice: Advice) -> str:
     by_reason: dict[str, dict[str, None]] = {}
     for point in (point for judged in advice.judged for point in judged.excluded):
         if point.excluded:
-            by_reason.setdefault(point.excluded, {})[point["mode"]] = None
+            by_reason.setdefault(point.excluded, {})[point.record.mode] = None
     parts = [f"{', '.join(modes)} ({WORDS.get(reason, reason)})" for reason, modes in by_reason.items()]
     return f"Excluded: {'; '.join(parts)}." if parts else ""
 
 
 def _unknown(advice: Advice) -> str:
     """Which recommended mode was not shown to run eager mode's program."""
-    unknown = any(unknown_program(point.record) for point in advice.chosen)
+    unknown = any(point.record.program == "unknown" for point in advice.chosen)
     return f"Whether {advice.mode} runs eager mode's program is not known." if unknown else ""
 
 
@@ -221,20 +220,21 @@ def _ties(advice: Advice) -> str:
     known = any(point.speedup for judged in advice.judged for point in judged.choices)
     if advice.kind == STAY or (advice.kind == UNTOLD and not known):
         return ""
-    modes = dict.fromkeys(p["mode"] for judged in advice.judged for p in judged.choices if p["mode"] != advice.mode)
+    modes = dict.fromkeys(point.record.mode for judged in advice.judged for point in judged.choices)
+    others = [mode for mode in modes if mode != advice.mode]
     some = "" if len(advice.judged) == 1 else " at some shapes"
-    return f"{', '.join(modes)} may be as good{some}." if modes else ""
+    return f"{', '.join(others)} may be as good{some}." if others else ""
 
 
 def _certainty(advice: Advice) -> str:
     chosen = advice.chosen
     figure = "ratio" if advice.deployed and advice.kind == USE else "latency"
-    noisy = sum(is_noisy(point.record, figure) for point in chosen)
-    disturbed = sum(point["status"] == "disturbed" for point in chosen)
+    noisy = sum(point.record.is_noisy(figure) for point in chosen)
+    disturbed = sum(point.record.status == "disturbed" for point in chosen)
     few = facts.few_launches(*chosen)
     parts = [f"noisy{_share(noisy, len(chosen))}"] if noisy else []
     parts += [f"machine disturbed{_share(disturbed, len(chosen))}"] if disturbed else []
-    least = "at least " if len({point["launches"] for point in chosen}) > 1 else ""
+    least = "at least " if len({point.record.launches for point in chosen}) > 1 else ""
     processes = least + ("one process" if few == 1 else f"{few} processes")
     parts += [f"seen in {processes}; others may differ"] if few else []
     return f"Careful: {', '.join(parts)}." if parts else ""

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from doubles.suite import Suite
 
-from measurement import schema, values
+from records import record as schema
+from records import values
 
 # How long the slowest machine may take for a run of a few tiny cells; what does not end by then is said to hang.
 PATIENCE = 240.0

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from doubles.one_box import OneBox, why_not  # noqa: E402
 
-from measurement import schema  # noqa: E402
+from records import record as schema  # noqa: E402
 
 WORDS = ("--framework", "torch,paddle,tensorflow,jax", "--workload", "mlp,bert-tiny", "--batch", "1", "--seq", "16")
 WORDS += ("--width", "8", "--depth", "1", "--threads", "1", "--budget", "0.1")

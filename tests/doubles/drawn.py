@@ -13,10 +13,11 @@ from statistics import fmean, median, stdev
 import numpy as np
 from doubles.reported import record
 
-from analysis import changes, paired, pairs
+from analysis import changes, paired
 from analysis.paired import Launches
 from measurement.statistics import ACROSS_PROCESSES, Interval, log_ratios
 from records.intervals import over_launches
+from records.record import Record
 from records.runs import Run
 from reports.compare import Comparison
 
@@ -64,7 +65,7 @@ def told(scatter: Sequence[Scatter]) -> dict[str, float]:
 class Drawn:
     """A run's records, and its samples as `make ab` reads them."""
 
-    records: list[dict]
+    records: list[Record]
     samples: dict[str, Launches]
 
 
@@ -93,7 +94,7 @@ def run(
             modes.append([(centre + _rounds(draw, deviation, rounds)).tolist() for centre in centres])
         for name, series in zip(("eager", "graph"), modes, strict=True):
             rows.append(_record(name, shape, series, modes[0]))
-            samples[rows[-1]["cell"]] = dict(enumerate(series))
+            samples[rows[-1].cell] = dict(enumerate(series))
     return Drawn(rows, dict(samples))
 
 
@@ -113,7 +114,7 @@ def _rounds(draw: np.random.Generator, deviation: float, count: int) -> np.ndarr
     return values
 
 
-def _record(mode: str, shape: tuple[int, int], series: list[list[float]], eager: list[list[float]]) -> dict:
+def _record(mode: str, shape: tuple[int, int], series: list[list[float]], eager: list[list[float]]) -> Record:
     """What the suite makes of a cell's launches."""
     latency = over_launches(series).map(lambda value: 1e3 * math.exp(value))
     ratio = over_launches([log_ratios(np.exp(e), np.exp(g)) for e, g in zip(eager, series, strict=True)]).map(math.exp)
@@ -129,13 +130,9 @@ def _record(mode: str, shape: tuple[int, int], series: list[list[float]], eager:
 
 def compared(a: Drawn, b: Drawn) -> Comparison:
     """As `make compare` does."""
-    return changes.compare(*map(_columns, (a, b)))
+    return changes.compare(a.records, b.records)
 
 
 def compared_in_turn(a: Drawn, b: Drawn) -> Comparison:
     """As `make ab` does."""
-    return paired.compare(*map(_columns, (a, b)), [a.samples, b.samples])
-
-
-def _columns(drawn: Drawn) -> dict[str, list]:
-    return {name: [row.get(name) for row in drawn.records] for name in pairs.COLUMNS_READ}
+    return paired.compare(a.records, b.records, [a.samples, b.samples])

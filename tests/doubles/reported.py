@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from measurement.kernels import CLASSES
-from measurement.schema import NAMES, SCHEMA_VERSION
+from records.record import NAMES, SCHEMA_VERSION, Record
 from reports import sections
 from reports.material import Material
 from reports.points import Points
@@ -18,7 +19,7 @@ BASE = {
 SPEEDUPS = {"alpha": 1.25, "beta": 2.0}
 
 
-def record(framework: str, mode: str, batch: int = 1, length: int = 128, threads: int = 2, **changes) -> dict:
+def record(framework: str, mode: str, batch: int = 1, length: int = 128, threads: int = 2, **changes) -> Record:
     """A record that fits the schema; eager takes what `BASE` says, a graph less by `SPEEDUPS`."""
     latency = BASE[framework][batch, length] * 2 / threads
     speedup = 1.0 if mode == "eager" else SPEEDUPS[framework]
@@ -43,18 +44,18 @@ def record(framework: str, mode: str, batch: int = 1, length: int = 128, threads
     }  # fmt: skip
     if mode != "eager":
         row["break_even_calls"] = 5.0 / (latency * (speedup - 1) / 1e3) if speedup > 1 else None
-    return dict.fromkeys(NAMES) | row | changes
+    return Record.from_row(row | changes)
 
 
-def failed(framework: str, mode: str, status: str, reason: str, **changes) -> dict:
+def failed(framework: str, mode: str, status: str, reason: str, **changes) -> Record:
     """A record without figures."""
-    kept = {name: value for name, value in record(framework, mode, **changes).items() if "_ms" not in name}
-    figures = ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "break_even_calls", "mfu_pct", "regime")
-    figures += ("explained_share",)
-    return dict.fromkeys(NAMES) | kept | dict.fromkeys(figures) | {"status": status, "reason": reason}
+    whole = record(framework, mode, **changes)
+    figures = [name for name in NAMES if "_ms" in name]
+    figures += ["speedup_vs_eager", "speedup_ci_low", "speedup_ci_high", "break_even_calls", "mfu_pct", "regime"]
+    return whole | dict.fromkeys((*figures, "explained_share")) | {"status": status, "reason": reason}
 
 
-def small_set() -> list[dict]:
+def small_set() -> list[Record]:
     """Two frameworks, two modes, three shapes, a second thread count, a noisy cell and two that failed."""
     rows = [record(f, mode, *shape) for f in BASE for shape in BASE[f] for mode in ("eager", "graph")]
     rows += [record("alpha", mode, threads=1) for mode in ("eager", "graph")]
@@ -65,12 +66,17 @@ def small_set() -> list[dict]:
     return [*rows, crash | {"stderr_tail": tail}, wrong | {"latency_ms_median": 0.001}]
 
 
-def elsewhere(rows: list[dict]) -> list[dict]:
+def elsewhere(rows: list[Record]) -> list[Record]:
     """The same records from another machine."""
     return [row | {"machine_id": "ffff", "device_name": "Another processor"} for row in rows]
 
 
-def built(records: list[dict], across: bool = False, profiles=()) -> dict[str, sections.Section]:
+def rows_of(records: Iterable[Record]) -> list[dict]:
+    """Return all columns of records, to compare them by."""
+    return [record.to_row() for record in records]
+
+
+def built(records: list[Record], across: bool = False, profiles=()) -> dict[str, sections.Section]:
     """The sections of a report on these records by key."""
     material = Material(Points(records, across), tuple(profiles))
     return {section.key: section for section in sections.build(material)}
@@ -88,12 +94,12 @@ def profile(mode: str, seconds: float) -> dict:
     }  # fmt: skip
 
 
-def write_run(folder: Path, records: list[dict], profiles: list[dict] = ()) -> Path:
+def write_run(folder: Path, records: list[Record], profiles: list[dict] = ()) -> Path:
     """A run's folder."""
     folder.mkdir(parents=True)
     machine = {"machine_id": "abcd1234", "cpu": "A processor", "cpus_usable": 2, "memory_bytes": 2**33, "gpus": []}
     (folder / "machine.json").write_text(json.dumps(machine))
-    for name, entries in (("records.jsonl", records), ("explained.jsonl", profiles)):
+    for name, entries in (("records.jsonl", [record.to_row() for record in records]), ("explained.jsonl", profiles)):
         if entries:
             (folder / name).write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     return folder

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measurement import values
+from records import values
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = (

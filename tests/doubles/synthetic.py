@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from experiments.evidence import Evidence, Records
+from experiments.evidence import Evidence, Records, published
+from records.record import Record
 
 
 def timed(
@@ -15,7 +16,7 @@ def timed(
     mode: str | None = None,
     parameters: dict | None = None,
     **columns,
-) -> dict:
+) -> Record:
     """A record with a latency, and a gain over eager if it is a graph's; `spread` is the relative half-width of both.
 
     A spread of 0 stands for a cell without an interval.
@@ -30,7 +31,7 @@ def timed(
         fields["speedup_vs_eager"] = ratio
         if spread:
             fields |= {"speedup_ci_low": ratio * (1 - spread), "speedup_ci_high": ratio * (1 + spread)}
-    return fields | columns
+    return published({"workload": "mlp"} | fields | columns)
 
 
 def bert_table(

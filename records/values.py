@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from measurement import checked
 from measurement.checked import Misfit
-from measurement.schema import COLUMNS, FIGURE_STATUSES, MEASURED, NAMES, STATUSES, Column
+from records.record import COLUMNS, Column, Row
+from records.statuses import FIGURE_STATUSES, MEASURED, STATUSES
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,8 @@ def _out_of_bounds(column: Column, values: Sequence) -> bool:
     return bool(present) and not (least <= min(present) and max(present) <= most and not math.isnan(sum(present)))
 
 
-def problem(record: Mapping) -> str | None:
+def problem(record: Row) -> str | None:
     """Return why a record does not fit the schema, in a sentence, or None."""
-    unknown = sorted(set(record) - set(NAMES))
-    if unknown:
-        return f"unknown column {unknown[0]!r}"
     if record.get("status") not in STATUSES:
         return f"unknown status {record.get('status')!r}"
     for name in ("latency_status", "ratio_status"):
