@@ -17,9 +17,16 @@ def value(record: Record, name: str) -> Any:
     return getattr(record, FIELDS.get(name, name), None) if parameter is None else parameter
 
 
-def published(row: Row) -> Record:
-    """Return the record of a published row by the names of its columns."""
-    return Record.from_row({"schema_version": SCHEMA_VERSION, "cell": "", "status": "ok", **row})
+def published(row: Row, speedup: float | None = None) -> Record:
+    """Return the record of a published row by its columns, torch's on a GPU unless said; ratios have no width."""
+    usual = {"schema_version": SCHEMA_VERSION, "cell": "", "status": "ok", "framework": "torch", "device": "gpu:0"}
+    ratios = dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), speedup)
+    return Record.from_row({**usual, **ratios, **row})
+
+
+def exactly(ms: float) -> dict[str, float]:
+    """Return the columns of a latency for which a source gives no interval, as one without width."""
+    return dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), ms)
 
 
 def shape_of(record: Record) -> str:
@@ -32,6 +39,14 @@ def shape_of(record: Record) -> str:
 def latency_of(record: Record) -> Interval | None:
     """Return the median latency in ms; None without an interval, and of an excluded record."""
     return None if record.excluded else record.latency
+
+
+def rate_of(record: Record, rate: float | None) -> Interval | None:
+    """Return a rate at the median latency with the interval of the latency; None without either."""
+    latency = latency_of(record)
+    if not rate or latency is None:
+        return None
+    return Interval(rate, rate * latency.value / latency.high, rate * latency.value / latency.low)
 
 
 def speedup_of(record: Record) -> Interval | None:

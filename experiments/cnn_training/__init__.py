@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from experiments import gains, tables
-from experiments.evidence import Evidence, Records, latency_of, published
+from experiments.evidence import Evidence, Records, exactly, published, rate_of
 from experiments.judge import above, between, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
@@ -23,19 +23,11 @@ def published_records(rows: Published) -> list[Record]:
     records = []
     for row in rows:
         record: dict[str, Any] = {name: row[name] for name in ("workload", "pass", "parameters", "dtype", "mode")}
-        record |= {"framework": "torch", "device": "gpu:0", "status": "ok", "items_per_s": float(row["items_per_s"])}
-        record["batch_size"] = int(row["batch_size"]) if row["batch_size"] else None
-        times = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), per_item_ms(record))
-        if row["mode"] != "eager":
-            ratio = record["items_per_s"] / eager[row["source"], row["workload"]]
-            times |= dict.fromkeys(("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high"), ratio)
-        records.append(published(record | times))
+        rate, batch = float(row["items_per_s"]), int(row["batch_size"]) if row["batch_size"] else None
+        record |= {"items_per_s": rate, "batch_size": batch, **exactly(1e3 * (batch or 1) / rate)}
+        ratio = None if row["mode"] == "eager" else rate / eager[row["source"], row["workload"]]
+        records.append(published(record, ratio))
     return records
-
-
-def per_item_ms(record: Mapping[str, Any]) -> float:
-    """Milliseconds of a batch, or of one item where the batch is not said."""
-    return 1e3 * (record["batch_size"] or 1) / record["items_per_s"]
 
 
 def faster(ratio: float, **criteria) -> Callable[[Evidence], Answer]:
@@ -45,10 +37,7 @@ def faster(ratio: float, **criteria) -> Callable[[Evidence], Answer]:
 
 def throughput(record: Record) -> Interval | None:
     """Items a second, from the interval of the latency."""
-    latency, rate = latency_of(record), record.items_per_s
-    if latency is None or not rate:
-        return None
-    return Interval(rate, rate * latency.value / latency.high, rate * latency.value / latency.low)
+    return rate_of(record, record.items_per_s)
 
 
 def best_arm(evidence: Evidence) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.evidence import Evidence, Records, latency_of
+from experiments.evidence import Evidence, Records, rate_of
 from experiments.judge import Estimate, above, below, ratio_of, untold
 from experiments.spec import Answer, Claim
 from measurement.statistics import Interval
@@ -21,10 +21,9 @@ def additions(records: Records) -> Record | None:
 
 def additions_per_s(record: Record | None) -> Interval | None:
     """Additions a second, where there is an interval."""
-    if record is None or (latency := latency_of(record)) is None:
+    if record is None or record.latency is None:
         return None
-    count = int(record.parameter("additions") or 0) * 1e3
-    return Interval(count / latency.value, count / latency.high, count / latency.low)
+    return rate_of(record, int(record.parameter("additions") or 0) * 1e3 / record.latency.value)
 
 
 def python_is_faster(evidence: Evidence) -> Answer:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import tables
-from experiments.evidence import Evidence, Records, latency_of, published
+from experiments.evidence import Evidence, Records, exactly, published, rate_of
 from experiments.judge import above, between, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
@@ -24,24 +24,16 @@ def published_records(rows: Published) -> list[Record]:
     for row in rows:
         rate = float(row["tokens_per_s"])
         share = 100 * float(row["gb_per_s"]) / float(row["datasheet_gb_per_s"])
-        latency = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), 1e3 / rate)
-        ours: dict[str, Any] = (
-            {"framework": "torch", "mode": "inductor-reduce-overhead", "device": "gpu:0", "status": "ok"}
-            | {"workload": row["workload"], "dtype": row["dtype"], "batch_size": int(row["batch_size"])}
-            | {"parameters": f"quant={row['quant']};product=matmul"}
-            | {"pass": "generate", "run_id": row["source"], "tokens_per_s": rate, "datasheet_bandwidth_pct": share}
-            | latency
-        )
-        records.append(published(ours))
+        ours: dict[str, Any] = {"workload": row["workload"], "dtype": row["dtype"], "run_id": row["source"]}
+        ours |= {"batch_size": int(row["batch_size"]), "parameters": f"quant={row['quant']};product=matmul"}
+        ours |= {"mode": "inductor-reduce-overhead", "pass": "generate", **exactly(1e3 / rate)}
+        records.append(published(ours | {"tokens_per_s": rate, "datasheet_bandwidth_pct": share}))
     return records
 
 
 def bandwidth(record: Record) -> Interval | None:
     """The share of the data sheet's bandwidth in percent, with the interval of the latency that it follows from."""
-    share, latency = record.datasheet_bandwidth_pct, latency_of(record)
-    if share is None or latency is None:
-        return None
-    return Interval(share, share * latency.value / latency.high, share * latency.value / latency.low)
+    return rate_of(record, record.datasheet_bandwidth_pct)
 
 
 def reaches(percent: float) -> Callable[[Evidence], Answer]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from experiments import gains, tables
-from experiments.evidence import Evidence, Records, latency_of, published, speedup_of
+from experiments.evidence import Evidence, Records, exactly, published, rate_of, speedup_of
 from experiments.judge import between, greater_of, ratio_of, untold
 from experiments.spec import PUBLISHED, Answer, Claim, Experiment, Published, Table, all_of
 from measurement.statistics import Interval
@@ -24,10 +23,8 @@ def published_records(rows: Published) -> list[Record]:
     records = []
     for row in rows:
         names = ("framework", "workload", "pass", "mode", "dtype")
-        record: dict[str, Any] = {name: row[name] for name in names} | {"device": "gpu:0", "status": "ok"}
-        record |= {name: int(row[name]) for name in ("batch_size", "seq_len")}
-        latency = dict.fromkeys(("latency_ms_median", "latency_ms_ci_low", "latency_ms_ci_high"), float(row["step_ms"]))
-        records.append(published(record | latency))
+        sizes = {name: int(row[name]) for name in ("batch_size", "seq_len")}
+        records.append(published({name: row[name] for name in names} | sizes | exactly(float(row["step_ms"]))))
     return records
 
 
@@ -90,8 +87,7 @@ def _beside(this: Record, other: Record | None, dtype: str, name: str) -> Answer
 
 
 def _rate(record: Record) -> Interval | None:
-    latency = latency_of(record)
-    return Interval(1e3 / latency.value, 1e3 / latency.high, 1e3 / latency.low) if latency else None
+    return rate_of(record, 1e3 / record.latency.value) if record.latency else None
 
 
 CLAIMS = (

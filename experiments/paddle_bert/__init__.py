@@ -34,15 +34,13 @@ def published_records(rows: Published) -> list[Record]:
             "framework": "paddle",
             "workload": "bert-base",
             "device": "cpu" if row["device"] == "cpu" else "gpu:0",
-            "status": "ok",
             "threads": int(row["threads_static"]),
             "batch_size": int(row["batch_size"]),
             "seq_len": int(row["seq_len"]),
         }
         dynamic, static = float(row["dynamic_ms"]), float(row["static_ms"])
-        ratio = {name: dynamic / static for name in ("speedup_vs_eager", "speedup_ci_low", "speedup_ci_high")}
         records.append(published(shared | {"mode": "eager", "latency_ms_median": dynamic}))
-        records.append(published(shared | {"mode": "inference", "latency_ms_median": static} | ratio))
+        records.append(published(shared | {"mode": "inference", "latency_ms_median": static}, dynamic / static))
     return records
 
 
