@@ -11,7 +11,7 @@ from statistics import median
 
 from scipy.special import bdtr
 
-from measurement.sampling import Clocks, Contender, take_sample
+from measurement.sampling import Clocks, Variant, take_sample
 from measurement.statistics import Interval
 from measurement.text import times
 from records.intervals import CONFIDENCE
@@ -67,13 +67,13 @@ class Check:
 def null_overhead(samples: int = 2000) -> tuple[float, float]:
     """Seconds that a sample costs besides its calls, and that the harness adds to each call."""
     clocks = Clocks()
-    contender = Contender("null", step=lambda: None, synchronize=lambda output: None)
+    variant = Variant("null", step=lambda: None, synchronize=lambda output: None)
 
     def seconds_each(calls: int) -> float:
-        contender.calls_per_sample = calls
+        variant.calls_per_sample = calls
         start = clocks.wall()
         for _ in range(samples):
-            take_sample(contender, clocks)
+            take_sample(variant, clocks)
         return (clocks.wall() - start) / samples
 
     one, many = seconds_each(1), seconds_each(101)

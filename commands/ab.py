@@ -119,7 +119,7 @@ def campaign_of(
     resumed = str(folder) if folder and (folder / runs.PLAN).exists() else None
     parts = {"python": python, "timeout": arguments.timeout, "dry_run": arguments.dry_run}
     one = Campaign.of(Request(pair.given, resume=resumed, **parts), console, held)
-    if one.sweep.places.lanes:
+    if one.sweep.places.slots:
         raise UsageError(f"{sweep.ALL_GPUS} measures side by side, and `ab` in turn: name one GPU, such as gpu:0.")
     return one
 
@@ -159,7 +159,7 @@ def measure(campaigns: list[Campaign], sides: list[tuple[runs.Run, Context]], co
         for letter, one, (run, context) in zip(_LETTERS, campaigns, sides, strict=True):
             display = alternation.Sided(letter.upper(), bar, console)
             recorder = Recorder(run, context, display, one.store, one.sweep.unseen_seq, with_peaks=False)
-            executors.append(Executor(one.launcher(run), recorder, display, one.ledger))
+            executors.append(Executor(one.launcher(run), recorder, display, one.breakdown))
         alternation.run(executors, [one.plan for one in campaigns], [one.finished for one in campaigns])
 
 

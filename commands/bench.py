@@ -97,7 +97,7 @@ def measure(campaign: Campaign, run: runs.Run, context: Context) -> int:
     terminal.summary(records, console)
     write.answer(verdict.of(Points(records), modes.words()), console)
     ladder.show(ladders.of_run(run.folder, records), console)
-    console.print(campaign.ledger.sentence(), highlight=False)
+    console.print(campaign.breakdown.sentence(), highlight=False)
     console.print(f"CSV: {run.csv_path}", highlight=False, soft_wrap=True)
     if any(record.status in LOGGED for record in records):
         console.print(f"Logs: {run.folder}/launches/*/worker.log", highlight=False, markup=False, soft_wrap=True)
@@ -115,7 +115,7 @@ def execute(campaign: Campaign, run: runs.Run, context: Context) -> int:
             console, cells, campaign.estimates, finished=campaign.finished, launches=campaign.profile.minimum_launches
         ) as bar:
             recorder = Recorder(run, context, bar, campaign.store, campaign.sweep.unseen_seq)
-            executor = Executor(campaign.launcher(run), recorder, bar, campaign.ledger, lanes=campaign.lanes(run))
+            executor = Executor(campaign.launcher(run), recorder, bar, campaign.breakdown, slots=campaign.slots(run))
             if campaign.cluster:
                 executor.control = cluster.control_of(campaign.groups)
             executor.execute(campaign.plan, campaign.finished)

@@ -20,11 +20,11 @@ from rich.console import Console
 import frameworks
 from execution import early_checks, preparation, submission, surroundings, unchanged
 from execution.cluster import Cluster
-from execution.lanes import Lane, of_gpus
 from execution.launcher import Launcher
-from execution.ledger import Ledger
 from execution.materials import MaterialsError, Store, Unkept
+from execution.slots import Slot, of_gpus
 from execution.surroundings import Surroundings
+from execution.time_breakdown import TimeBreakdown
 from measurement import machine
 from measurement.profiles import Profile
 from measurement.refusals import DONE, UsageError
@@ -100,7 +100,7 @@ class Campaign:
     python: str | None = None
     resumed: runs.Run | None = None
     finished: frozenset[str] = frozenset()
-    ledger: Ledger = field(init=False)
+    breakdown: TimeBreakdown = field(init=False)
     interpreters: dict[tuple[str, str], Path | Failure] = field(default_factory=dict)
     cluster: Cluster | None = None  # the nodes of the Slurm job that serve, once `begin` asked them
 
@@ -116,7 +116,7 @@ class Campaign:
         check_job(request, resolved)
         if request.requirements is not None:
             python = with_requirements(request.requirements, request, resolved, console)
-        if resolved.places.lanes:  # cells keep their names wherever the run is resumed
+        if resolved.places.slots:  # cells keep their names wherever the run is resumed
             given = given | {"threads": resolved.axes["threads"]}
         if resolved.user_models:  # they are found again whatever folder the run is resumed from
             given = given | {"workload": [resolved.user_models.get(name, name) for name in resolved.axes["workload"]]}
@@ -164,7 +164,7 @@ class Campaign:
     def show_plan(self) -> None:
         """Print what would be measured, and about how long it takes."""
         places = self.sweep.places
-        nodes = places.lanes // places.each if self.elsewhere else 0
+        nodes = places.slots // places.each if self.elsewhere else 0
         preparation.show_plan(self.plan, self.estimates, self.finished, self.console, nodes)
 
     @property
@@ -210,7 +210,7 @@ class Campaign:
     def prepare_with(self, interpreters: dict[tuple[str, str], Path | Failure], *others: Iterable[Group]) -> None:
         """Check the models and make the materials for these interpreters. Raises UsageError."""
         self.check(interpreters)
-        self.ledger = Ledger()  # which books no time of environments
+        self.breakdown = TimeBreakdown()  # which books no time of environments
         self.make([*self.groups, *self.unseen])
         for groups in others:
             self.make(groups, seeded=True)
@@ -239,13 +239,13 @@ class Campaign:
         """What stands around a worker's command. Raises UsageError."""
         return surroundings.of(self.request.scratch, self.request.container, self.python)
 
-    def lanes(self, run: runs.Run) -> tuple[Lane, ...]:
+    def slots(self, run: runs.Run) -> tuple[Slot, ...]:
         """Where launches go side by side; none where they go one after the other on this machine."""
         places = self.sweep.places
         if self.cluster:
             own_gpu = ALL_GPUS in sweep.split_words(self.given.get("device") or "")
             srun, python = self.around.options([run.folder]), self.around.relay(self.python)
-            return self.cluster.lanes(places, own_gpu, srun, python)
+            return self.cluster.slots(places, own_gpu, srun, python)
         return of_gpus(places.gpus, machine.cpu_shares(len(places.gpus))) if places.gpus else ()
 
     def context(

@@ -16,8 +16,8 @@ from typing import Any
 
 import frameworks
 from execution.attempt import Attempt
-from execution.lanes import Lane
 from execution.launcher import Launcher
+from execution.slots import Slot
 from launchers import local, slurm
 from measurement import programs
 from measurement.protocol import MEASURE
@@ -74,15 +74,15 @@ class Cluster:
         nodes = self.before | {node: facts["machine_id"] for node, facts in self.serving.items()}
         return {**self.facts, "job": self.job, "nodes": nodes, "left_out": self.left_out}
 
-    def lanes(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Lane, ...]:
-        """The lanes of all nodes, those of the same place on their nodes together."""
-        lanes: list[Lane] = []
+    def slots(self, places: Hosts, own_gpu: bool, options: tuple[str, ...], python: str) -> tuple[Slot, ...]:
+        """The slots of all nodes, those of the same place on their nodes together."""
+        slots: list[Slot] = []
         for place in range(places.each):
             for node in self.serving:
                 step = slurm.Step(self.job, node, (place, places.each), own_gpu, options, python)
                 start, unfit = partial(slurm.run, step), partial(slurm.why_gone, self.job, node)
-                lanes.append(Lane(len(lanes), places.each, node=node, start=start, unfit=unfit))
-        return tuple(lanes)
+                slots.append(Slot(len(slots), places.each, node=node, start=start, unfit=unfit))
+        return tuple(slots)
 
 
 def probed(job: slurm.Allocation) -> dict[str, dict[str, Any] | str]:
@@ -136,14 +136,14 @@ def control_of(groups: Iterable[Group]) -> Group | None:
 
 
 def measured_control(launcher: Launcher, group: Group) -> dict[str, Any]:
-    """One launch of the control cell on the lane's node: its latency in ms with its interval within that process.
+    """One launch of the control cell on the slot's node: its latency in ms with its interval within that process.
 
     `problem` says why there is none. Raises LaneFailure.
     """
     cell, folder = group.cells[0], launcher.run.new_launch()
     attempt = Attempt(folder, 0, {cell.id: Outcome(cell)})
     start = launcher.start_of(cell, folder, launcher.cache)
-    told: dict[str, Any] = {"node": launcher.lane.node, "cell": cell.id}
+    told: dict[str, Any] = {"node": launcher.slot.node, "cell": cell.id}
     try:
         for data in launcher.messages(start, launcher.job(MEASURE, [group], folder)):
             attempt.take(data)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 import frameworks
 from execution import cluster, turns, unchanged
 from execution.attempt import Attempt, Display
-from execution.lanes import Lane, Service, serve
 from execution.launcher import Launcher, changed_since
-from execution.ledger import Ledger
 from execution.recorder import Recorder
+from execution.slots import Service, Slot, serve
+from execution.time_breakdown import TimeBreakdown
 from launchers import local
 from measurement.cells import PEAK_PREFIX
 from measurement.checked import Misfit, data_of, read
@@ -29,19 +29,19 @@ from records.outcomes import Failure, Kept, Outcome
 from records.runs import Run, utc_now
 
 MOST_EXCUSED = 5  # launches in a row that lost their files: something goes on deleting them
-RARELY = 50.0  # times as long as making the CSV took, it is not made again while lanes are at work
+RARELY = 50.0  # times as long as making the CSV took, it is not made again while slots are at work
 
 
 @dataclass
 class Executor:
-    """Runs the bundles of a plan: one after the other, or side by side where there are lanes."""
+    """Runs the bundles of a plan: one after the other, or side by side where there are slots."""
 
     launcher: Launcher
     recorder: Recorder
     display: Display
-    ledger: Ledger = field(default_factory=Ledger)
+    breakdown: TimeBreakdown = field(default_factory=TimeBreakdown)
     kept: dict[str, list[Kept]] = field(default_factory=dict)  # by cell: what an interrupted run knew already
-    lanes: tuple[Lane, ...] = ()
+    slots: tuple[Slot, ...] = ()
     control: Group | None = None  # what every node of a cluster measures once
     controlled: set[str] = field(default_factory=set)  # the nodes that did
 
@@ -60,10 +60,10 @@ class Executor:
     def execute(self, plan: Plan, finished: frozenset[str]) -> None:
         """Run everything; every planned cell without a record gets one.
 
-        The CSV is made anew after each window of bundles that take turns; in lanes after a bundle, and not too often.
+        The CSV is made anew after each window of bundles that take turns; in slots after a bundle, and not too often.
         """
         self.begin(plan, finished)
-        if self.lanes:
+        if self.slots:
             run_side_by_side(self, plan.bundles)
         else:
             self.run_in_turn(plan.bundles)
@@ -115,7 +115,7 @@ class Executor:
         outcomes = {cell.id: Outcome(cell, utc_now()) for group in bundle.groups for cell in group.cells}
         for outcome in outcomes.values():
             for entry in self.kept.pop(outcome.cell.id, ()):
-                outcome.take_over(entry, self.launcher.lane.node)
+                outcome.take_over(entry, self.launcher.slot.node)
         if obstacle := self.launcher.obstacle(bundle):
             for outcome in outcomes.values():
                 outcome.failure = obstacle
@@ -135,8 +135,8 @@ class Executor:
         return Bundle(left) if left else None
 
     def measure_control(self) -> None:
-        """Measure the control cell, unless this lane's node has."""
-        node = self.launcher.lane.node
+        """Measure the control cell, unless this slot's node has."""
+        node = self.launcher.slot.node
         if self.control and node and node not in self.controlled:
             self.controlled.add(node)
             try:
@@ -239,11 +239,11 @@ class Executor:
         """Run one worker to its end; how it failed cells it left out. Writes groups of `settled` as they finish."""
         start = self.launcher.start_of(job.cells[0], attempt.folder, self.launcher.cache)
         try:
-            self.ledger.enter("start")
+            self.breakdown.enter("start")
             for data in self.launcher.messages(start, job):
                 message = attempt.take(data)
                 if isinstance(message, Phase):
-                    self.ledger.enter(message.phase)
+                    self.breakdown.enter(message.phase)
                     self.display.phase(message.cell, message.phase)
                 elif isinstance(message, Progress):
                     self.display.progress(message.rounds, message.seconds)
@@ -257,7 +257,7 @@ class Executor:
         except local.WorkerFailure as error:
             return Failure(error.status, str(error), local.log_tail(start.log))
         finally:
-            self.ledger.enter("records")
+            self.breakdown.enter("records")
         return Failure("crash", "The worker ended without a word on this cell.", local.log_tail(start.log))
 
     def keep(self, attempt: Attempt) -> None:
@@ -269,30 +269,30 @@ class Executor:
 
 
 def run_side_by_side(executor: Executor, bundles: Sequence[Bundle]) -> None:
-    """Run the bundles in the executor's lanes. Each books its own time, which then goes into the executor's ledger."""
-    ledgers: dict[int, Ledger] = {}
+    """Run the bundles in the executor's slots. Each books its own time, which the executor's breakdown takes in."""
+    breakdowns: dict[int, TimeBreakdown] = {}
     next_csv = 0.0
 
-    def in_lane(lane: Lane) -> Executor:
-        ledger = ledgers.setdefault(lane.number, Ledger())
-        launcher, recorder = replace(executor.launcher, lane=lane), executor.recorder.in_lane(lane)
-        return replace(executor, launcher=launcher, recorder=recorder, ledger=ledger)
+    def in_slot(slot: Slot) -> Executor:
+        breakdown = breakdowns.setdefault(slot.number, TimeBreakdown())
+        launcher, recorder = replace(executor.launcher, slot=slot), executor.recorder.in_slot(slot)
+        return replace(executor, launcher=launcher, recorder=recorder, breakdown=breakdown)
 
-    def work(lane: Lane, bundle: Bundle) -> None:
+    def work(slot: Slot, bundle: Bundle) -> None:
         nonlocal next_csv
-        its = in_lane(lane)
-        its.ledger.enter("records")
+        its = in_slot(slot)
+        its.breakdown.enter("records")
         its.measure_control()
         its.run_bundle(bundle)
         if (begun := time.monotonic()) >= next_csv:  # which reads all records again
             executor.run.write_csv()
             next_csv = time.monotonic() + RARELY * (time.monotonic() - begun)
-        its.ledger.enter("no launch left")
+        its.breakdown.enter("no launch left")
 
-    def give_up(lane: Lane, bundle: Bundle, why: str) -> None:
-        in_lane(lane).give_up(bundle, Failure("crash", why))
+    def give_up(slot: Slot, bundle: Bundle, why: str) -> None:
+        in_slot(slot).give_up(bundle, Failure("crash", why))
 
     try:
-        serve(bundles, executor.lanes, Service(work, executor.rest_of, give_up))
+        serve(bundles, executor.slots, Service(work, executor.rest_of, give_up))
     finally:
-        executor.ledger.absorb(ledgers.values())
+        executor.breakdown.absorb(breakdowns.values())

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import frameworks
-from execution.lanes import ALONE, Lane
 from execution.materials import Materials
+from execution.slots import ALONE, Slot
 from frameworks import policies
 from launchers import local
 from measurement import durable
@@ -35,14 +35,14 @@ class Launcher:
     interpreters: dict[tuple[str, str], Path | Failure]  # by framework and kind of device
     materials: Callable[[Group], Materials]
     timeout_s: float
-    lane: Lane = ALONE  # where its workers run
+    slot: Slot = ALONE  # where its workers run
     prefix: tuple[str, ...] = ()  # of every worker's command
     place: int = 0  # of the bundle among those whose launches take turns
 
     @property
     def cache(self) -> Path:
         """Where the workers of a bundle keep compiled code."""
-        number = self.place if self.lane.alone else self.lane.number
+        number = self.place if self.slot.alone else self.slot.number
         return self.run.folder / "launches" / f"cache-{number}"
 
     def obstacle(self, bundle: Bundle) -> Failure | None:
@@ -60,7 +60,7 @@ class Launcher:
         policy = cell.framework, cell.device_kind, self.sweep.policies
         additions |= policies.variables(*policy)
         additions |= {name: str(cache / name.lower()) for name in description.cache_variables}
-        additions |= self.lane.environment
+        additions |= self.slot.environment
         return local.Launch(
             interpreter=interpreter,
             folder=folder,
@@ -76,7 +76,7 @@ class Launcher:
         self, kind: str, groups: Sequence[Group], folder: Path, number: int = 0, peak_benchmarks: Sequence[Group] = ()
     ) -> Job:
         """What a worker is to do; `number` is that of the launch."""
-        own_cpus = self.lane.cpus or allotted_cpus()
+        own_cpus = self.slot.cpus or allotted_cpus()
         return Job(
             kind,
             framework=groups[0].cells[0].framework,
@@ -104,7 +104,7 @@ class Launcher:
         """
         try:
             with naming(start.folder):
-                for data in self.lane.messages(start, job.to_json()):
+                for data in self.slot.messages(start, job.to_json()):
                     if data["type"] == Refused.TYPE:
                         raise Refused.error_of(data)
                     yield data

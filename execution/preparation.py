@@ -21,8 +21,8 @@ from records.outcomes import Failure
 def estimate(planned: plan.Plan, resolved: Sweep) -> dict[str, float]:
     """About how many seconds each bundle adds to the run, by its first cell."""
     profile = plan.profile_of(resolved)
-    lanes = max(1, min(resolved.places.lanes, len(planned.bundles)))
-    return {b.first.id: plan.estimated_seconds(b, profile, resolved.compile_cache) / lanes for b in planned.bundles}
+    slots = max(1, min(resolved.places.slots, len(planned.bundles)))
+    return {b.first.id: plan.estimated_seconds(b, profile, resolved.compile_cache) / slots for b in planned.bundles}
 
 
 def show_plan(

@@ -11,8 +11,8 @@ from typing import Protocol
 import workloads
 from execution import peak_benchmarks
 from execution.comparison import References
-from execution.lanes import Lane
 from execution.materials import Materials
+from execution.slots import Slot
 from measurement.cells import PEAK_PREFIX, Cell
 from measurement.peaks import Peaks
 from measurement.refusals import UsageError
@@ -50,11 +50,11 @@ class Recorder:
         self.references = References(self.run)
         self.peaks |= _kept_peaks(self.run)
 
-    def in_lane(self, lane: Lane) -> Recorder:
-        """A recorder for the cells of a lane; it shares with the others what all lanes know."""
+    def in_slot(self, slot: Slot) -> Recorder:
+        """A recorder for the cells of a slot; it shares with the others what all slots know."""
         its = copy.copy(self)
-        its.context = replace(self.context, side_by_side=lane.of, served_by=lane.served_by(), node=lane.node)
-        its.waiting = lane.given_away
+        its.context = replace(self.context, side_by_side=slot.of, served_by=slot.served_by(), node=slot.node)
+        its.waiting = slot.given_away
         return its
 
     def write_impossible(self, plan: Plan, finished: frozenset[str], weights: str) -> None:
@@ -103,7 +103,7 @@ class Recorder:
         """Keep the peaks that a launch measured, also for a resumed run."""
         measured = [outcomes[PEAK_PREFIX + group.cells[0].id] for group in groups]
         peaks = peak_benchmarks.peaks_from(measured) if measured else None
-        # Where another lane was faster its peaks stay: one for all records.
+        # Where another slot was faster its peaks stay: one for all records.
         if peaks and peak_benchmarks.key(cell) not in self.peaks:
             self.peaks[peak_benchmarks.key(cell)] = peaks
             self.run.write(PEAKS, {name: asdict(peaks) for name, peaks in self.peaks.items()})

@@ -164,12 +164,12 @@ class Adapter(ABC):
         """
 
     @abstractmethod
-    def canary(self, device: str) -> dict[str, Any]:
+    def smoke_test(self, device: str) -> dict[str, Any]:
         """Run a few operators on `device` and return their results as NumPy arrays.
 
-        Keys and operands as in `frameworks.canary`, which compares the results on the host. Where the framework can
-        tell why a device computes wrongly, this raises `Unsupported` with `frameworks.canary.problem`'s sentence and
-        the reason.
+        Keys and operands as in `frameworks.smoke_test`, which compares the results on the host. Where the framework can
+        tell why a device computes wrongly, this raises `Unsupported` with the sentence of `smoke_test.problem` and the
+        reason.
         """
 
     @abstractmethod

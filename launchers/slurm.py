@@ -52,7 +52,7 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Step:
-    """What every launch of a lane asks for. `share` is the lane's number on its node, and of how many."""
+    """What every launch of a slot asks for. `share` is the slot's number on its node, and of how many."""
 
     job: str
     node: str
@@ -62,9 +62,9 @@ class Step:
     python: str = "python3"  # runs `step.py`
 
     def command(self, threads: int, folder: Path) -> list[str]:
-        """The words that start a launch on the lane's node.
+        """The words that start a launch on the slot's node.
 
-        A lane that has its node alone gets as many CPUs as it has threads; lanes that share a node divide its CPUs and
+        A slot that has its node alone gets as many CPUs as it has threads; slots that share a node divide its CPUs and
         GPUs among themselves (`step.take_share`), since Slurm gives each step whichever are free.
         """
         cpus = ["--overlap"] if self.share[1] > 1 else [f"--cpus-per-task={threads}", "--exact", "--cpu-bind=cores"]

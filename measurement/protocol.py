@@ -40,7 +40,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Control:
-    """A second contender for a cell's own step, for self-checks: the same again, slower, or under another timer."""
+    """A second variant for a cell's own step, for self-checks: the same again, slower, or under another timer."""
 
     id: str
     of: str  # a cell's id
@@ -131,7 +131,7 @@ class Progress(Message):
 class Where(Message):
     """On which node of a cluster the worker is started, and in which step of which job; `launchers/step.py` tells.
 
-    `served_by` names the GPU and the CPUs that it has of a node that lanes share.
+    `served_by` names the GPU and the CPUs that it has of a node that slots share.
     """
 
     TYPE = "where"
@@ -179,13 +179,13 @@ class Readback:
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """The framework is there and configured. `canary` is what it computes wrongly, where that was forced."""
+    """The framework is there and configured. `smoke_test` is what it computes wrongly, where that was forced."""
 
     TYPE = "hello"
     versions: dict[str, str]
     effective: Readback
     installed: dict[str, str] = field(default_factory=dict)
-    canary: str | None = None
+    smoke_test: str | None = None
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Hello:

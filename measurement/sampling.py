@@ -38,7 +38,7 @@ class Clocks:
 
 
 @dataclass
-class Contender:
+class Variant:
     """One mode under measurement. `compilations` reads its compile counter, which must rest while it is timed."""
 
     name: str
@@ -67,26 +67,26 @@ class Contender:
         return self.cpu_seconds / self.wall_seconds if known else None
 
 
-def first_call(contender: Contender, clocks: Clocks) -> Any:
+def first_call(variant: Variant, clocks: Clocks) -> Any:
     """Time the first call alone, compilation included; returns its output."""
-    if contender.get_ready:
-        contender.get_ready()
-        contender.synchronize(None)
+    if variant.get_ready:
+        variant.get_ready()
+        variant.synchronize(None)
     start = clocks.wall()
-    output = contender.step()
-    contender.synchronize(output)
-    contender.first_call_s = clocks.wall() - start
+    output = variant.step()
+    variant.synchronize(output)
+    variant.first_call_s = clocks.wall() - start
     return output
 
 
-def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
-    """Seconds per call over `calls` calls. On entry and on return no work of this contender is outstanding."""
-    if contender.timer:
-        return contender.timer(calls)
-    step, synchronize, wall = contender.step, contender.synchronize, clocks.wall
-    if contender.get_ready:
-        return _time_prepared_calls(contender, contender.get_ready, calls, clocks)
-    if contender.synchronize_each_call:
+def time_calls(variant: Variant, calls: int, clocks: Clocks) -> float:
+    """Seconds per call over `calls` calls. On entry and on return no work of this variant is outstanding."""
+    if variant.timer:
+        return variant.timer(calls)
+    step, synchronize, wall = variant.step, variant.synchronize, clocks.wall
+    if variant.get_ready:
+        return _time_prepared_calls(variant, variant.get_ready, calls, clocks)
+    if variant.synchronize_each_call:
         start = wall()
         for _ in range(calls):
             synchronize(step())
@@ -99,56 +99,56 @@ def time_calls(contender: Contender, calls: int, clocks: Clocks) -> float:
     return (wall() - start) / calls
 
 
-def _time_prepared_calls(contender: Contender, get_ready: Callable[[], None], calls: int, clocks: Clocks) -> float:
+def _time_prepared_calls(variant: Variant, get_ready: Callable[[], None], calls: int, clocks: Clocks) -> float:
     """Return seconds per call over calls that each need new inputs, which are made before each call is timed."""
     spent = 0.0
     for _ in range(calls):
         get_ready()
-        contender.synchronize(None)
+        variant.synchronize(None)
         start = clocks.wall()
-        contender.synchronize(contender.step())
+        variant.synchronize(variant.step())
         spent += clocks.wall() - start
     return spent / calls
 
 
-def lead_in(contender: Contender, clocks: Clocks) -> None:
+def lead_in(variant: Variant, clocks: Clocks) -> None:
     """Calls before a sample of several, whose time is not kept: a loop's speed is asked for, not a cold start's."""
-    if contender.calls_per_sample > 1:
-        time_calls(contender, math.ceil(LEAD_IN_SHARE * contender.calls_per_sample), clocks)
+    if variant.calls_per_sample > 1:
+        time_calls(variant, math.ceil(LEAD_IN_SHARE * variant.calls_per_sample), clocks)
 
 
-def take_sample(contender: Contender, clocks: Clocks) -> None:
+def take_sample(variant: Variant, clocks: Clocks) -> None:
     """Add one sample with the CPU time it took, which is not known where inputs are made between calls."""
     cpu = clocks.cpu()
-    seconds = time_calls(contender, contender.calls_per_sample, clocks)
-    contender.cpu_seconds += clocks.cpu() - cpu if contender.get_ready is None else math.nan
-    contender.wall_seconds += seconds * contender.calls_per_sample
-    contender.samples.append(seconds)
+    seconds = time_calls(variant, variant.calls_per_sample, clocks)
+    variant.cpu_seconds += clocks.cpu() - cpu if variant.get_ready is None else math.nan
+    variant.wall_seconds += seconds * variant.calls_per_sample
+    variant.samples.append(seconds)
 
 
-def take_single_calls(contender: Contender, clocks: Clocks) -> None:
+def take_single_calls(variant: Variant, clocks: Clocks) -> None:
     """After a sample, calls for a tenth of its time, each timed alone and waited for; a sample of one call is one."""
-    if contender.calls_per_sample == 1:
-        contender.single_calls.append(contender.samples[-1])
-    elif not contender.timer:
-        seconds = SINGLE_CALLS_SHARE * contender.calls_per_sample * contender.samples[-1]
+    if variant.calls_per_sample == 1:
+        variant.single_calls.append(variant.samples[-1])
+    elif not variant.timer:
+        seconds = SINGLE_CALLS_SHARE * variant.calls_per_sample * variant.samples[-1]
         calls: list[float] = []
         while len(calls) < MOST_SINGLE_CALLS and sum(calls) < seconds:
-            calls.append(time_calls(contender, 1, clocks))
-        contender.single_calls += calls
+            calls.append(time_calls(variant, 1, clocks))
+        variant.single_calls += calls
 
 
-def take_parts(contender: Contender, clocks: Clocks) -> None:
+def take_parts(variant: Variant, clocks: Clocks) -> None:
     """Where a call's outputs come one after the other, one more call: the seconds until each is there."""
-    if contender.parts is None:
+    if variant.parts is None:
         return
     seconds, before = [], clocks.wall()
-    for output in contender.parts():
-        contender.synchronize(output)
+    for output in variant.parts():
+        variant.synchronize(output)
         now = clocks.wall()
         seconds.append(now - before)
         before = now
-    contender.parts_s.append(tuple(seconds))
+    variant.parts_s.append(tuple(seconds))
 
 
 @contextmanager
@@ -164,9 +164,9 @@ def no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def half_width(contenders: Sequence[Contender]) -> float:
-    """The widest relative half-width among the ratios to the first contender; infinite while unknown."""
-    baseline, *others = contenders
+def half_width(variants: Sequence[Variant]) -> float:
+    """The widest relative half-width among the ratios to the first variant; infinite while unknown."""
+    baseline, *others = variants
     if not others:
         interval = batch_interval(baseline.samples)
         return interval.relative_half_width if interval else math.inf
@@ -176,39 +176,39 @@ def half_width(contenders: Sequence[Contender]) -> float:
 
 
 def take_rounds(
-    contenders: Sequence[Contender],
+    variants: Sequence[Variant],
     profile: Profile,
     clocks: Clocks,
     order: random.Random,
     on_round: Callable[[int], None] = lambda rounds: None,
-    on_sample: Callable[[Contender], None] = lambda contender: None,
+    on_sample: Callable[[Variant], None] = lambda variant: None,
     control: Callable[[], float] | None = None,
 ) -> list[float]:
-    """Take rounds until the profile's rule says stop. In a round every contender is sampled once, in random order.
+    """Take rounds until the profile's rule says stop. In a round every variant is sampled once, in random order.
 
-    The budget is per contender and launch; it bounds the time of all contenders together, so that a slow mode does
+    The budget is per variant and launch; it bounds the time of all variants together, so that a slow mode does
     not starve a fast one of its rounds. `on_sample`, `on_round` and `control` run outside the timed region.
 
-    Returns, a value a round, the largest of what `control` gave before each contender's turn; nothing without one. A
+    Returns, a value a round, the largest of what `control` gave before each variant's turn; nothing without one. A
     mean would hide one slow turn among many modes.
     """
     controls: list[float] = []
-    for contender in contenders:
-        contender.compilations_before = contender.compilations()
-    share = len(contenders) / profile.minimum_launches
+    for variant in variants:
+        variant.compilations_before = variant.compilations()
+    share = len(variants) / profile.minimum_launches
     start = clocks.wall()
     rounds, next_check = 0, profile.minimum_rounds
     with no_garbage_collection():
         while True:
             turns = []
-            for contender in order.sample(contenders, len(contenders)):
-                on_sample(contender)
+            for variant in order.sample(variants, len(variants)):
+                on_sample(variant)
                 if control:
                     turns.append(control())
-                lead_in(contender, clocks)
-                take_sample(contender, clocks)
-                take_single_calls(contender, clocks)
-                take_parts(contender, clocks)
+                lead_in(variant, clocks)
+                take_sample(variant, clocks)
+                take_single_calls(variant, clocks)
+                take_parts(variant, clocks)
             rounds += 1
             controls += [max(turns)] if turns else []
             on_round(rounds)
@@ -221,5 +221,5 @@ def take_rounds(
                 return controls
             if profile.stop_early and rounds >= next_check:
                 next_check = math.ceil(rounds * 1.25)  # looking rarely keeps the interval's coverage
-                if half_width(contenders) <= profile.target_half_width / 2:
+                if half_width(variants) <= profile.target_half_width / 2:
                     return controls

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from measurement.profiles import Profile
-from measurement.sampling import Clocks, Contender, time_calls
+from measurement.sampling import Clocks, Variant, time_calls
 from measurement.statistics import steady
 
 LOOK_AGAIN = 1.5  # times as many samples
@@ -17,7 +17,7 @@ COMPILING_CALLS, COMPILING_SECONDS = 16, 120.0
 FEW_CALLS = 5  # which scatter by more than the queue takes
 
 
-def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
+def warm_up(variant: Variant, profile: Profile, clocks: Clocks) -> None:
     """Call until the last two thirds of the samples agree with no compile counter moving, or time is up.
 
     The thirds grow with the warm-up, so what drifts slowly shows as well, and they are compared seldom: each time the
@@ -26,46 +26,46 @@ def warm_up(contender: Contender, profile: Profile, clocks: Clocks) -> None:
     with queued calls what the queue takes. `steady` stays None where time was up before anything was compared and no
     compile counter moved: a call of half a second has no six samples in two seconds.
     """
-    contender.steady = None
-    queued = not contender.synchronize_each_call
+    variant.steady = None
+    queued = not variant.synchronize_each_call
     shortest = profile.queued_sample_seconds if queued else profile.sample_seconds
     start, shortest_span = clocks.wall(), profile.warmup_seconds * profile.steady_span
     deadline = start + profile.warmup_seconds
     recent: list[float] = []
     next_look = 0
     while True:
-        before = contender.compilations()
-        recent.append(_timed(contender, contender.calls_per_sample, clocks))
+        before = variant.compilations()
+        recent.append(_timed(variant, variant.calls_per_sample, clocks))
         now = clocks.wall()
         length = _window_length(recent, profile)
         target = max(1, math.ceil(shortest / max(median(recent[-length:]), 1e-9)))
-        compiling = contender.compilations() != before
+        compiling = variant.compilations() != before
         if compiling:
-            contender.steady = False
+            variant.steady = False
             recent.clear()
-        elif len(recent) >= max(next_look, 2 * length) and _span(recent, contender) >= shortest_span:
+        elif len(recent) >= max(next_look, 2 * length) and _span(recent, variant) >= shortest_span:
             window = max(length, len(recent) // 3)
-            contender.steady = steady(recent[-2 * window : -window], recent[-window:], profile.steady_median)
+            variant.steady = steady(recent[-2 * window : -window], recent[-window:], profile.steady_median)
             next_look = math.ceil(len(recent) * LOOK_AGAIN)
-        compiling &= contender.warmup_calls < COMPILING_CALLS and now < start + COMPILING_SECONDS
-        if contender.steady or (now > deadline and not compiling):
-            contender.calls_per_sample = queued_calls(contender, profile, clocks) if queued else target
+        compiling &= variant.warmup_calls < COMPILING_CALLS and now < start + COMPILING_SECONDS
+        if variant.steady or (now > deadline and not compiling):
+            variant.calls_per_sample = queued_calls(variant, profile, clocks) if queued else target
             return
         # A changed sample length changes what a window is, unless it hardly changed.
-        same_length = target == 1 == contender.calls_per_sample or 0.5 <= target / contender.calls_per_sample <= 2
+        same_length = target == 1 == variant.calls_per_sample or 0.5 <= target / variant.calls_per_sample <= 2
         if len(recent) >= length and not same_length:
-            contender.calls_per_sample = target
+            variant.calls_per_sample = target
             recent.clear()
         if not recent:
             next_look = 0
 
 
-def _span(recent: Sequence[float], contender: Contender) -> float:
+def _span(recent: Sequence[float], variant: Variant) -> float:
     """Seconds that the calls of these samples took."""
-    return sum(recent) * contender.calls_per_sample
+    return sum(recent) * variant.calls_per_sample
 
 
-def queued_calls(contender: Contender, profile: Profile, clocks: Clocks) -> int:
+def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:
     """How many queued calls a sample needs for filling and emptying the queue to be about `queue_share` of it.
 
     n queued calls of t seconds last n t + q: the device waits for the first call to be submitted, and the host for the
@@ -75,13 +75,13 @@ def queued_calls(contender: Contender, profile: Profile, clocks: Clocks) -> int:
     longest = profile.longest_queued_sample
     singles: list[float] = []
     while len(singles) < TRIALS and sum(singles) < longest:
-        singles.append(_timed(contender, 1, clocks))
+        singles.append(_timed(variant, 1, clocks))
     single = median(singles)
     if FEW_CALLS * single > longest:
         return max(1, int(longest / single))
     several = max(FEW_CALLS, math.ceil(profile.queued_sample_seconds / single))
     few = several == FEW_CALLS
-    mean = median(_timed(contender, several, clocks) for _ in range(1 if few else TRIALS))
+    mean = median(_timed(variant, several, clocks) for _ in range(1 if few else TRIALS))
     queue = max(queue_seconds(single, mean, several), 0.0)
     # Single calls that were disturbed seem to have a queue that leaves the calls no time at all.
     each = max(mean - queue / several, mean / 4)
@@ -97,9 +97,9 @@ def queue_seconds(single: float, mean: float, calls: int) -> float:
     return (single - mean) * calls / (calls - 1)
 
 
-def _timed(contender: Contender, calls: int, clocks: Clocks) -> float:
-    contender.warmup_calls += calls
-    return time_calls(contender, calls, clocks)
+def _timed(variant: Variant, calls: int, clocks: Clocks) -> float:
+    variant.warmup_calls += calls
+    return time_calls(variant, calls, clocks)
 
 
 def _window_length(recent: Sequence[float], profile: Profile) -> int:

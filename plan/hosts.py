@@ -18,17 +18,17 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Hosts:
-    """The number of lanes, and of CPUs of each; `gpus` are this machine's where it has several."""
+    """The number of slots, and of CPUs of each; `gpus` are this machine's where it has several."""
 
     launcher: str
-    lanes: int  # 0: one after the other on this machine
-    each: int  # lanes on the same host
+    slots: int  # 0: one after the other on this machine
+    each: int  # slots on the same host
     cpus: int | None  # None where the job is still to be submitted
     where: str
     gpus: tuple[str, ...] = ()
 
     def threads(self, counts: list[int]) -> list[int]:
-        """Return the thread counts asked for, by default all CPUs of a lane. Raises UsageError."""
+        """Return the thread counts asked for, by default all CPUs of a slot. Raises UsageError."""
         if self.cpus is not None and counts and max(counts) > self.cpus:
             raise UsageError(f"THREADS is at most {self.cpus} on {self.where}, not {max(counts)}.")
         return counts or [self.cpus or usable_cpus()]

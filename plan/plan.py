@@ -21,7 +21,7 @@ from workloads.spec import Parameter, Workload
 
 # Rough figures for the estimate alone, in seconds on a small machine.
 START_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 8.0, 12.0, 3.0
-PARTS_A_LANE = 4  # about how many parts of bundles a lane serves, so that lanes end at about the same time
+PARTS_A_LANE = 4  # about how many parts of bundles a slot serves, so that slots end at about the same time
 
 
 @dataclass(frozen=True)
@@ -228,14 +228,14 @@ def arranged(cells: list[Cell], sweep: Sweep, finished: frozenset[str] = frozens
             continue
         needed = tuple(cell for cell in members if cell.id in lacking or frameworks.is_baseline(cell))
         bundles.setdefault(process_key(members[0], sweep.isolate), []).append(Group(needed, lacking))
-    lanes, every = sweep.places.lanes, max(1, sum(map(len, bundles.values())))
+    slots, every = sweep.places.slots, max(1, sum(map(len, bundles.values())))
 
     def shares(bundle: Bundle) -> int:
         """Return the number of parts of a bundle: each start costs seconds, and many bundles need no division."""
-        return min(lanes, math.ceil(PARTS_A_LANE * lanes * len(bundle.groups) / every))
+        return min(slots, math.ceil(PARTS_A_LANE * slots * len(bundle.groups) / every))
 
     ordered = [Bundle(larger_batches_first(groups)) for groups in bundles.values()]
-    parts = [part for bundle in ordered for part in (divided(bundle, shares(bundle)) if lanes else (bundle,))]
+    parts = [part for bundle in ordered for part in (divided(bundle, shares(bundle)) if slots else (bundle,))]
     return Plan(tuple(cells), tuple(parts), impossible)
 
 

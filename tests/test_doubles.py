@@ -241,7 +241,7 @@ def test_launches_of_a_longer_profile_are_fresh_processes(run):
     [
         ({"FAKE_IMPORT": "raises"}, "error", "ImportError: libfake.so.1: cannot open shared object file"),
         ({"FAKE_IMPORT": "dies"}, "crash", "killed by SIGSEGV"),
-        ({"FAKE_CANARY": "broken"}, "unsupported", "the canary operator 'ones' returned wrong values"),
+        ({"FAKE_CANARY": "broken"}, "unsupported", "the smoke test's 'ones' returned wrong values"),
         ({"FAKE_THREADS": "2"}, "unsupported", "told to use 1 intra-op threads and says that it uses 2"),
         ({"FAKE_CANARY": "broken"}, "unsupported", ": this fake has kernels for sm_1; a fake for this device is on"),
     ],
@@ -281,7 +281,7 @@ def test_a_family_that_is_promised_and_not_there_is_told_in_a_sentence(suite, tm
 def test_force_measures_in_spite_of_the_canary(run):
     forced = run("--framework", "fake", "--mode", "graph", "--force", environment={"FAKE_CANARY": "broken"})
     assert forced.record("graph")["latency_ms_median"] > 0
-    assert forced.record("graph")["status"] == "mismatch"  # and parity sees what the canary saw
+    assert forced.record("graph")["status"] == "mismatch"  # and parity sees what the smoke test saw
 
 
 def test_a_framework_without_an_environment_costs_its_own_cells(suite, tmp_path):

@@ -17,7 +17,7 @@ from records.outcomes import Outcome, counted
 
 def test_the_loop_is_timed_before_every_turn_and_outside_it():
     machine, turns = Machine(), []
-    contenders = [machine.contender(name, 16 * TICK, calls_per_sample=1) for name in "ab"]
+    variants = [machine.variant(name, 16 * TICK, calls_per_sample=1) for name in "ab"]
 
     def control() -> float:
         assert not machine.queued
@@ -25,11 +25,11 @@ def test_the_loop_is_timed_before_every_turn_and_outside_it():
         machine.now += 5.0 * TICK  # were it inside a sample, that would show
         return float(len(turns))
 
-    series = take_rounds(contenders, PROFILE, machine.clocks, random.Random(0), control=control)
+    series = take_rounds(variants, PROFILE, machine.clocks, random.Random(0), control=control)
     assert turns == list(range(2 * len(series)))
-    assert series == [2 * index + 2.0 for index in range(len(contenders[0].samples))]  # the larger of a round's two
-    assert {*contenders[0].samples, *contenders[1].samples} == {16 * TICK}
-    assert take_rounds(contenders, PROFILE, machine.clocks, random.Random(0)) == []
+    assert series == [2 * index + 2.0 for index in range(len(variants[0].samples))]  # the larger of a round's two
+    assert {*variants[0].samples, *variants[1].samples} == {16 * TICK}
+    assert take_rounds(variants, PROFILE, machine.clocks, random.Random(0)) == []
 
 
 def test_the_loop_s_time_is_the_faster_of_two():

@@ -68,7 +68,7 @@ BOUNDARY |= {
     f"frameworks.{name}"
     for name in (
         "adapter",
-        "canary",
+        "smoke_test",
         "description",
         "generating",
         "obstacles",
@@ -106,7 +106,7 @@ def allowed_to(path: Path) -> set[str] | None:
         return modules | BOUNDARY | {f"frameworks.{rest[0]}.*", "measurement.cells", "workloads.*"}
     if part == "frameworks":
         return {
-            "canary.py": {"numpy", "frameworks.adapter"},
+            "smoke_test.py": {"numpy", "frameworks.adapter"},
             "user_file.py": {"numpy", "frameworks.user_imports"},
             "user_model.py": {"numpy", "frameworks.user_file", "frameworks.values", "workloads.spec"},
             "values.py": {"numpy"},
@@ -214,9 +214,9 @@ def test_no_files_know_each_other():
 
 
 def test_a_circle_of_files_is_found():
-    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from execution.lanes import Lane"
-    straight = {"execution.lanes": "from execution import execute", "execution.execute": typed, "plan.plan": ""}
-    assert circles(straight) == [["execution.execute", "execution.lanes"]]
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from execution.slots import Slot"
+    straight = {"execution.slots": "from execution import execute", "execution.execute": typed, "plan.plan": ""}
+    assert circles(straight) == [["execution.execute", "execution.slots"]]
     around = {"worker.a": "import worker.b", "worker.b": "import worker.c", "worker.c": "def f():\n    import worker.a"}
     assert circles(around) == [["worker.a", "worker.b", "worker.c"]]
     assert circles({"worker.a": "import worker.b", "worker.b": ""}) == []

@@ -67,7 +67,7 @@ def test_the_pool_has_the_threads_that_were_asked_for():
         ADAPTER,
         """
 import onnxruntime
-assert adapter.canary("cpu").keys() >= {"matmul"}
+assert adapter.smoke_test("cpu").keys() >= {"matmul"}
 onnxruntime.set_global_thread_pool_sizes, asked = lambda *sizes: asked(2, 1), onnxruntime.set_global_thread_pool_sizes
 assert adapter.configure(cell("eager")).threads == 2
 """,

@@ -123,7 +123,7 @@ def parent_of(launch: local.Launch) -> subprocess.Popen:
 
 
 def test_a_worker_outlives_the_thread_that_started_it(worker, tmp_path):
-    """As lanes' threads may end; the death signal that Linux knows is of the parent's thread."""
+    """As slots' threads may end; the death signal that Linux knows is of the parent's thread."""
     launch = worker(
         "send(type='first'); note('worker', os.getpid()); sys.stdin.read(); time.sleep(1); send(type='done')"
     )

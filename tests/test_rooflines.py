@@ -152,7 +152,7 @@ def test_growth_is_known_where_both_batches_are_whichever_was_first():
 
 
 def test_a_batch_of_one_machine_is_no_double_of_another_s():
-    """As in a run whose lanes are nodes; how fast a node is would count as what the batch adds."""
+    """As in a run whose slots are nodes; how fast a node is would count as what the batch adds."""
     one, two = record(batch=1, ms=10, machine_id="a"), record(batch=2, ms=10.5, machine_id="b")
     assert [row.batch_doubling_growth for row in completed([one, two])] == [None, None]
     again = record(batch=2, ms=11, machine_id="a")

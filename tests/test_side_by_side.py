@@ -15,7 +15,7 @@ from doubles import gpus
 from doubles.gpus import two_cpus
 from doubles.suite import PATIENCE, SILENCE, TINY, Finished, alive, wait_for
 
-from execution import lanes, ledger
+from execution import slots, time_breakdown
 from execution.recorder import Recorder
 from measurement import machine
 from measurement.profiles import PROFILES
@@ -145,34 +145,34 @@ def test_the_load_of_some_cpus_is_at_most_that_of_all():
 
 def serve(work, count: int = 5) -> None:
     cpus = sorted(os.sched_getaffinity(0))
-    service = lanes.Service(work, lambda bundle: bundle, lambda lane, bundle, why: None)
-    lanes.serve(list(range(count)), lanes.of_gpus(("0", "1"), [cpus, cpus]), service)
+    service = slots.Service(work, lambda bundle: bundle, lambda slot, bundle, why: None)
+    slots.serve(list(range(count)), slots.of_gpus(("0", "1"), [cpus, cpus]), service)
 
 
-def test_every_bundle_is_served_once_and_one_lane_works_at_a_time():
+def test_every_bundle_is_served_once_and_one_slot_works_at_a_time():
     served, working = [], []
 
-    def work(lane, bundle):
-        working.append(lane)
+    def work(slot, bundle):
+        working.append(slot)
         assert len(working) == 1
         served.append(bundle)
-        working.remove(lane)
+        working.remove(slot)
 
     serve(work)
     assert sorted(served) == list(range(5))
 
 
-def test_what_a_lane_fails_with_ends_the_run():
-    def work(lane, bundle):
+def test_what_a_slot_fails_with_ends_the_run():
+    def work(slot, bundle):
         raise ValueError(f"bundle {bundle}")
 
     with pytest.raises(ValueError, match="bundle 0"):
         serve(work)
 
 
-def test_lanes_book_their_own_time():
+def test_slots_book_their_own_time():
     now = [0.0]
-    whole, other = ledger.Ledger(lambda: now[0]), ledger.Ledger(lambda: now[0])
+    whole, other = time_breakdown.TimeBreakdown(lambda: now[0]), time_breakdown.TimeBreakdown(lambda: now[0])
     other.enter("sampling")
     now[0] = 5.0
     whole.absorb([other])
@@ -221,8 +221,8 @@ def test_workers_run_side_by_side_on_cpus_and_a_gpu_of_their_own(suite, pretende
 
 
 @two_cpus
-def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, tmp_path):
-    """Both lanes hang, deaf to polite signals, when Ctrl-C comes; NumPy's cells, which need a CPU, are finished."""
+def test_ctrl_c_stops_every_slot_and_what_is_finished_is_kept(suite, pretended, tmp_path):
+    """Both slots hang, deaf to polite signals, when Ctrl-C comes; NumPy's cells, which need a CPU, are finished."""
     out, notes = tmp_path / "run", [tmp_path / f"notes-{index}" for index in (0, 1)]
     words = (*WORDS, "--framework", "fake,numpy", "--mode", "eager,hang", "--batch", "1,2", "--out", str(out))
     process = suite.begin(*words, environment=pretended)
@@ -238,7 +238,7 @@ def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, 
     assert [record["framework"] for record in stopped.records] == ["numpy", "numpy"]
 
     meeting = Path(pretended["FAKE_MEETING"])
-    assert len(list(meeting.iterdir())) == 2  # no lane began a launch after Ctrl-C
+    assert len(list(meeting.iterdir())) == 2  # no slot began a launch after Ctrl-C
     environment = {name: value for name, value in pretended.items() if name != "FAKE_NOTES"}
     again = suite.bench(
         out, "--resume", str(out), "--python", sys.executable, "--timeout", SILENCE, environment=environment
@@ -249,7 +249,7 @@ def test_ctrl_c_stops_every_lane_and_what_is_finished_is_kept(suite, pretended, 
     assert {record["status"] for record in again.records if record["mode"] == "hang"} == {"timeout"}
 
 
-def test_other_lanes_go_on_while_a_record_is_put_on_disk(cell, tmp_path, monkeypatch):
+def test_other_slots_go_on_while_a_record_is_put_on_disk(cell, tmp_path, monkeypatch):
     """Else nodes that finish at once would wait for the disk one after the other."""
     turn, held, sync = threading.Lock(), [], os.fsync
     run = Run.create(str(tmp_path / "run"))
@@ -258,6 +258,6 @@ def test_other_lanes_go_on_while_a_record_is_put_on_disk(cell, tmp_path, monkeyp
     monkeypatch.setattr(os, "fsync", lambda descriptor: (held.append(turn.locked()), sync(descriptor)))
     planned = SimpleNamespace(cells=[cell()], impossible={cell().id: "It cannot run here."})
     with turn:
-        recorder.in_lane(lanes.Lane(turn=turn)).write_impossible(planned, frozenset(), "seed:0")
+        recorder.in_slot(slots.Slot(turn=turn)).write_impossible(planned, frozenset(), "seed:0")
     assert held == [False, True]
     assert [record["status"] for record in run.records()] == ["unsupported"]

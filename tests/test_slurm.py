@@ -12,7 +12,7 @@ from doubles import gpus
 from doubles.gpus import two_cpus
 from doubles.one_box import why_not
 
-from execution import cluster, lanes
+from execution import cluster, slots
 from launchers import slurm
 from launchers.local import LaneFailure
 from measurement import machine
@@ -111,29 +111,29 @@ def test_every_gpu_of_two_nodes_serves_a_plan_that_is_begun_in_salloc_s_shell(bo
 # Without a cluster
 
 
-LANES = tuple(lanes.Lane(number, node=f"n{number + 1}") for number in range(3))
+LANES = tuple(slots.Slot(number, node=f"n{number + 1}") for number in range(3))
 
 
 def served(work, unfit=lambda last, stop: None, count: int = 6, of=LANES):
-    """What `work(lane, bundle)` was asked for, what was given up, and why the run ended early."""
+    """What `work(slot, bundle)` was asked for, what was given up, and why the run ended early."""
     done, given_up = [], []
 
-    def note(lane, bundle):
-        done.append((lane.node, bundle))
-        work(lane, bundle)
+    def note(slot, bundle):
+        done.append((slot.node, bundle))
+        work(slot, bundle)
 
-    service = lanes.Service(note, lambda bundle: bundle, lambda lane, bundle, why: given_up.append((bundle, why)))
+    service = slots.Service(note, lambda bundle: bundle, lambda slot, bundle, why: given_up.append((bundle, why)))
     try:
-        lanes.serve(list(range(1, count + 1)), [lanes.replace(lane, unfit=unfit) for lane in of], service)
-    except (lanes.NoLaneLeft, OSError) as error:
+        slots.serve(list(range(1, count + 1)), [slots.replace(slot, unfit=unfit) for slot in of], service)
+    except (slots.NoLaneLeft, OSError) as error:
         return done, given_up, error
     return done, given_up, None
 
 
 def test_what_a_node_loses_goes_to_another_one_once():
-    def work(lane, bundle):
+    def work(slot, bundle):
         if bundle == 3:
-            raise LaneFailure(f"{lane.node} died.", began=True)
+            raise LaneFailure(f"{slot.node} died.", began=True)
 
     done, given_up, error = served(work)
     tried = [node for node, bundle in done if bundle == 3]
@@ -146,8 +146,8 @@ def test_what_a_node_loses_goes_to_another_one_once():
 def test_a_node_that_slurm_gives_up_serves_no_more_and_the_others_do_all():
     gone = threading.Event()
 
-    def work(lane, bundle):
-        if lane.node == "n1":
+    def work(slot, bundle):
+        if slot.node == "n1":
             gone.set()
             raise LaneFailure("n1 died.", began=True)
 
@@ -157,7 +157,7 @@ def test_a_node_that_slurm_gives_up_serves_no_more_and_the_others_do_all():
 
 
 def test_without_a_node_left_the_run_ends_and_nothing_is_called_a_crash():
-    def work(lane, bundle):
+    def work(slot, bundle):
         raise LaneFailure("srun could not be started.", began=False)
 
     _, given_up, error = served(work)
@@ -169,7 +169,7 @@ def test_a_job_that_is_over_is_no_fault_of_a_cell():
     def over(last, stop):
         raise OSError(0, "it is over", "Slurm job 1")
 
-    _, given_up, error = served(lambda lane, bundle: (_ for _ in ()).throw(LaneFailure("x", True)), over)
+    _, given_up, error = served(lambda slot, bundle: (_ for _ in ()).throw(LaneFailure("x", True)), over)
     assert given_up == [] and "it is over" in str(error)
 
 
@@ -217,7 +217,7 @@ def job_of(monkeypatch, cpus: int = 8, gpus: int = 0) -> None:
     monkeypatch.setattr(hosts.slurm, "gpus_on_node", lambda job: gpus)
 
 
-def test_a_job_s_nodes_and_their_gpus_are_lanes(monkeypatch):
+def test_a_job_s_nodes_and_their_gpus_are_slots(monkeypatch):
     job_of(monkeypatch)
     flags = {"framework": "torch", "workload": "mlp", "launcher": "slurm"}
     assert sweep.resolve(flags).axes["threads"] == [8]
@@ -227,10 +227,10 @@ def test_a_job_s_nodes_and_their_gpus_are_lanes(monkeypatch):
         sweep.resolve({**flags, "device": "gpu:all"})
     job_of(monkeypatch, gpus=4)
     places = sweep.resolve({**flags, "device": "gpu:all"}).places
-    assert (places.lanes, places.each, places.cpus) == (8, 4, 2)
+    assert (places.slots, places.each, places.cpus) == (8, 4, 2)
     nodes_ = {name: FACTS for name in ("n1", "n2")}
-    of_nodes = cluster.Cluster("7", FACTS, nodes_).lanes(places, True, (), "python3")
-    assert [(lane.node, lane.of, lane.number) for lane in of_nodes[:3]] == [("n1", 4, 0), ("n2", 4, 1), ("n1", 4, 2)]
+    of_nodes = cluster.Cluster("7", FACTS, nodes_).slots(places, True, (), "python3")
+    assert [(slot.node, slot.of, slot.number) for slot in of_nodes[:3]] == [("n1", 4, 0), ("n2", 4, 1), ("n1", 4, 2)]
 
 
 def test_the_plan_of_a_job_is_divided_as_that_of_as_many_gpus(monkeypatch):

@@ -17,54 +17,54 @@ from measurement.profiles import PEAK_BENCHMARK
 from measurement.protocol import CHECK, DUMPS, EXPLAIN, MARKER, TRACES, Done, Job, Phase, Refused
 from worker import writing
 from worker.channel import Channel
+from worker.context import Context
 from worker.explanation import Explanation, load_profiler
 from worker.group import GroupWork
 from worker.interleaved import InterleavedComparison
-from worker.station import Station
 
 
-def work(station: Station) -> None:
+def work(context: Context) -> None:
     """Do the job's groups one after the other; each cell is reported as soon as its group is done."""
-    cells = station.job.cells
-    station.channel.send(Phase(None, "import"))
-    with station.reporting(cells) as trouble:
-        station.start(cells[0])
+    cells = context.job.cells
+    context.channel.send(Phase(None, "import"))
+    with context.reporting(cells) as trouble:
+        context.start(cells[0])
     if trouble:
         return
-    {EXPLAIN: explain, CHECK: check}.get(station.job.kind, measure)(station, cells)
-    station.channel.send(Done())
+    {EXPLAIN: explain, CHECK: check}.get(context.job.kind, measure)(context, cells)
+    context.channel.send(Done())
 
 
-def measure(station: Station, cells: list[Cell]) -> None:
+def measure(context: Context, cells: list[Cell]) -> None:
     """Time the groups, then the peak benchmarks."""
-    job = station.job
+    job = context.job
     for position, group in enumerate(job.groups, start=1):
         # Small peak benchmarks need no room on a CPU, and after them the process ends.
         releases = position < len(job.groups) or cells[0].device_kind == "gpu"
-        InterleavedComparison(station, group, job.profile, position, releases).run()
+        InterleavedComparison(context, group, job.profile, position, releases).run()
     # Last, so that the peak benchmark disturbs nothing that is measured by it.
-    station.channel.prefix = PEAK_PREFIX
+    context.channel.prefix = PEAK_PREFIX
     for group in job.peak_benchmarks:
-        InterleavedComparison(station, group, PEAK_BENCHMARK, position=0, releases=False).run()
+        InterleavedComparison(context, group, PEAK_BENCHMARK, position=0, releases=False).run()
 
 
-def explain(station: Station, cells: list[Cell]) -> None:
+def explain(context: Context, cells: list[Cell]) -> None:
     """Profile the groups instead of timing them."""
-    job, folder = station.job, Path(station.job.folder)
-    with station.reporting(cells) as trouble:
+    job, folder = context.job, Path(context.job.folder)
+    with context.reporting(cells) as trouble:
         profiler = load_profiler(job.framework, folder / DUMPS)
     for index, group in enumerate([] if trouble else job.groups):
-        Explanation(station, profiler, group, folder / TRACES / str(index)).run()
+        Explanation(context, profiler, group, folder / TRACES / str(index)).run()
 
 
-def check(station: Station, cells: list[Cell]) -> None:
+def check(context: Context, cells: list[Cell]) -> None:
     """Make a user's model and its inputs and call it in eager mode, group after group until one succeeds."""
-    for group in station.job.groups:
+    for group in context.job.groups:
         (cell,) = group.cells
-        work, parameters = GroupWork(station, group), dict(cell.parameters)
-        with station.reporting([cell]) as trouble:
-            weights = work.workload.seeded_weights(parameters, station.job.seed)
-            sets = work.workload.sets(parameters, station.job.seed)[: work.workload.parity_calls]
+        work, parameters = GroupWork(context, group), dict(cell.parameters)
+        with context.reporting([cell]) as trouble:
+            weights = work.workload.seeded_weights(parameters, context.job.seed)
+            sets = work.workload.sets(parameters, context.job.seed)[: work.workload.parity_calls]
             work.first_called(cell, weights, sets)
         if not trouble:
             return
@@ -76,7 +76,7 @@ def main() -> None:
     workloads.add(job.user_models)
     channel = Channel(results, str(Path(job.folder) / MARKER))
     try:
-        work(Station(job, channel))
+        work(Context(job, channel))
     except writing.Unwritten as refused:
         channel.send(Refused(refused.path, refused.number))
     # All is written; taking a framework down in good order can last for seconds.

@@ -20,8 +20,8 @@ from measurement.protocol import Explained, GroupJob
 from measurement.sampling import take_rounds, time_calls
 from measurement.warm_up import warm_up
 from worker import writing
+from worker.context import Context
 from worker.group import GroupWork, Member, load_inputs
-from worker.station import Station
 
 # Enough calls for this long, within bounds: a profile of more says no more, and takes long to read.
 PROFILED_SECONDS, FEWEST_CALLS, MOST_CALLS = 0.5, 3, 20
@@ -31,8 +31,8 @@ CALLS_BEFORE = 5  # where a mode is profiled before it is timed
 class Explanation(GroupWork):
     """The modes of one group, profiled one after the other."""
 
-    def __init__(self, station: Station, profiler: Profiler | None, group: GroupJob, traces: Path):
-        super().__init__(station, group)
+    def __init__(self, context: Context, profiler: Profiler | None, group: GroupJob, traces: Path):
+        super().__init__(context, group)
         self._profiler, self.traces = profiler, traces
         self.profiles: dict[str, tuple[int, Profile]] = {}  # by cell: how many calls were profiled, and their profile
 
@@ -40,7 +40,7 @@ class Explanation(GroupWork):
     def profiler(self) -> Profiler:
         """The framework's profiler. Raises Unsupported where it has none here."""
         if self._profiler is None:
-            raise Unsupported(f"{self.station.description.title} has no profiler here.")
+            raise Unsupported(f"{self.context.description.title} has no profiler here.")
         return self._profiler
 
     def run(self) -> None:
@@ -48,17 +48,17 @@ class Explanation(GroupWork):
         cells, members = self.startable(), []
         weights, inputs = self.weights(), load_inputs(self.group.inputs)
         for cell in cells:
-            with self.station.reporting([cell]):
+            with self.context.reporting([cell]):
                 members.append(self.warm(cell, weights, inputs))
         self.sample(members)
         profiled = []
         for member in members:
-            with self.station.reporting([member.cell]) as trouble:
+            with self.context.reporting([member.cell]) as trouble:
                 self.profile_once(member)
             profiled += [] if trouble else [member]
         programs = self.programs(profiled)
         for member in profiled:
-            with self.station.reporting([member.cell]):
+            with self.context.reporting([member.cell]):
                 self.explain(member, programs.get(member.cell.id, {}))
         members.clear()
         profiled.clear()
@@ -69,33 +69,33 @@ class Explanation(GroupWork):
         before_timing = self.profiler.before_timing
         member = self.first_called(cell, weights, inputs)
         if before_timing:
-            time_calls(member.contender, CALLS_BEFORE, self.station.clocks)
-            self.profile(member, time_calls(member.contender, CALLS_BEFORE, self.station.clocks))
+            time_calls(member.variant, CALLS_BEFORE, self.context.clocks)
+            self.profile(member, time_calls(member.variant, CALLS_BEFORE, self.context.clocks))
         self.channel.phase(cell, "warm-up")
-        warm_up(member.contender, EXPLAINED, self.station.clocks)
+        warm_up(member.variant, EXPLAINED, self.context.clocks)
         self.refuse_outside(member)
         return member
 
     def sample(self, members: list[Member]) -> None:
         """Time the modes in turn, before the profiler, which some frameworks do not take away without a trace."""
-        job, cells = self.station.job, [member.cell for member in members]
+        job, cells = self.context.job, [member.cell for member in members]
         if not members:
             return
         self.channel.phase(cells[0], "sampling")
         order = random.Random(f"{job.seed}/{cells[0].group_id}")
-        with self.station.reporting(cells) as trouble:
-            take_rounds([member.contender for member in members], EXPLAINED, self.station.clocks, order)
+        with self.context.reporting(cells) as trouble:
+            take_rounds([member.variant for member in members], EXPLAINED, self.context.clocks, order)
         if trouble:
             members.clear()
 
     def profile_once(self, member: Member) -> None:
         """Profile one mode, if it was not before it was timed."""
         if member.cell.id not in self.profiles:
-            self.profile(member, median(member.contender.samples))
+            self.profile(member, median(member.variant.samples))
 
     def explain(self, member: Member, program: dict[str, str | None]) -> None:
         """Report one mode; `program` says whether a graph runs eager mode's."""
-        cell, captured, samples = member.cell, member.captured, member.contender.samples
+        cell, captured, samples = member.cell, member.captured, member.variant.samples
         calls, profile = self.profiles[cell.id]
         self.channel.send(
             Explained(
@@ -125,7 +125,7 @@ class Explanation(GroupWork):
             calls = self.profiler.attention(member.step, eager=frameworks.is_baseline(member.cell))
             member.step.rewind()
         except Exception:  # the profile stands all the same
-            writing.check_room(self.station.job.folder)
+            writing.check_room(self.context.job.folder)
             with contextlib.suppress(OSError):  # the log is no result
                 traceback.print_exc()
             return []

@@ -14,10 +14,10 @@ from frameworks import program
 from frameworks.adapter import Capture, Step, Unsupported
 from measurement.cells import Cell
 from measurement.protocol import GroupJob
-from measurement.sampling import Contender, first_call
+from measurement.sampling import Variant, first_call
 from worker import writing
+from worker.context import Context
 from worker.gpu_figures import PeakMemory
-from worker.station import Station
 
 CALLS_TO_CAPTURE = 2
 
@@ -28,7 +28,7 @@ class Member:
 
     cell: Cell
     step: Step
-    contender: Contender
+    variant: Variant
     captured: Capture
     prepare_s: float
     memory: PeakMemory
@@ -39,8 +39,8 @@ class Member:
 class GroupWork:
     """The modes of one group in a worker. `group` is an entry of the worker's job."""
 
-    def __init__(self, station: Station, group: GroupJob):
-        self.station, self.adapter, self.channel = station, station.adapter, station.channel
+    def __init__(self, context: Context, group: GroupJob):
+        self.context, self.adapter, self.channel = context, context.adapter, context.channel
         self.group = group
         self.compilers: dict[str, dict] = {}  # their settings by cell
         self.cells = list(group.cells)
@@ -55,7 +55,7 @@ class GroupWork:
         """Start the cells' compilers, before all else; returns the cells that have one and reports the others."""
         started = []
         for cell in self.cells:
-            with self.station.reporting([cell]):
+            with self.context.reporting([cell]):
                 self.channel.phase(cell, "compiler start")
                 self.compilers[cell.id] = self.adapter.start_compiler(cell)
                 started.append(cell)
@@ -67,7 +67,7 @@ class GroupWork:
         self.channel.phase(cell, "prepare")
         memory = PeakMemory(self.adapter, cell)
         step = self.prepared(cell, weights, inputs)
-        contender = Contender(
+        variant = Variant(
             name=cell.id,
             step=step,
             parts=step.parts and step.called_in_parts,
@@ -79,11 +79,11 @@ class GroupWork:
         prepare_s = time.perf_counter() - start
         load_s = self.loaded(cell, step)
         self.channel.phase(cell, "first call")
-        forked = self.station.forks.count
-        first_call(contender, self.station.clocks)
-        graph = self.station.description.mode(cell.mode).graph
+        forked = self.context.forks.count
+        first_call(variant, self.context.clocks)
+        graph = self.context.description.mode(cell.mode).graph
         if not graph:  # compilers may start processes
-            self.station.forks.refuse(forked)
+            self.context.forks.refuse(forked)
         for _ in range(CALLS_TO_CAPTURE):  # a CUDA graph is recorded after the first call
             if graph and not step.capture().whole:
                 self.adapter.synchronize(step())
@@ -94,12 +94,12 @@ class GroupWork:
             raise Unsupported(
                 f"{cell.mode} holds the whole model, it says, but captured or compiled nothing: {captured}"
             )
-        return Member(cell, step, contender, captured, prepare_s, memory, load_s)
+        return Member(cell, step, variant, captured, prepare_s, memory, load_s)
 
     def refuse_outside(self, member: Member) -> None:
         """Raise Unsupported for a graph mode of which a call ran no graph: what is timed would be eager mode."""
         captured = member.step.capture()
-        if captured.calls_outside and self.station.description.mode(member.cell.mode).graph:
+        if captured.calls_outside and self.context.description.mode(member.cell.mode).graph:
             raise Unsupported(
                 f"{member.cell.mode} {captured.gave_up or 'ran a call without any graph'}, so calls run eager mode's "
                 "code: keep what the guard names the same from call to call."
@@ -121,7 +121,7 @@ class GroupWork:
         except KeyError as error:
             if error.args != (self.workload.family,):
                 raise
-            title = self.station.description.title
+            title = self.context.description.title
             raise Unsupported(
                 f"{title} has no {cell.implementation} model of the family {self.workload.family}, although its "
                 "description names it."
@@ -129,11 +129,11 @@ class GroupWork:
 
     def programs(self, members: list[Member]) -> dict[str, dict]:
         """For each graph mode of the group whether it runs eager mode's program; last, since listing runs models."""
-        modes = [member for member in members if member.contender.name == member.cell.id]
-        listed = {member.contender.name: self.listed(member) for member in modes}
-        graphs = [m for m in modes if self.station.description.mode(m.cell.mode).graph]
-        eager = [listed[m.contender.name] for m in modes if m not in graphs]
-        return {m.contender.name: program.verdict(eager, listed[m.contender.name]) for m in graphs}
+        modes = [member for member in members if member.variant.name == member.cell.id]
+        listed = {member.variant.name: self.listed(member) for member in modes}
+        graphs = [m for m in modes if self.context.description.mode(m.cell.mode).graph]
+        eager = [listed[m.variant.name] for m in modes if m not in graphs]
+        return {m.variant.name: program.verdict(eager, listed[m.variant.name]) for m in graphs}
 
     def listed(self, member: Member) -> program.Program | str:
         """The operators of one mode, or why they are not known."""
@@ -142,7 +142,7 @@ class GroupWork:
             operations = member.step.program()
             member.step.rewind()
         except Exception as error:  # what cannot be listed was measured all the same
-            writing.check_room(self.station.job.folder)
+            writing.check_room(self.context.job.folder)
             return " ".join(f"{type(error).__name__}: {error}".split())[:300]
         if operations is None or isinstance(operations, str):
             return operations or "the framework does not show its operators"

@@ -22,13 +22,13 @@ from measurement.host import loop_seconds
 from measurement.noise import Noise, NoiseMeter
 from measurement.profiles import Profile
 from measurement.protocol import OUTPUTS, PRIME, Captured, Control, GroupJob, Primed, Progress, Report, Unseen
-from measurement.sampling import Contender, first_call, take_rounds, time_calls
+from measurement.sampling import Variant, first_call, take_rounds, time_calls
 from measurement.user_model import UserModelReport
 from measurement.warm_up import warm_up
 from worker import gpu_figures, user_model, writing
 from worker.channel import Untrustworthy
+from worker.context import Context
 from worker.group import CALLS_TO_CAPTURE, GroupWork, Member, load_inputs, padding_of
-from worker.station import Station
 from workloads.spec import sampled, without_padding
 
 PROGRESS_SECONDS = 1.0
@@ -38,8 +38,8 @@ GPU_READING_SECONDS = 0.2
 class InterleavedComparison(GroupWork):
     """The modes of one group, measured against each other."""
 
-    def __init__(self, station: Station, group: GroupJob, profile: Profile, position: int, releases: bool):
-        super().__init__(station, group)
+    def __init__(self, context: Context, group: GroupJob, profile: Profile, position: int, releases: bool):
+        super().__init__(context, group)
         self.profile, self.position, self.releases = profile, position, releases
         self.user_model: UserModelReport | None = None  # of a user's model
         self.host_loop: list[float] = []  # seconds of the host's loop, a value a round
@@ -49,17 +49,17 @@ class InterleavedComparison(GroupWork):
         cells, members = self.startable(), []
         weights, inputs = self.weights(), load_inputs(self.group.inputs)
         for cell in cells:
-            with self.station.reporting([cell]):
+            with self.context.reporting([cell]):
                 members.append(self.prepare(cell, weights, inputs))
-        if self.station.job.kind == PRIME:
+        if self.context.job.kind == PRIME:
             for member in members:
                 self.channel.send(Primed(member.cell.id))
             members.clear()
         self.find_out(members)
         for member in list(members):
             self.channel.phase(member.cell, "warm-up")
-            with self.station.reporting([member.cell]) as trouble:
-                warm_up(member.contender, self.profile, self.station.clocks)
+            with self.context.reporting([member.cell]) as trouble:
+                warm_up(member.variant, self.profile, self.context.clocks)
                 self.refuse_outside(member)
             if trouble:
                 members.remove(member)
@@ -76,7 +76,7 @@ class InterleavedComparison(GroupWork):
         """Build one mode, make its first call, and see to what must be known before it is timed."""
         member = self.first_called(cell, weights, inputs)
         if self.group.controls:  # these wait for each call, so what they stand beside does as well
-            member.contender.synchronize_each_call = True
+            member.variant.synchronize_each_call = True
         self.channel.phase(cell, "checks")
         member.peak_bytes = member.memory.of_a_call(member.step)  # before another mode takes memory
         self.check_synchronization(member)  # before calls pile up that nothing waits for
@@ -87,12 +87,12 @@ class InterleavedComparison(GroupWork):
         if self.workload.has_oracle or not members:
             return
         self.channel.phase(members[0].cell, "reference")
-        subject, folder = user_model.of(members[0].step), Path(self.station.job.folder) / OUTPUTS
+        subject, folder = user_model.of(members[0].step), Path(self.context.job.folder) / OUTPUTS
         calls, tolerance = self.workload.parity_calls, self.workload.tolerance[members[0].cell.dtype]
-        with self.station.reporting([member.cell for member in members]) as trouble:
-            forked = self.station.forks.count
+        with self.context.reporting([member.cell for member in members]) as trouble:
+            forked = self.context.forks.count
             self.user_model = user_model.examined(subject, calls, tolerance, folder, self.position)
-            self.station.forks.refuse(forked)
+            self.context.forks.refuse(forked)
         if trouble:
             members.clear()
 
@@ -106,27 +106,27 @@ class InterleavedComparison(GroupWork):
         ):
             return self.user_model  # backward's graphs run where none can be timed apart
         self.channel.phase(member.cell, "graph breaks")
-        inside, whole = user_model.priced(member.step, self.adapter.synchronize, self.station.clocks)
+        inside, whole = user_model.priced(member.step, self.adapter.synchronize, self.context.clocks)
         return replace(self.user_model, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:
-        """A second contender on the warm step of a cell: the same, slower, or under another timer."""
+        """A second variant on the warm step of a cell: the same, slower, or under another timer."""
         origin = next(member for member in members if member.cell.id == control.of)
-        contender = replace(origin.contender, name=control.id)
+        variant = replace(origin.variant, name=control.id)
         if control.delay:
-            contender.step = delayed(origin.step, contender.synchronize, control.delay)
+            variant.step = delayed(origin.step, variant.synchronize, control.delay)
         if control.own_timer:
-            call = lambda: contender.synchronize(contender.step())  # noqa: E731
-            contender.timer = (frameworks.load_timer(self.station.job.framework) or independent_timer)(call)
-        return replace(origin, contender=contender)
+            call = lambda: variant.synchronize(variant.step())  # noqa: E731
+            variant.timer = (frameworks.load_timer(self.context.job.framework) or independent_timer)(call)
+        return replace(origin, variant=variant)
 
     def check_synchronization(self, member: Member) -> None:
         """Raise `Untrustworthy` if `synchronize` returns early; once per mode, since it depends on nothing else."""
-        if member.cell.mode in self.station.synchronizing:
+        if member.cell.mode in self.context.synchronizing:
             return
-        self.station.synchronizing.add(member.cell.mode)
+        self.context.synchronizing.add(member.cell.mode)
         share = outstanding_share(
-            member.step, self.adapter.synchronize, self.on_host(member.step), self.station.clocks.wall, time.sleep
+            member.step, self.adapter.synchronize, self.on_host(member.step), self.context.clocks.wall, time.sleep
         )
         if share > OUTSTANDING_SHARE:
             raise Untrustworthy(
@@ -147,29 +147,29 @@ class InterleavedComparison(GroupWork):
                 gpu.read()
             if time.perf_counter() - last_progress >= PROGRESS_SECONDS:
                 last_progress = time.perf_counter()
-                seconds = {member.contender.name: member.contender.samples[-1] for member in members}
+                seconds = {member.variant.name: member.variant.samples[-1] for member in members}
                 self.channel.send(Progress(rounds, seconds))
 
         while members:
-            by_name = {member.contender.name: member.cell for member in members}
+            by_name = {member.variant.name: member.cell for member in members}
             at_work = [members[0].cell]
 
-            def on_sample(contender: Contender, by_name=by_name, at_work=at_work) -> None:
-                at_work[0] = by_name[contender.name]
+            def on_sample(variant: Variant, by_name=by_name, at_work=at_work) -> None:
+                at_work[0] = by_name[variant.name]
                 self.channel.mark(at_work[0].id)
 
             self.channel.phase(at_work[0], "sampling")
-            job = self.station.job
+            job = self.context.job
             order = random.Random(f"{job.seed}/{job.launch}/{at_work[0].group_id}")
             for member in members:
-                member.contender = replace(
-                    member.contender, samples=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
+                member.variant = replace(
+                    member.variant, samples=[], single_calls=[], parts_s=[], cpu_seconds=0.0, wall_seconds=0.0
                 )
-            with self.station.reporting(at_work):
+            with self.context.reporting(at_work):
                 meter = NoiseMeter(job.own_cpus)
-                contenders = [member.contender for member in members]
-                clocks, control = self.station.clocks, partial(loop_seconds, self.station.clocks.wall)
-                self.host_loop = take_rounds(contenders, self.profile, clocks, order, on_round, on_sample, control)
+                variants = [member.variant for member in members]
+                clocks, control = self.context.clocks, partial(loop_seconds, self.context.clocks.wall)
+                self.host_loop = take_rounds(variants, self.profile, clocks, order, on_round, on_sample, control)
                 return replace(meter.stop(), gpu=gpu.state() if gpu else None)
             members[:] = [member for member in members if member.cell is not at_work[0]]
         return None
@@ -178,16 +178,16 @@ class InterleavedComparison(GroupWork):
         """Report the whole group at once: if the process dies over one mode, the others are measured together again."""
         reports: dict[str, Report] = {}
         for member in members:
-            with self.station.reporting([member.cell]):
+            with self.context.reporting([member.cell]):
                 self.channel.phase(member.cell, "outputs")
-                reports[member.contender.name] = self.report(member, noise)
-        reported = [member for member in members if member.contender.name in reports]
+                reports[member.variant.name] = self.report(member, noise)
+        reported = [member for member in members if member.variant.name in reports]
         for member in reported:  # after all reports, since modes may share compiled code
-            with self.station.reporting([member.cell]) as trouble:
-                name = member.contender.name
+            with self.context.reporting([member.cell]) as trouble:
+                name = member.variant.name
                 reports[name] = replace(reports[name], unseen=self.unseen(member))
             if trouble:
-                del reports[member.contender.name]
+                del reports[member.variant.name]
         of_graphs = self.programs(reported) if self.position else {}  # 0 is a peak benchmark
         for name, verdict in of_graphs.items():
             if name in reports:
@@ -197,23 +197,23 @@ class InterleavedComparison(GroupWork):
 
     def report(self, member: Member, noise: Noise) -> Report:
         self.refuse_outside(member)
-        contender, captured = member.contender, member.step.capture()
-        before, after = contender.compilations_before, captured.compilations
+        variant, captured = member.variant, member.step.capture()
+        before, after = variant.compilations_before, captured.compilations
         since = None if before is None or after is None else after - before
         return Report(
-            cell=contender.name,
+            cell=variant.name,
             prepare_s=member.prepare_s,
             load_s=member.load_s,
-            first_call_s=contender.first_call_s,
-            warmup_calls=contender.warmup_calls,
-            steady=contender.steady,
-            calls_per_sample=contender.calls_per_sample,
-            samples=tuple(contender.samples),
+            first_call_s=variant.first_call_s,
+            warmup_calls=variant.warmup_calls,
+            steady=variant.steady,
+            calls_per_sample=variant.calls_per_sample,
+            samples=tuple(variant.samples),
             host_loop_s=tuple(self.host_loop),
-            single_calls_s=tuple(contender.single_calls),
-            parts_s=tuple(contender.parts_s),
-            timed_s=contender.wall_seconds,
-            cpu_per_wall=contender.cpu_per_wall,
+            single_calls_s=tuple(variant.single_calls),
+            parts_s=tuple(variant.parts_s),
+            timed_s=variant.wall_seconds,
+            cpu_per_wall=variant.cpu_per_wall,
             recompilations=max(since or 0, captured.recompilations) if captured.recompilations else since,
             capture=Captured(**asdict(captured)),
             compiler=self.compilers[member.cell.id],
@@ -232,8 +232,8 @@ class InterleavedComparison(GroupWork):
         if member.cell.device_kind == "cpu":
             return {}
         self.channel.phase(member.cell, "device time")
-        seconds = member.contender.samples[-1]
-        return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.station.clocks)
+        seconds = member.variant.samples[-1]
+        return gpu_figures.figures(self.adapter, member.cell, member.step, seconds, self.context.clocks)
 
     def save_outputs(self, step: Step, inputs: str) -> str:
         """Outputs of the first calls on the file's inputs, as the steady mode computes them; returns their path."""
@@ -246,7 +246,7 @@ class InterleavedComparison(GroupWork):
             arrays = without_padding(self.on_host(step)(output), counts.get(index))
             kind = None if step.user_model else np.float32
             values |= {f"{index}.{name}": sampled(v, kind) for name, v in arrays.items()}
-        folder = Path(self.station.job.folder) / OUTPUTS
+        folder = Path(self.context.job.folder) / OUTPUTS
         with writing.own(folder):
             number = len(list(folder.iterdir()))
         return writing.save(folder / f"{number}.npz", values)
@@ -262,25 +262,25 @@ class InterleavedComparison(GroupWork):
         None where none is asked for.
         """
         other = self.group.unseen
-        if not other or member.contender.name != member.cell.id:
+        if not other or member.variant.name != member.cell.id:
             return None
         self.channel.phase(member.cell, "unseen shape")
         step = member.step.rebound([self.adapter.place(member.cell, arrays) for arrays in load_inputs(other.inputs)])
-        before = member.contender.compilations()
-        contender = replace(member.contender, step=step, get_ready=step.get_ready if step.fresh else None)
+        before = member.variant.compilations()
+        variant = replace(member.variant, step=step, get_ready=step.get_ready if step.fresh else None)
         try:
-            first_call(contender, self.station.clocks)
-            after = member.contender.compilations()
+            first_call(variant, self.context.clocks)
+            after = member.variant.compilations()
             compiled = None if before is None or after is None else after - before
-            time_calls(contender, CALLS_TO_CAPTURE, self.station.clocks)
-            steady = time_calls(contender, contender.calls_per_sample, self.station.clocks)
+            time_calls(variant, CALLS_TO_CAPTURE, self.context.clocks)
+            steady = time_calls(variant, variant.calls_per_sample, self.context.clocks)
             outputs = self.save_outputs(step, other.inputs)
         except Exception as error:  # the mode's answer to another shape, not a failure of the cell
-            writing.check_room(self.station.job.folder)
+            writing.check_room(self.context.job.folder)
             return Unseen(other.seq_len, problem=" ".join(f"{type(error).__name__}: {error}".split())[:300])
         return Unseen(
             other.seq_len,
-            first_call_s=contender.first_call_s,
+            first_call_s=variant.first_call_s,
             latency_s=steady,
             compilations=compiled,
             outputs=outputs,

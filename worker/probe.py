@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import frameworks
-from frameworks import canary
+from frameworks import smoke_test
 
 
 def probe(name: str, device: str) -> dict[str, Any]:
     """`obstacle` is why the device cannot be used, or None; `modes` names the modes with an obstacle of their own."""
     adapter = frameworks.load_adapter(name)
-    obstacle = adapter.obstacle(device) or canary.obstacle(adapter, device)
+    obstacle = adapter.obstacle(device) or smoke_test.obstacle(adapter, device)
     modes = {}
     if obstacle is None:
         for mode in frameworks.describe(name).modes:

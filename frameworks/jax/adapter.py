@@ -14,7 +14,7 @@ import jaxlib
 import numpy as np
 
 import frameworks.adapter as boundary
-from frameworks import canary, generating, values
+from frameworks import generating, smoke_test, values
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.jax import runtime
 from frameworks.jax.inspect import memory, program
@@ -54,9 +54,9 @@ class Adapter(boundary.Adapter):
         problem = runtime.problem(device)
         return problem and f"jaxlib {jaxlib.__version__}: {problem}"
 
-    def canary(self, device: str) -> dict[str, Any]:
+    def smoke_test(self, device: str) -> dict[str, Any]:
         where = runtime.find(device)
-        left, right = (jax.device_put(array, where) for array in (canary.LEFT, canary.RIGHT))
+        left, right = (jax.device_put(array, where) for array in (smoke_test.LEFT, smoke_test.RIGHT))
         ones = jnp.ones((4, 4), device=where)
         return self.to_numpy({"ones": ones, "sum": left + right, "matmul": left @ right, "relu": jax.nn.relu(left)})
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frameworks import adapter, canary
+from frameworks import adapter, smoke_test
 from frameworks.adapter import Effective, Step, Unsupported
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -21,12 +21,12 @@ class Adapter(adapter.Adapter):
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else "NumPy runs on the CPU only."
 
-    def canary(self, device: str) -> dict[str, Any]:
+    def smoke_test(self, device: str) -> dict[str, Any]:
         return {
             "ones": np.ones((4, 4), np.float32),
-            "sum": canary.LEFT + canary.RIGHT,
-            "matmul": canary.LEFT @ canary.RIGHT,
-            "relu": np.maximum(canary.LEFT, 0),
+            "sum": smoke_test.LEFT + smoke_test.RIGHT,
+            "matmul": smoke_test.LEFT @ smoke_test.RIGHT,
+            "relu": np.maximum(smoke_test.LEFT, 0),
         }
 
     def configure(self, cell: Cell) -> Effective:

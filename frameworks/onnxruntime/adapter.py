@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from frameworks import adapter, canary
+from frameworks import adapter, smoke_test
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.onnxruntime.models import plain
 from frameworks.onnxruntime.sessions import BASELINE, PROVIDER, Model, Runner, Value
@@ -33,7 +33,7 @@ class Adapter(adapter.Adapter):
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else "ONNX Runtime is measured on the CPU only: choose DEVICE=cpu."
 
-    def canary(self, device: str) -> dict[str, Any]:
+    def smoke_test(self, device: str) -> dict[str, Any]:
         graph = Writer()
         results = {
             "ones": graph.op("Div", "left_like", "left_like"),
@@ -41,7 +41,7 @@ class Adapter(adapter.Adapter):
             "matmul": graph.op("MatMul", "left", "right"),
             "relu": graph.op("Relu", "left"),
         }
-        operands = {"left": canary.LEFT, "right": canary.RIGHT, "left_like": canary.RIGHT}
+        operands = {"left": smoke_test.LEFT, "right": smoke_test.RIGHT, "left_like": smoke_test.RIGHT}
         inputs = {name: (array.dtype, array.shape) for name, array in operands.items()}
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1  # no pool before `configure` makes the one

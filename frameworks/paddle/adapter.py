@@ -14,7 +14,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-from frameworks import adapter, canary, generating, values
+from frameworks import adapter, generating, smoke_test, values
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.paddle import device as gpu
 from frameworks.paddle.inspect import eager_log
@@ -59,7 +59,7 @@ class Adapter(adapter.Adapter):
         index, count = int(device.split(":")[1]), paddle.device.cuda.device_count()
         if index >= count:
             return f"There is no {device}: Paddle sees {count} GPU(s); see nvidia-smi and CUDA_VISIBLE_DEVICES."
-        # Only 3.x tells what it was built for; an older build's kernels have to be tried, which the canary does.
+        # Only 3.x tells what it was built for; an older build's kernels have to be tried, which the smoke test does.
         built = [int(architecture) for architecture in getattr(paddle.version, "compiled_cuda_archs", ())]
         major, minor = paddle.device.cuda.get_device_capability(index)
         if built and not any(architecture // 10 == major and architecture % 10 <= minor for architecture in built):
@@ -67,13 +67,13 @@ class Adapter(adapter.Adapter):
             return f"{reason}. {gpu.OTHER_BUILDS}."
         return None
 
-    def canary(self, device: str) -> dict[str, np.ndarray]:
+    def smoke_test(self, device: str) -> dict[str, np.ndarray]:
         paddle.set_device(device)
-        left, right = paddle.to_tensor(canary.LEFT), paddle.to_tensor(canary.RIGHT)
+        left, right = paddle.to_tensor(smoke_test.LEFT), paddle.to_tensor(smoke_test.RIGHT)
         results = {"ones": paddle.ones([4, 4], "float32"), "sum": left + right, "matmul": paddle.matmul(left, right)}
         results["relu"] = nn.functional.relu(left)
         arrays = {name: tensor.numpy() for name, tensor in results.items()}
-        if device != "cpu" and (wrong := canary.problem(arrays)):
+        if device != "cpu" and (wrong := smoke_test.problem(arrays)):
             raise Unsupported(f"{wrong}: {gpu.kernels_held(device)}")
         return arrays
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from frameworks import adapter, canary
+from frameworks import adapter, smoke_test
 from frameworks.adapter import Effective, Step, Unsupported
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -23,8 +23,8 @@ class Adapter(adapter.Adapter):
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else "Python's numbers live on the CPU."
 
-    def canary(self, device: str) -> dict[str, Any]:
-        left, right = canary.LEFT.tolist(), canary.RIGHT.tolist()
+    def smoke_test(self, device: str) -> dict[str, Any]:
+        left, right = smoke_test.LEFT.tolist(), smoke_test.RIGHT.tolist()
         columns = list(zip(*right, strict=True))
         return {
             "ones": np.array([[1.0] * 4] * 4),

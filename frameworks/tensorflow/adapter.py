@@ -14,8 +14,8 @@ import tensorflow as tf
 from tensorflow.python.util import _pywrap_util_port
 
 from frameworks import adapter as boundary
-from frameworks import canary as known
 from frameworks import generating, values
+from frameworks import smoke_test as known
 from frameworks.tensorflow.inspect import memory
 from frameworks.tensorflow.models import layers
 from frameworks.tensorflow.modes import generation, graphs
@@ -51,7 +51,7 @@ class Adapter(boundary.Adapter):
             return f"this build has kernels for {', '.join(built)}; {device} has compute capability {capability}"
         return None
 
-    def canary(self, device: str) -> dict[str, Any]:
+    def smoke_test(self, device: str) -> dict[str, Any]:
         self._open(device)
         with tf.device(self._name):
             left, right = tf.constant(known.LEFT), tf.constant(known.RIGHT)
@@ -146,8 +146,8 @@ class Adapter(boundary.Adapter):
     def _open(self, device: str, threads: int | None = None) -> None:
         """Choose the device and the thread counts, all of which are fixed once an operator ran.
 
-        A canary that runs before `configure` takes the worker's environment for `threads`. Raises RuntimeError where
-        a later call wants something else.
+        A smoke test that runs before `configure` takes the worker's environment for `threads`. Raises RuntimeError
+        where a later call wants something else.
         """
         threads = threads or int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
         tf.config.threading.set_intra_op_parallelism_threads(threads)

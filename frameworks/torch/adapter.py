@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from frameworks import adapter, canary, generating, values
+from frameworks import adapter, generating, smoke_test, values
 from frameworks.adapter import Effective, Step, Unsupported
 from frameworks.torch import FRAMEWORK
 from frameworks.torch import device as gpu
@@ -41,8 +41,8 @@ class Adapter(adapter.Adapter):
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None if device == "cpu" else gpu_problem(_device(device).index)
 
-    def canary(self, device: str) -> dict[str, np.ndarray]:
-        left, right = (torch.tensor(operand, device=_device(device)) for operand in (canary.LEFT, canary.RIGHT))
+    def smoke_test(self, device: str) -> dict[str, np.ndarray]:
+        left, right = (torch.tensor(operand, device=_device(device)) for operand in (smoke_test.LEFT, smoke_test.RIGHT))
         ones = torch.ones(4, 4, device=left.device)
         results = {"ones": ones, "sum": left + right, "matmul": left @ right, "relu": torch.relu(left)}
         return {name: tensor.cpu().numpy() for name, tensor in results.items()}

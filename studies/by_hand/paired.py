@@ -18,13 +18,13 @@ import loop
 import workloads
 from measurement.cells import Cell
 from measurement.profiles import Profile
-from measurement.sampling import Clocks, Contender, first_call, take_rounds
+from measurement.sampling import Clocks, Variant, first_call, take_rounds
 from measurement.statistics import batch_interval, log_ratios
 from measurement.warm_up import warm_up
 
 
 def main() -> None:
-    """Pair the modes asked for, one pair of contenders after the other taken in the same rounds."""
+    """Pair the modes asked for, one pair of variants after the other taken in the same rounds."""
     parser = loop.arguments()
     parser.add_argument("--framework", required=True)
     options = parser.parse_args()
@@ -46,26 +46,26 @@ def main() -> None:
         step = adapter.prepare(workload, cell(mode=mode), weights, inputs)
         if step.load:
             step.load()
-        ours = Contender(mode, step, adapter.synchronize, synchronize_each_call=device == "cpu")
+        ours = Variant(mode, step, adapter.synchronize, synchronize_each_call=device == "cpu")
         first_call(ours, clocks)
         with script.context():
             call = script.modes[mode]()
         script.seconds(call, loop.WARM_UP_CALLS)  # compiles, which is no part of the warm-up that sizes a sample
-        theirs = Contender(f"{mode} by hand", call, script.synchronize, synchronize_each_call=device == "cpu")
+        theirs = Variant(f"{mode} by hand", call, script.synchronize, synchronize_each_call=device == "cpu")
         theirs.timer = partial(script.seconds, call)
         pairs[mode] = ours, theirs
     profile = Profile(
         "paired", 1, 1, options.seconds, 4 * options.seconds, 10, 0.0, stop_early=False, warmup_seconds=2.0
     )
-    contenders = [contender for pair in pairs.values() for contender in pair]
-    for contender in contenders:
-        warm_up(contender, profile, clocks)
-    take_rounds(contenders, profile, clocks, random.Random(0))
+    variants = [variant for pair in pairs.values() for variant in pair]
+    for variant in variants:
+        warm_up(variant, profile, clocks)
+    take_rounds(variants, profile, clocks, random.Random(0))
     for mode, (ours, theirs) in pairs.items():
         interval = batch_interval(log_ratios(ours.samples, theirs.samples))
         if interval is None:
             sys.exit(f"{mode}: {len(ours.samples)} rounds are too few for an interval; ask for more --seconds.")
-        suite, hand = (1e3 * median(contender.samples) for contender in (ours, theirs))
+        suite, hand = (1e3 * median(variant.samples) for variant in (ours, theirs))
         figures = {
             "suite_ms": suite,
             "hand_ms": hand,

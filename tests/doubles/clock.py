@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 
 from measurement.profiles import Profile
-from measurement.sampling import OUTPUTS_KEPT, Clocks, Contender
+from measurement.sampling import OUTPUTS_KEPT, Clocks, Variant
 
 TICK = 1 / 1024  # binary, so that sums of it are exact
 PROFILE = Profile(
@@ -34,9 +34,9 @@ class Machine:
         self.log.append(("clock", self.now))
         return self.now
 
-    def contender(
+    def variant(
         self, name: str, seconds: float | Callable[[int], float], cores: float = 1.0, queue: float = 0.0, **fields
-    ) -> Contender:
+    ) -> Variant:
         """A mode whose n-th call (from 1) takes `seconds`, or `seconds(n)`, once it is waited for.
 
         Waiting takes `queue` seconds more, however many calls are waited for.
@@ -65,7 +65,7 @@ class Machine:
             self.queued.clear()
 
         self.alive[name] = alive
-        return Contender(name, step, synchronize, **fields)
+        return Variant(name, step, synchronize, **fields)
 
     def called(self) -> list[str]:
         return [what for event, what in self.log if event == "call"]

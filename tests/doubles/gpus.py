@@ -9,7 +9,7 @@ import pytest
 
 from measurement import machine
 
-two_cpus = pytest.mark.skipif(machine.usable_cpus() < 2, reason="two lanes need two CPUs")
+two_cpus = pytest.mark.skipif(machine.usable_cpus() < 2, reason="two slots need two CPUs")
 
 
 def install(folder: Path) -> str:

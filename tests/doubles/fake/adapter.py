@@ -25,7 +25,7 @@ import numpy as np
 from frameworks.fake.misbehaviour import MISBEHAVIOUR, after_some_samples, delayed, loading, program, recompiling
 from frameworks.fake.mischief import MISCHIEF, mischievous
 
-from frameworks import adapter, canary
+from frameworks import adapter, smoke_test
 from frameworks.adapter import Capture, Effective, Step, Unsupported
 from measurement.cells import Cell
 from workloads.spec import Arrays, Workload
@@ -80,15 +80,15 @@ class Adapter(adapter.Adapter):
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
         return None
 
-    def canary(self, device: str) -> dict[str, Any]:
+    def smoke_test(self, device: str) -> dict[str, Any]:
         right = {
             "ones": np.ones((4, 4), np.float32),
-            "sum": canary.LEFT + canary.RIGHT,
-            "matmul": canary.LEFT @ canary.RIGHT,
-            "relu": np.maximum(canary.LEFT, 0),
+            "sum": smoke_test.LEFT + smoke_test.RIGHT,
+            "matmul": smoke_test.LEFT @ smoke_test.RIGHT,
+            "relu": np.maximum(smoke_test.LEFT, 0),
         }
         results = right if self._device_works else {name: np.zeros_like(value) for name, value in right.items()}
-        if wrong := canary.problem(results):
+        if wrong := smoke_test.problem(results):
             why = "this fake has kernels for sm_1; a fake for this device is on another index"
             raise Unsupported(f"{wrong}: {why}")
         return results

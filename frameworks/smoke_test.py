@@ -29,14 +29,14 @@ def problem(results: Mapping[str, np.ndarray]) -> str | None:
     for name, expected in EXPECTED.items():
         got = np.asarray(results.get(name, np.nan), dtype=np.float32)
         if got.shape != expected.shape or not np.array_equal(got, expected):
-            return f"the canary operator '{name}' returned wrong values without an error (e.g. {got.reshape(-1)[:4]})"
+            return f"the smoke test's '{name}' returned wrong values without an error (e.g. {got.reshape(-1)[:4]})"
     return None
 
 
 def obstacle(adapter: Adapter, device: str) -> str | None:
     """Why `device`, on which the operators are run now, is not to be trusted: two sentences at most; None if it is."""
     try:
-        wrong = problem(adapter.canary(device))
+        wrong = problem(adapter.smoke_test(device))
     except Unsupported as refusal:
         return str(refusal).rstrip(".")
     return wrong and f"{wrong}: this build does not work on {device}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 import frameworks
-from frameworks import canary
+from frameworks import smoke_test
 from frameworks.adapter import Adapter, Effective, Unsupported
 from frameworks.user_file import INSTALLING
 from measurement.cells import Cell
@@ -21,7 +21,7 @@ from worker.forks import Forks
 from worker.reasons import of_user_model
 
 
-class Station:
+class Context:
     """What all groups of a job have in common. `start` comes first, inside the caller's `reporting`."""
 
     def __init__(self, job: Job, channel: Channel):
@@ -42,7 +42,7 @@ class Station:
         reason = self.adapter.obstacle(cell.device)
         if reason:
             raise Unsupported(reason)
-        wrong = canary.obstacle(self.adapter, cell.device)
+        wrong = smoke_test.obstacle(self.adapter, cell.device)
         if wrong and not self.job.force:
             raise Unsupported(f"{wrong}. Measure all the same with --force.")
         self.effective = self.adapter.configure(cell)
@@ -89,6 +89,6 @@ class Station:
     def still_works(self, device: str) -> bool:
         """Whether the device, which did so at the start, still computes what it should."""
         try:
-            return canary.obstacle(self.adapter, device) is None
+            return smoke_test.obstacle(self.adapter, device) is None
         except Exception:
             return False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 NOT_COUNTED = ("first call", "compiler start")
 
 
-class Ledger:
+class TimeBreakdown:
     """Books the time since the last change of phase to the phase that ends."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter):
@@ -23,8 +23,8 @@ class Ledger:
         self.seconds[self._phase] += now - self._since
         self._since, self._phase = now, phase
 
-    def absorb(self, others: Iterable[Ledger]) -> None:
-        """Add what lanes booked side by side; the time spent waiting for them is left out."""
+    def absorb(self, others: Iterable[TimeBreakdown]) -> None:
+        """Add what slots booked side by side; the time spent waiting for them is left out."""
         for other in others:
             other.enter("records")
             for phase, seconds in other.seconds.items():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from execution.ledger import Ledger
+from execution.time_breakdown import TimeBreakdown
 
 
 def test_time_is_booked_to_the_phase_that_ends():
     now = [0.0]
-    ledger = Ledger(lambda: now[0])
+    breakdown = TimeBreakdown(lambda: now[0])
     for phase, seconds in (
         ("start", 4.0),
         ("first call", 3.0),
@@ -16,13 +16,13 @@ def test_time_is_booked_to_the_phase_that_ends():
         ("sampling", 6.0),
     ):
         now[0] += seconds
-        ledger.enter(phase)
+        breakdown.enter(phase)
     now[0] += 10.0
-    assert ledger.sentence() == (
+    assert breakdown.sentence() == (
         "Sampling took 70 of 83 s (84%), besides 30 s of compiling; the rest: warm-up 6 s, materials 4 s, start 3 s."
     )
-    assert ledger.seconds == {"materials": 4, "start": 3, "first call": 30, "sampling": 70, "warm-up": 6}
+    assert breakdown.seconds == {"materials": 4, "start": 3, "first call": 30, "sampling": 70, "warm-up": 6}
 
 
 def test_nothing_done_is_a_sentence_too():
-    assert Ledger(lambda: 0.0).sentence().endswith("the rest: none.")
+    assert TimeBreakdown(lambda: 0.0).sentence().endswith("the rest: none.")

@@ -1,0 +1,233 @@
+"""Launches side by side: on a host one slot per GPU with CPU cores of its own, on a cluster slots on each node.
+
+Everything the suite does itself, from starting a worker to writing a record, is done by one slot at a time: a slot
+gives its turn away only while it waits for its worker's next message. So no other code needs to know of slots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from launchers import local
+from plan.plan import Bundle
+
+STRIKES = 3  # bundles lost in a row after which a node is given up
+GLANCE = 1.0  # seconds after which a slot without work looks again for what another one gave back
+
+
+class NoLaneLeft(OSError):
+    """Bundles are left and no slot to run them; the message says why the last one was given up."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where launches run one after the other: the whole machine, one GPU and some CPUs beside other slots, or a node.
+
+    `environment` shows a worker its GPU alone, which is then `gpu:0` to it, whichever it is. `of` counts the slots of
+    the same host. On a cluster `start` runs workers on `node`, and `unfit` tells why that is to serve no more,
+    given whether it is the last one, and `stop`, or raises OSError where none may serve any more.
+    """
+
+    number: int = 0
+    of: int = 1
+    environment: dict[str, str] = field(default_factory=dict)
+    cpus: tuple[int, ...] = ()  # empty: all that this process may use
+    turn: threading.Lock | None = None
+    stop: int | None = None  # a pipe's end that becomes readable when all slots are to stop
+    node: str = ""
+    start: Callable[[local.Launch, dict[str, Any], int | None], Generator[dict[str, Any], None, None]] = local.run
+    unfit: Callable[[bool, int | None], str | None] = lambda last, stop: None
+
+    @property
+    def alone(self) -> bool:
+        return self.of == 1 and not self.node
+
+    def served_by(self) -> dict[str, Any]:
+        """Return which GPU and CPUs the launches of this slot get, for the record; empty for the whole machine.
+
+        Empty on a cluster as well, where each step tells what it was given (`protocol.Where`).
+        """
+        return {} if self.of == 1 or self.node else {**self.environment, "cpus": list(self.cpus)}
+
+    def messages(self, launch: local.Launch, job: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """A worker's messages, as `start` gives them; the turn is others' while this slot waits for the next."""
+        messages = self.start(launch, job, self.stop)
+        try:
+            while True:
+                with self.given_away():
+                    message = next(messages, None)
+                if message is None:
+                    return
+                yield message
+        finally:
+            with self.given_away():  # slots that are stopped together end their workers at the same time
+                messages.close()
+
+    @contextlib.contextmanager
+    def given_away(self) -> Iterator[None]:
+        """Let other slots do something meanwhile."""
+        if self.turn is None:
+            yield
+            return
+        self.turn.release()
+        try:
+            yield
+        finally:
+            self.turn.acquire()
+
+
+ALONE = Slot()
+
+
+def gpu_environment(name: str) -> dict[str, str]:
+    """Variables that show a process one GPU: `name` is its number in nvidia-smi's order, or its UUID."""
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": name}
+
+
+def of_gpus(gpus: Sequence[str], shares: list[list[int]]) -> tuple[Slot, ...]:
+    """A slot for each GPU of this host with its share of the CPUs."""
+    return tuple(
+        Slot(number, len(gpus), gpu_environment(name), tuple(cpus))
+        for number, (name, cpus) in enumerate(zip(gpus, shares, strict=True))
+    )
+
+
+@dataclass(frozen=True)
+class Task:
+    """A bundle to be served; `left` is the node that it was moved away from."""
+
+    bundle: Bundle
+    left: str | None = None
+
+
+class Queue:
+    """The tasks that wait, from which every slot takes its next. All of it is used by the slot whose turn it is."""
+
+    def __init__(self, bundles: Sequence[Bundle], slots: Sequence[Slot], turn: threading.Lock):
+        self._waiting = [Task(bundle) for bundle in bundles]
+        self._nodes = {slot.number: slot.node for slot in slots}  # of the slots that serve
+        self._served = 0  # tasks that slots are at work on, any of which may come back
+        self._changed = threading.Condition(turn)
+
+    def take(self, slot: Slot, failures: list[BaseException]) -> Task | None:
+        """The next task of a slot; None where none is left, nor can come back. Waits while one still can."""
+        while not failures:
+            for task in self._waiting:
+                if task.left != slot.node or self.is_last(slot):
+                    self._waiting.remove(task)
+                    self._served += 1
+                    return task
+            if not self._served and not self._waiting:
+                return None
+            self._changed.wait(GLANCE)
+        return None
+
+    def done(self, rest: Task | None) -> None:
+        """An task is served, or `rest` of it is for another slot."""
+        self._served -= 1
+        self._waiting += [rest] if rest else []
+        self._changed.notify_all()
+
+    def is_last(self, slot: Slot) -> bool:
+        """Whether no other node serves any more."""
+        return all(node == slot.node for node in self._nodes.values())
+
+    def leave(self, slot: Slot) -> bool:
+        """Serve no more with this slot; whether work is left and nobody else is there."""
+        self._nodes.pop(slot.number, None)
+        self._changed.notify_all()
+        return not self._nodes and bool(self._waiting)
+
+
+@dataclass(frozen=True)
+class Service:
+    """What is done with a bundle: `work` serves it, `rest_of` is what a slot that failed left of it, None if nothing.
+
+    What two nodes failed with is given up.
+    """
+
+    work: Callable[[Slot, Bundle], None]
+    rest_of: Callable[[Bundle], Bundle | None]
+    give_up: Callable[[Slot, Bundle, str], None]
+
+    def serve(self, slot: Slot, queue: Queue, failures: list[BaseException]) -> str | None:
+        """Serve tasks until there are none; why the slot was given up before, if it was."""
+        lost = 0
+        while (task := queue.take(slot, failures)) is not None:
+            try:
+                self.work(slot, task.bundle)
+                failure, lost = None, 0
+            except local.LaneFailure as error:
+                failure, lost = error, lost + 1
+            with slot.given_away():
+                why = slot.unfit(queue.is_last(slot), slot.stop)
+            rest = self.rest_of(task.bundle) if failure else None
+            if rest and failure and failure.began and task.left is not None:
+                self.give_up(slot, rest, f"It was lost on {task.left}, and again: {failure}")
+                rest = None
+            queue.done(Task(rest, slot.node) if rest else None)
+            if why or lost == STRIKES:
+                return why or f"since {STRIKES} bundles in a row were lost there"
+        return None
+
+
+def serve(bundles: Sequence[Bundle], slots: Sequence[Slot], service: Service) -> None:
+    """Serve every bundle.
+
+    Bundles are taken from one queue, so a slot that is done early takes the next. Ctrl-C makes every slot stop its
+    worker and keep what is finished, and is raised again; so is what a slot fails with, once the others have stopped.
+    Raises NoLaneLeft where every slot was given up before all was done.
+    """
+    turn = threading.Lock()
+    failures: list[BaseException] = []
+    queue = Queue(bundles, slots, turn)
+    stopped, stop = os.pipe()
+
+    def slot_thread(slot: Slot) -> None:
+        with turn:
+            try:
+                if slot.cpus:  # for what it does itself and the workers that it starts: affinity is inherited
+                    os.sched_setaffinity(0, slot.cpus)
+                why = service.serve(slot, queue, failures)
+                if queue.leave(slot) and why and not failures:
+                    raise NoLaneLeft(0, f"the last node that served was given up, {why}", slot.node)
+            except BaseException as error:
+                failures.append(error)
+                os.write(stop, b"x")
+            finally:
+                ended[slot.number].set()
+
+    ended = [threading.Event() for _ in slots]
+    threads = [
+        threading.Thread(target=slot_thread, args=(replace(slot, turn=turn, stop=stopped),), name=f"slot {slot.number}")
+        for slot in slots
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        _wait(ended, failures, stop)
+    finally:
+        os.close(stop)
+        os.close(stopped)
+    if failures:
+        raise failures[0]
+
+
+def _wait(ended: list[threading.Event], failures: list[BaseException], stop: int) -> None:
+    """Wait for all slots; Ctrl-C, which reaches the main thread alone, is passed on to them, as often as it comes.
+
+    Not by `Thread.join`: interrupted, it takes a thread that goes on for one that has ended (Python 3.11).
+    """
+    while True:
+        try:
+            for event in ended:
+                event.wait()
+            return
+        except KeyboardInterrupt as interrupt:
+            failures.insert(0, interrupt)
+            os.write(stop, b"x")
