@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from experiments.evidence import Records, apart, latency_of, value
 from experiments.spec import Answer, Verdict, all_of
-from measurement.statistics import Interval
+from measurement.statistics import Interval, independent_ratio
 from records.record import Record
 from reports.numbers import estimate as with_interval
 
@@ -149,9 +149,7 @@ def used_more_cores(points: Iterable[Cores]) -> Answer:
 
 
 def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency_of) -> Estimate:
-    """The ratio of a figure of two records, by default their latency, that was not measured in pairs; its interval
-    takes their ends at their worst. Of two machines there is none.
-    """
+    """Return the ratio of a figure of two records of one machine, by default their latency, not measured in pairs."""
     if this is None or other is None:
         return None
     if apart(this, other):
@@ -159,4 +157,4 @@ def ratio_of(this: Record | None, other: Record | None, figure: Figure = latency
     mine, theirs = figure(this), figure(other)
     if mine is None or theirs is None:
         return None
-    return Interval(mine.value / theirs.value, mine.low / theirs.high, mine.high / theirs.low)
+    return independent_ratio(mine, theirs)

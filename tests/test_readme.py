@@ -94,7 +94,7 @@ def test_a_range_holds_every_interval():
 
 def test_no_figure_is_of_an_excluded_cell():
     """The LSTM's graphs are flagged `program_differs`, torchvision's outputs are zero, F's ResNet-50 is a mismatch."""
-    trained = {point["workload"] for point in evidence.points(findings.MEAN_TRAINING, mode="inductor")}
+    trained = {point.record.workload for point in evidence.points(findings.MEAN_TRAINING, mode="inductor")}
     assert len(trained) == 7 and "lstm" not in trained
     assert "Training of 7 models at batch 8, geometric mean | | 1.39 to 1.57× | 3.71 to 4.12× |" in TEXT
     (row,) = [
@@ -104,7 +104,7 @@ def test_no_figure_is_of_an_excluded_cell():
     ]
     assert row.endswith("| 13.3 (12.9 to 13.7) | `program_differs` | `program_differs` |")
     assert evidence.points(evidence.H200 / "vision-q-torchvision") == []
-    assert {p["mode"] for p in evidence.points(evidence.H200 / "training-f-torch-resnet")} == {"eager", "cuda-graph"}
+    assert {p.record.mode for p in evidence.points(evidence.H200 / "training-f-torch-resnet")} == {"eager", "cuda-graph"}
 
 
 def test_hosts_have_the_letters_of_the_page_that_describes_them():
@@ -123,7 +123,7 @@ def test_frameworks_are_ranked_on_one_machine(folders):
 
 def test_torch_s_findings_are_of_three_processes_or_more():
     points = evidence.material(findings.SHORT[0], findings.TORCH[1]).points.measured
-    assert {point["interval_scope"] for point in points} == {"across processes"}
+    assert {point.record.interval_scope for point in points} == {"across processes"}
 
 
 def test_its_picture_has_the_figures_and_the_host_of_a_row_of_the_table():
