@@ -104,7 +104,8 @@ def test_no_figure_is_of_an_excluded_cell():
     ]
     assert row.endswith("| 13.3 (12.9 to 13.7) | `program_differs` | `program_differs` |")
     assert evidence.points(evidence.H200 / "vision-q-torchvision") == []
-    assert {p.record.mode for p in evidence.points(evidence.H200 / "training-f-torch-resnet")} == {"eager", "cuda-graph"}
+    resnet = evidence.points(evidence.H200 / "training-f-torch-resnet")
+    assert {point.record.mode for point in resnet} == {"eager", "cuda-graph"}
 
 
 def test_hosts_have_the_letters_of_the_page_that_describes_them():
