@@ -296,4 +296,4 @@ def _setting(option: Option, given: Any) -> Any:
     if isinstance(given, list | dict) and option.flag != "policy":
         raise UsageError(f"{option.name} is one value, not {given!r}.")
     given = option.default if given is None else given
-    return None if given is None else option.parse(given)
+    return None if given is None else option.value(given)
