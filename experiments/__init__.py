@@ -9,11 +9,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def names() -> tuple[str, ...]:
-    """The tables: a folder `paddle_bert` with published figures is the table `paddle-bert`."""
+    """Return the tables: a folder `paddle_bert` with published figures is the table `paddle-bert`."""
     return tuple(sorted(path.parent.name.replace("_", "-") for path in HERE.glob("*/published.csv")))
 
 
 def get(name: str):
-    """The experiment `name`, which is one of `names()`."""
+    """Return the experiment `name`, which is one of `names()`."""
     folder = name.replace("-", "_")
     return importlib.import_module(f"experiments.{folder}").EXPERIMENT

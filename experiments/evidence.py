@@ -61,8 +61,9 @@ def gain_of(record: Record) -> Interval | None:
 
 
 def apart(*records: Record) -> bool:
-    """Whether several machines measured them. What a host lets eager mode do may differ twofold, so figures of two
-    machines are put into no ratio and no order: what `judge` compares of records, it compares where this does not hold.
+    """Return whether several machines measured them.
+
+    What a host lets eager mode do may differ twofold, so figures of two machines are put into no ratio and no order.
     """
     return len({record.machine_id for record in records}) > 1
 
@@ -80,7 +81,7 @@ class Records:
         return len(self._records)
 
     def where(self, **criteria) -> Records:
-        """Those with these values; a tuple or list offers several."""
+        """Return those with these values; a tuple or list offers several."""
 
         def fits(record: Record) -> bool:
             return all(
@@ -91,16 +92,16 @@ class Records:
         return Records(record for record in self if fits(record))
 
     def on(self, device_kind: str) -> Records:
-        """Those of `cpu` or `gpu`."""
+        """Return those of `cpu` or `gpu`."""
         return Records(record for record in self if record.device_kind == device_kind)
 
     def by_machine(self) -> list[Records]:
-        """Those of each machine, in the order in which machines come."""
+        """Return those of each machine, in the order in which machines come."""
         return [self.where(machine_id=name) for name in dict.fromkeys(record.machine_id for record in self)]
 
     @property
     def included(self) -> Records:
-        """Those that are not excluded."""
+        """Return those that are not excluded."""
         return Records(record for record in self if not record.excluded)
 
     @property
@@ -109,16 +110,16 @@ class Records:
 
     @property
     def graph(self) -> Records:
-        """Those of any graph mode."""
+        """Return those of any graph mode."""
         return Records(record for record in self if not record.is_baseline)
 
     def one(self, **criteria) -> Record | None:
-        """The only measured one with these values; None where there is none or more than one."""
+        """Return the only measured one with these values; None where there is none or more than one."""
         matching = list(self.where(**criteria).included)
         return matching[0] if len(matching) == 1 else None
 
     def values(self, name: str) -> list:
-        """The different values of a column or parameter, sorted; those without one left out."""
+        """Return the different values of a column or parameter, sorted; those without one left out."""
         return sorted({value(record, name) for record in self} - {None})
 
     def sorted_by(self, name: str) -> list[Record]:
@@ -140,12 +141,12 @@ class Evidence:
 
     @property
     def device_kinds(self) -> set[str]:
-        """`cpu`, `gpu` or both."""
+        """Return `cpu`, `gpu` or both."""
         devices = [record.device for record in self.records] + [profile["device"] for profile in self.profiles]
         return {device.partition(":")[0] for device in devices}
 
     def sides(self) -> dict[str, Evidence]:
-        """Every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
+        """Return every framework's graph mode with the eager mode beside it, by name (framework and mode)."""
         sides = {}
         for framework, side in self.frameworks().items():
             baselines = tuple({mode for _, mode, baseline in side.modes() if baseline})
@@ -156,12 +157,12 @@ class Evidence:
         return sides
 
     def modes(self) -> list[tuple[str, str, bool]]:
-        """Framework and mode of every record and profile, and whether it is the baseline."""
+        """Return framework and mode of every record and profile, and whether it is the baseline."""
         told = [(record.framework, record.mode, record.is_baseline) for record in self.records]
         return told + [(profile["framework"], profile["mode"], of_baseline(profile)) for profile in self.profiles]
 
     def frameworks(self) -> dict[str, Evidence]:
-        """Every framework that has graph modes, with all its modes."""
+        """Return every framework that has graph modes, with all its modes."""
         names = dict.fromkeys(framework for framework, _, baseline in self.modes() if not baseline)
         references = Records(record for record in self.records if record.framework not in names)
         return {
@@ -175,6 +176,6 @@ class Evidence:
         }
 
     def profile(self, **criteria) -> Mapping[str, Any] | None:
-        """The only profile with these values of cell or workload parameters; None where there is none or more."""
+        """Return the only profile with these values of cell or workload parameters; None for none or several."""
         matching = [p for p in self.profiles if all((p | p["parameters"]).get(k) == v for k, v in criteria.items())]
         return matching[0] if len(matching) == 1 else None

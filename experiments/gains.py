@@ -17,12 +17,12 @@ ABOUT = 0.05
 
 
 def about(times: float) -> tuple[float, float]:
-    """From where to where a figure is about the published one."""
+    """Return from where to where a figure is about the published one."""
     return times * (1 - ABOUT), times * (1 + ABOUT)
 
 
 def published_records(rows: Published) -> list[Record]:
-    """An eager and a compiled record of each row; the sources give no intervals, so those of ratios have no width.
+    """Return an eager and a compiled record of each row; without intervals in the sources ratios have no width.
 
     Columns are `hardware`, `workload`, `batch_size`, `pass`, `parameters`, `eager_ms` and `compiled_ms`.
     """
@@ -37,7 +37,7 @@ def published_records(rows: Published) -> list[Record]:
 
 
 def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], Answer]:
-    """A check that a graph mode is from `low` to `high` times as fast as eager wherever `criteria` was measured."""
+    """Return a check that graphs are from `low` to `high` times as fast as eager wherever `criteria` was measured."""
 
     def check(evidence: Evidence) -> Answer:
         matching = list(evidence.records.graph.where(**criteria).included)
@@ -49,13 +49,13 @@ def times_as_fast(low: float, high: float, **criteria) -> Callable[[Evidence], A
 
 
 def named(record: Record) -> str:
-    """The workload and its shape, for texts."""
+    """Return the workload and its shape, for texts."""
     parts = record.workload, shape_of(record), record.parameter("layout")
     return " ".join(str(part) for part in parts if part)
 
 
 def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -> list[Table]:
-    """Latencies, and how many times as fast as eager the graphs are, by `axes`."""
+    """Return latencies, and how many times as fast as eager the graphs are, by `axes`."""
     made = []
     theirs = Records(published_records(published))
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
@@ -67,5 +67,5 @@ def make_tables(evidence: Evidence, published: Published, axes: Sequence[str]) -
 
 
 def ratio(record: Record) -> str:
-    """How many times as fast as eager, with its interval, or why it is excluded."""
+    """Return how many times as fast as eager, with its interval, or why it is excluded."""
     return record.excluded or numbers.estimate(speedup_of(record), show=numbers.ratio)

@@ -28,7 +28,7 @@ Figure = Callable[[Record], Interval | None]
 
 
 def untold(why: str) -> Answer:
-    """An answer for numbers that are not there."""
+    """Return an answer for numbers that are not there."""
     return Answer(Verdict.UNTOLD, why)
 
 
@@ -37,7 +37,7 @@ def _missing(name: str, why: str | None) -> Answer:
 
 
 def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
-    """That `estimate` is above `limit`."""
+    """Check that `estimate` is above `limit`."""
     if not isinstance(estimate, Interval):
         return _missing(name, estimate)
     verdict = Verdict.HOLDS if estimate.low > limit else Verdict.FAILS if estimate.high <= limit else Verdict.UNTOLD
@@ -45,7 +45,7 @@ def above(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer
 
 
 def below(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer:
-    """That `estimate` is below `limit`."""
+    """Check that `estimate` is below `limit`."""
     if not isinstance(estimate, Interval):
         return _missing(name, estimate)
     verdict = Verdict.HOLDS if estimate.high < limit else Verdict.FAILS if estimate.low >= limit else Verdict.UNTOLD
@@ -53,7 +53,7 @@ def below(name: str, estimate: Estimate, limit: float, unit: str = "") -> Answer
 
 
 def between(name: str, estimate: Estimate, low: float, high: float, unit: str = "") -> Answer:
-    """That `estimate` lies from `low` to `high`: holds if its whole interval does, fails if nothing of it does."""
+    """Check that `estimate` lies from `low` to `high`: holds if all its interval does, fails if nothing of it does."""
     if not isinstance(estimate, Interval):
         return _missing(name, estimate)
     outside = estimate.high < low or estimate.low > high
@@ -63,7 +63,7 @@ def between(name: str, estimate: Estimate, low: float, high: float, unit: str = 
 
 
 def greater(name: str, this: Interval | None, other_name: str, other: Interval | None, unit: str = "") -> Answer:
-    """That `this` is greater than `other`."""
+    """Check that `this` is greater than `other`."""
     if this is None or other is None:
         return untold(f"{name} against {other_name}: no interval")
     verdict = Verdict.HOLDS if this.low > other.high else Verdict.FAILS if this.high < other.low else Verdict.UNTOLD
@@ -71,19 +71,19 @@ def greater(name: str, this: Interval | None, other_name: str, other: Interval |
 
 
 def of_several(name: str, *records: Record) -> Answer | None:
-    """The answer where several machines measured what is to be compared; None where one did."""
+    """Return the answer where several machines measured what is to be compared; None where one did."""
     return _missing(name, APART) if apart(*records) else None
 
 
 def greater_of(figure: Figure, name: str, this: Record, other_name: str, other: Record, unit: str = "") -> Answer:
-    """That the figure of `this` is greater than that of `other`."""
+    """Check that the figure of `this` is greater than that of `other`."""
     if several := of_several(f"{name} against {other_name}", this, other):
         return several
     return greater(name, figure(this), other_name, figure(other), unit)
 
 
 def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
-    """That a figure grows along `points`, (label, estimate) in order.
+    """Check that a figure grows along `points`, (label, estimate) in order.
 
     Holds if the last is above the first and no step goes down for certain; does not if a step goes down for certain.
     """
@@ -98,7 +98,7 @@ def grows(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = 
 
 
 def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str = "") -> Answer:
-    """That a figure shrinks along `points`: the reverse of `grows`."""
+    """Check that a figure shrinks along `points`: the reverse of `grows`."""
     turned = [
         (label, estimate and Interval(-estimate.value, -estimate.high, -estimate.low)) for label, estimate in points
     ]
@@ -106,13 +106,13 @@ def shrinks(name: str, points: Sequence[tuple[str, Interval | None]], unit: str 
 
 
 def series_along(records: Records, along: str) -> list[list[Record]]:
-    """What can make a trend along a column, in its order: two values or more of a machine, else of all of them."""
+    """Return what can make a trend along a column, in its order: two values or more of a machine, else of all."""
     machines = [of_machine.sorted_by(along) for of_machine in records.by_machine() if len(of_machine) > 1]
     return machines or [records.sorted_by(along)] * (len(records) > 1)
 
 
 def trend_of(judged: Callable, figure: Figure, name: str, records: Sequence[Record], along: str, unit: str) -> Answer:
-    """What `grows` or `shrinks` says of a figure of records that lie in order along a column."""
+    """Return what `grows` or `shrinks` says of a figure of records that lie in order along a column."""
     if several := of_several(name, *records):
         return several
     label = along.split("_")[0]
@@ -134,17 +134,17 @@ class Cores:
 
     @property
     def one(self) -> bool:
-        """Whether it used one core although it could have had another."""
+        """Return whether it used one core although it could have had another."""
         return self.busy < ONE_CORE and self.others <= OTHERS
 
 
 def used_one_core(points: Iterable[Cores]) -> Answer:
-    """That everything kept one core busy, by process CPU time over wall time."""
+    """Check that everything kept one core busy, by process CPU time over wall time."""
     return all_of(point.answer(holds=point.one, fails=point.busy > TWO_CORES) for point in points)
 
 
 def used_more_cores(points: Iterable[Cores]) -> Answer:
-    """That everything kept more than one core busy."""
+    """Check that everything kept more than one core busy."""
     return all_of(point.answer(holds=point.busy > TWO_CORES, fails=point.one) for point in points)
 
 

@@ -45,7 +45,7 @@ def markdown(experiment: Experiment, sweeps: list[Sweep], evidence: Evidence) ->
 
 
 def reach(evidence: Evidence) -> str:
-    """Whether the answers speak for other processes too; nothing where nothing has an interval."""
+    """Return whether the answers speak for other processes too; nothing where nothing has an interval."""
     fewest = min((record.launches or 1 for record in evidence.records.included if latency_of(record)), default=None)
     if fewest is None:
         return ""
@@ -59,7 +59,7 @@ def reach(evidence: Evidence) -> str:
 
 
 def setting(evidence: Evidence) -> str:
-    """Devices, how many machines where there are several, and versions of what was measured."""
+    """Return devices, how many machines where there are several, and versions of what was measured."""
     records = list(evidence.records)
     devices = dict.fromkeys(record.device_name for record in records if record.device_name)
     machines = len({record.machine_id for record in records if record.machine_id})
@@ -69,7 +69,7 @@ def setting(evidence: Evidence) -> str:
 
 
 def table_text(table: Table) -> str:
-    """A table as Markdown."""
+    """Return a table as Markdown."""
     return "\n".join([f"## {in_markdown(table.title)}", "", *markdown_table(table.columns, table.rows)])
 
 

@@ -85,12 +85,12 @@ class Sweep:
 
     @property
     def device(self) -> str:
-        """`cpu` or `gpu`."""
+        """Return `cpu` or `gpu`."""
         return self.name.partition("-")[0]
 
     @property
     def profiles(self) -> bool:
-        """Whether its cells are profiled (`explain`) and not timed."""
+        """Return whether its cells are profiled (`explain`) and not timed."""
         return self.about.get("measure", "bench") == "explain"
 
 
@@ -114,17 +114,17 @@ class Experiment:
         return self.folder.name.replace("_", "-")
 
     def published(self) -> Published:
-        """The published figures, a dictionary of texts for every row."""
+        """Return the published figures, a dictionary of texts for every row."""
         with open(self.folder / "published.csv", newline="") as file:
             return list(csv.DictReader(file))
 
     def sweeps(self, device: str | None = None) -> list[Sweep]:
-        """The sweeps for `cpu` or `gpu`, or all of them."""
+        """Return the sweeps for `cpu` or `gpu`, or all of them."""
         sweeps = [Sweep.read(path) for path in sorted(self.folder.glob("*.toml"))]
         return [sweep for sweep in sweeps if device in (None, sweep.device)]
 
     def answers(self, claim: Claim, evidence: Evidence) -> dict[str, Answer]:
-        """The claim's answers by side, the published figures first."""
+        """Return the claim's answers by side, the published figures first."""
         answers = {}
         if self.published_records is not None:
             theirs = sides_of(claim, Evidence(Records(self.published_records(self.published()))))
@@ -137,12 +137,12 @@ class Experiment:
 
 
 def sides_of(claim: Claim, evidence: Evidence) -> dict[str, Evidence]:
-    """Whom a claim is put to, by name."""
+    """Return whom a claim is put to, by name."""
     return {"graph": evidence.sides, "eager": evidence.frameworks, ALL: lambda: {ALL: evidence}}[claim.of]()
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:
-    """Holds if every answer does, does not if any does not; without answers it cannot be told."""
+    """Return an answer that holds if every one does, fails if any does, and is open without answers."""
     answers = list(answers)
     numbers = "; ".join(answer.numbers for answer in answers) or "nothing of this was measured"
     verdicts = {answer.verdict for answer in answers}

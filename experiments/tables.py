@@ -11,14 +11,14 @@ from reports.numbers import estimate, text_of
 
 
 def latency(record: Record) -> str:
-    """The median latency in milliseconds, `~` where the interval is wider than promised; or why it is excluded."""
+    """Return the median latency in milliseconds, `~` where its interval is wide; or why it is excluded."""
     if record.excluded:
         return record.excluded
     return text_of(record.latency_ms_median) + ("~" if record.is_noisy("latency") else "")
 
 
 def column(name: str) -> Callable[[Record], str]:
-    """What shows a column of records, to three digits; of excluded ones the reason."""
+    """Return what shows a column of records, to three digits; of excluded ones the reason."""
 
     def show(record: Record) -> str:
         return record.excluded or text_of(value(record, name))
@@ -27,7 +27,7 @@ def column(name: str) -> Callable[[Record], str]:
 
 
 def gain(record: Record) -> str:
-    """The gain over eager in percent with its interval, or why it is excluded."""
+    """Return the gain over eager in percent with its interval, or why it is excluded."""
     return record.excluded or estimate(gain_of(record))
 
 
@@ -37,7 +37,7 @@ def by_shape(
     groups: dict[str, Records],
     show: Callable[[Record], str],
 ) -> Table:
-    """One row for each combination of `axes` that any of `groups` has; a column for each mode of each group.
+    """Return one row for each combination of `axes` that any of `groups` has; a column for each mode of each group.
 
     `groups` maps a heading (`as published`, a framework's name) to records that differ in `axes`, mode and machine
     only; where several measured the same, each has its figure, behind the beginning of its machine's name.
@@ -58,7 +58,7 @@ def by_shape(
 
 
 def _shown(found: list[Record], show: Callable[[Record], str]) -> str:
-    """What was found of a shape and mode: of one record the figure alone."""
+    """Return what was found of a shape and mode: of one record the figure alone."""
     if len(found) < 2:
         return "".join(map(show, found))
     return "; ".join(f"{str(record.machine_id)[:4]}: {show(record)}" for record in found)
@@ -69,6 +69,6 @@ def _key(key: tuple) -> tuple:
 
 
 def by_framework(evidence: Evidence) -> dict[str, Records]:
-    """The records of each framework, in the order of first appearance."""
+    """Return the records of each framework, in the order of first appearance."""
     names = dict.fromkeys(record.framework for record in evidence.records)
     return {name: evidence.records.where(framework=name) for name in names}

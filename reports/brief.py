@@ -17,7 +17,7 @@ MOST_LINES, MOST_SENTENCES, MOST_SHAPES, MOST_MODES = 25, 6, 6, 7
 
 
 def summary(title: str, material: Material) -> str:
-    """Heading, machine, versions and command; the verdict with its cautions; one table; what holds of all, folded."""
+    """Return heading, origin, the verdict with its cautions, one table, and what holds of all, folded."""
     verdicts = material.verdicts
     lines = [f"### {in_markdown(title)}", "", _origin(material), ""]
     sentences = (_item(verdict, sentence) for verdict in verdicts for sentence in verdict.sentences)
@@ -64,7 +64,7 @@ def table(verdict: Verdict, material: Material) -> list[str]:
 
 
 def figure(point: Point, known: Known) -> str:
-    """`0.703 · 5.73×`; `~` where the profile promises more certainty, `0.703 (excluded)` where it is.
+    """Return `0.703 · 5.73×`; `~` where the profile promises more certainty, `0.703 (excluded)` where it is.
 
     No multiple of an eager mode that nobody deploys.
     """

@@ -30,7 +30,7 @@ def explained(entries: Sequence[Profile]) -> list[Profile]:
 
 
 def line(entry: Profile) -> str:
-    """One line on a profiled cell."""
+    """Return one line on a profiled cell."""
     if entry["status"] != "explained":
         return f"{entry['cell']}: {entry['status']}: {entry['reason']}"
     whole = total_s(entry)
@@ -39,12 +39,12 @@ def line(entry: Profile) -> str:
 
 
 def total_s(entry: Profile) -> float:
-    """The time that the classes share, idle time included."""
+    """Return the time that the classes share, idle time included."""
     return sum(entry["classes"].values())
 
 
 def by_shape(entries: Sequence[Profile]) -> dict[str, list[Profile]]:
-    """Profiled entries by what they share apart from their mode, eager first."""
+    """Return profiled entries by what they share apart from their mode, eager first."""
     groups = defaultdict(list)
     for entry in explained(entries):
         groups[entry["cell"].removesuffix("/" + entry["mode"])].append(entry)
@@ -52,7 +52,7 @@ def by_shape(entries: Sequence[Profile]) -> dict[str, list[Profile]]:
 
 
 def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
-    """A row a class: its share of FLOPs, then milliseconds and share of the time in each mode. Sums come last."""
+    """Return a row a class: its share of FLOPs, then milliseconds and share of time in each mode; sums come last."""
     table = []
     for name in CLASSES:
         if any(entry["classes"][name] for entry in group):
@@ -70,12 +70,12 @@ def rows(group: Sequence[Profile]) -> list[tuple[str, ...]]:
 
 
 def of_class(entry: Profile, kind: str) -> list[tuple[str, float, float, str]]:
-    """The kernels of a class: name, seconds and occurrences per call, and the operator that each is a part of."""
+    """Return the kernels of a class: name, seconds and occurrences per call, and the operator that each belongs to."""
     return [row for row in kernels.rows(entry["kernels"]) if classify(row[0], row[3]) == kind]
 
 
 def _flops(flops: dict[str, int], name: str) -> str:
-    """The class's share of the workload's operations, with as many digits as a small one needs."""
+    """Return the class's share of the workload's operations, with as many digits as a small one needs."""
     share = 100 * flops[name] / sum(flops.values()) if flops.get(name) else 0
     return f"{share:.{3 if share > 10 else 2}g} %" if share else ""
 
@@ -85,7 +85,7 @@ def _milliseconds(seconds: float, whole: float) -> str:
 
 
 def top_kernels(entry: Profile) -> list[tuple[str, ...]]:
-    """The longest kernels: milliseconds a call, occurrences, class, name, and the operator that each is a part of."""
+    """Return the longest kernels: milliseconds a call, occurrences, class, name and operator."""
     return [
         (text_of(seconds * 1e3), text_of(count), classify(name, operator), shortened(name), operator)
         for name, seconds, count, operator in kernels.rows(entry["kernels"])[:TOP_KERNELS]
@@ -93,13 +93,13 @@ def top_kernels(entry: Profile) -> list[tuple[str, ...]]:
 
 
 def shortened(name: str) -> str:
-    """A kernel's name without a C++ name's `void` and arguments, cut to a line."""
+    """Return a kernel's name without a C++ name's `void` and arguments, cut to a line."""
     text = name.removeprefix("void ")
     return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"
 
 
 def differences(group: Sequence[Profile]) -> list[str]:
-    """Sentences on the classes in which a graph mode differs from eager, with the kernels that only one has."""
+    """Return sentences on the classes in which a graph mode differs from eager, with the kernels that only one has."""
     if not group or not of_baseline(group[0]):
         return []
     eager, parts = group[0], []
@@ -128,7 +128,7 @@ def _difference(kind: str, gain_s: float, eager: Profile, graph: Profile) -> str
 
 
 def attention(group: Sequence[Profile]) -> list[str]:
-    """A sentence where attention is one fused kernel in one mode and several in another."""
+    """Return a sentence where attention is one fused kernel in one mode and several in another."""
     forms = {entry["mode"]: attention_form(entry) for entry in group}
     if len({form for form in forms.values() if form}) < 2:
         return []
@@ -136,7 +136,7 @@ def attention(group: Sequence[Profile]) -> list[str]:
 
 
 def attention_form(entry: Profile) -> str:
-    """`fused`, or `matrix products and a softmax`; empty where the profile shows no attention or does not tell."""
+    """Return `fused`, or `matrix products and a softmax`; empty where the profile does not say."""
     parts = of_class(entry, "attention")
     if any(is_fused_attention(name) for name, *_ in parts):
         return "fused"
@@ -145,7 +145,7 @@ def attention_form(entry: Profile) -> str:
 
 
 def refusals(group: Sequence[Profile]) -> list[str]:
-    """Where a framework's attention operator did not use a fused kernel: its own choice and its own reasons."""
+    """Return where a framework's attention operator did not use a fused kernel: its own choice and its own reasons."""
     calls = [(entry, call) for entry in group for call in entry.get("attention", [])]
     lines = [_refusal(entry, call) for entry, call in calls if call["chosen"] == "math"]
     masks = {entry["mode"]: ", ".join(sorted({call["mask"] for call in entry.get("attention", [])})) for entry in group}
@@ -180,19 +180,19 @@ def not_known(group: Sequence[Profile]) -> list[str]:
 
 
 def sentences(group: Sequence[Profile], entries: Sequence[Profile]) -> list[str]:
-    """All that is said of a shape, in words; `entries` are all cells, among which its controls are."""
+    """Return all that is said of a shape, in words; `entries` are all cells, among which its controls are."""
     reasons = [] if group[0].get("control") else causes.why(group, entries)
     return [*reasons, *programs(group), *differences(group), *attention(group), *refusals(group), *not_known(group)]
 
 
 def programs(group: Sequence[Profile]) -> list[str]:
-    """The graphs of a shape that run other operators than its eager mode, with the difference that decides."""
+    """Return the graphs of a shape that run other operators than its eager mode, with the difference that decides."""
     others = [entry for entry in group if differs(entry.get("program"))]
     return [f"{one['mode']} runs another program than eager: {one['program_difference']}." for one in others]
 
 
 def title(name: str, group: Sequence[Profile]) -> str:
-    """A shape's name in words; controls are told from what was asked for."""
+    """Return a shape's name in words; controls are told from what was asked for."""
     return in_words(name) + (" (control)" if group[0].get("control") else "")
 
 
@@ -218,7 +218,7 @@ def show(entries: Sequence[Profile], console: Console) -> None:
 
 
 def markdown(entries: Sequence[Profile]) -> str:
-    """The same as Markdown."""
+    """Return the same as Markdown."""
     parts = ["# Where the time goes"]
     for name, group in by_shape(entries).items():
         parts.append(f"## {in_markdown(title(name, group))}")

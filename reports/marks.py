@@ -24,7 +24,7 @@ def is_uncertain(record: Record, figure: str) -> bool:
 
 
 def direction(record: Record) -> str:
-    """Faster or slower than eager as far as the interval tells; empty where it tells neither."""
+    """Return faster or slower than eager as far as the interval tells; empty where it tells neither."""
     interval = None if record.excluded else record.speedup
     if interval is None:
         return ""
@@ -32,7 +32,7 @@ def direction(record: Record) -> str:
 
 
 def figures(record: Record, fastest: bool = False) -> list[Text]:
-    """Latency, speedup and interval of a cell as far as it has them, or how it ended."""
+    """Return latency, speedup and interval of a cell as far as it has them, or how it ended."""
     if not record.is_measured:
         return [Text(record.status, style="yellow")]
     latency = Text(text_of(record.median_ms), style="bold" if fastest else "")
@@ -48,7 +48,7 @@ def figures(record: Record, fastest: bool = False) -> list[Text]:
 
 
 def in_a_line(record: Record) -> Text:
-    """The same in a line, figures under each other, and the first flag that is the cell's own."""
+    """Return the same in a line, figures under each other, and the first flag that is the cell's own."""
     shown = figures(record)
     if not record.is_measured:
         return shown[0]

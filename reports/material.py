@@ -30,17 +30,17 @@ class Material:
 
     @cached_property
     def verdicts(self) -> list[verdict.Verdict]:
-        """The verdict on every setting; its place in this list is the setting's key."""
+        """Return the verdict on every setting; its place in this list is the setting's key."""
         return verdict.of(self.points, self.known)
 
     @cached_property
     def pairs(self) -> list[facts.Pair]:
-        """Every graph point with its eager one, where neither is excluded."""
+        """Return every graph point with its eager one, where neither is excluded."""
         return facts.pairs(self.points.measured)
 
     @cached_property
     def pair_of(self) -> dict[int, facts.Pair]:
-        """The pair that a graph's point belongs to, by the point's identity."""
+        """Return the pair that a graph's point belongs to, by the point's identity."""
         return {id(pair.graph): pair for pair in self.pairs}
 
     @cached_property
@@ -50,16 +50,16 @@ class Material:
 
     @cached_property
     def looks(self) -> dict[tuple[str, str], drawing.Look]:
-        """Colour and symbol of every mode."""
+        """Return colour and symbol of every mode."""
         return drawing.looks(self.points.all, self.known)
 
     def look(self, point: Point) -> drawing.Look:
-        """Colour and symbol of a point's mode."""
+        """Return colour and symbol of a point's mode."""
         return self.looks[point.record.framework, point.record.mode]
 
     @cached_property
     def looks_in_order(self) -> list[drawing.Look]:
-        """The looks of `points.series`, in its order."""
+        """Return the looks of `points.series`, in its order."""
         firsts = {point.series: point for point in self.points.all}
         return [self.look(firsts[name]) for name in self.points.series]
 
@@ -68,5 +68,5 @@ class Material:
         return {name: str(n) for n, name in enumerate(self.points.series)}
 
     def mode(self, point: Point) -> str:
-        """The number by which the page knows a point's series."""
+        """Return the number by which the page knows a point's series."""
         return self._numbers[point.series]

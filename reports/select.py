@@ -28,7 +28,7 @@ _same = attrgetter("machine_id", "cell", "weights", "compile_cache")
 
 
 def fits(value, words: Sequence[str]) -> bool:
-    """Whether a column's value is one of the words; `gpu` means every GPU."""
+    """Return whether a column's value is one of the words; `gpu` means every GPU."""
     return value in words or str(value).partition(":")[0] in words
 
 
@@ -43,7 +43,7 @@ def values(records: Iterable[Record | Profile], column: str) -> list[str]:
 def chosen(
     records: Iterable[Entry], words_by_column: Mapping[str, Sequence[str]], text: str | None = None
 ) -> list[Entry]:
-    """Records with one of the words in every column of `words_by_column`, and whose cell contains or matches `text`."""
+    """Return records with one of the words in every column, and whose cell contains or matches `text`."""
     kept = list(records)
     for column, words in words_by_column.items():
         kept = [record for record in kept if fits(_value(record, column), words)]
@@ -55,12 +55,12 @@ def _value(entry: Record | Profile, column: str) -> Any:
 
 
 def matches(cell: str, pattern: str) -> bool:
-    """Whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
+    """Return whether a cell's name contains `pattern`, or matches it as a shell wildcard."""
     return fnmatch.fnmatch(cell, pattern) if any(c in pattern for c in "*?[") else pattern in cell
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
-    """One record of each cell, machine, weights and state of the compile cache: the one that was begun last."""
+    """Return one record of each cell, machine, weights and state of the compile cache: the one that was begun last."""
     latest: dict[tuple, Record] = {}
     for record in records:
         key = _same(record)

@@ -44,7 +44,7 @@ class PlainConsole(Console):
 
 
 def console() -> Console:
-    """A console as wide as the terminal; as COLUMNS, or as the usual table, where the output goes to a file."""
+    """Return a console as wide as the terminal; as COLUMNS, or as the usual table, where the output goes to a file."""
     terminal = PlainConsole()
     if terminal.is_terminal:
         return terminal
@@ -77,7 +77,7 @@ def summary(records: Sequence[Record], console: Console, printed: Collection[str
 
 
 def _columns(records: Sequence[Record]) -> list[tuple[str, str]]:
-    """(framework, mode) in the order of first appearance, a framework's eager mode before its others."""
+    """Return (framework, mode) in the order of first appearance, a framework's eager mode before its others."""
     frameworks = list(dict.fromkeys(record.framework for record in records))
     columns = dict.fromkeys((record.framework, record.mode) for record in records)
     baselines = {(record.framework, record.mode) for record in records if record.is_baseline}
@@ -126,7 +126,7 @@ def _grid(rows: list[list[Text]], widths: Sequence[int]) -> Table:
 
 
 def shape_text(shape: tuple) -> str:
-    """A shape in words: workload and implementation, sizes, then device, dtype and threads."""
+    """Return a shape in words: workload and implementation, sizes, then device, dtype and threads."""
     known = dict(zip(_SHAPE, shape, strict=True))
     sizes = [f"batch {known['batch_size']}"] if known["batch_size"] is not None else []
     sizes += [f"seq {known['seq_len']}"] if known["seq_len"] is not None else []
@@ -169,7 +169,7 @@ def failures(records: Sequence[Record]) -> list[str]:
 
 
 def _legend(records: Sequence[Record]) -> str:
-    """The marks that the table shows."""
+    """Return the marks that the table shows."""
     shapes: dict[tuple, list[Record]] = {}
     for record in records:
         shapes.setdefault(_shape(record), []).append(record)
@@ -181,7 +181,7 @@ def _legend(records: Sequence[Record]) -> str:
 
 
 def certainty(records: Sequence[Record]) -> str:
-    """Sentences on cells whose figures are uncertain: on a busy machine, and without its flags. Empty without any."""
+    """Return sentences on cells whose figures are uncertain, on a busy machine and without its flags."""
     uncertain = [r for r in records if marks.is_uncertain(r, "latency") or marks.is_uncertain(r, "ratio")]
     flagged = [{*(record.flags or "").split(";")} & {*_BUSY} for record in uncertain]
     busy = sum(map(bool, flagged))

@@ -18,7 +18,7 @@ MIXED = ("bf16", "amp")
 
 
 def published_records(rows: Published) -> list[Record]:
-    """The published rows as records; ratios are of throughputs, for which the sources give no intervals."""
+    """Return the published rows as records; ratios are of throughputs, for which the sources give no intervals."""
     eager = {(row["source"], row["workload"]): float(row["items_per_s"]) for row in rows if row["mode"] == "eager"}
     records = []
     for row in rows:
@@ -31,17 +31,17 @@ def published_records(rows: Published) -> list[Record]:
 
 
 def faster(ratio: float, **criteria) -> Callable[[Evidence], Answer]:
-    """A check that a graph mode trains about `ratio` times as fast as eager wherever `criteria` was measured."""
+    """Return a check that a graph mode trains about `ratio` times as fast as eager wherever `criteria` was measured."""
     return gains.times_as_fast(*gains.about(ratio), **criteria)
 
 
 def throughput(record: Record) -> Interval | None:
-    """Items a second, from the interval of the latency."""
+    """Return items a second, from the interval of the latency."""
     return rate_of(record, record.items_per_s)
 
 
 def best_arm(evidence: Evidence) -> Answer:
-    """That the fastest mode of all trains ResNet-50 in mixed precision at the published rate or above."""
+    """Check that the fastest mode of all trains ResNet-50 in mixed precision at the published rate or above."""
     records = evidence.records.where(workload="resnet50", dtype=MIXED).included
     rates = {record: rate for record in records if (rate := throughput(record))}
     if not rates:
@@ -52,7 +52,7 @@ def best_arm(evidence: Evidence) -> Answer:
 
 
 def mixed_over_tf32(evidence: Evidence) -> Answer:
-    """That eager torch trains ResNet-50 about 2.63 times as fast in mixed precision as in TF32, layout by layout."""
+    """Check that eager torch trains ResNet-50 about 2.63 times as fast in mixed precision as in TF32."""
     eager = evidence.records.eager.where(framework="torch", workload="resnet50")
     answers = []
     for layout in dict.fromkeys(record.parameter("layout") for record in eager):
@@ -82,7 +82,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Items a second, and how many times as fast as eager mode; the sources' on several GPUs are of all of them."""
+    """Return items a second, and how many times as fast as eager mode."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items()}
     axes = ("workload", "layout", "dtype", "batch_size")

@@ -25,9 +25,10 @@ AXES = ("workload", "pass", "dtype", "batch_size", "parameters")
 def ratios(
     evidence: Evidence, this: Mapping[str, Any], other: Mapping[str, Any], **criteria
 ) -> Iterator[tuple[str, Estimate]]:
-    """The time of `this` over that of `other` wherever one machine measured both, by the shape's name: round by round
-    where they were timed in turn, else of the two latencies. A shape of which each was measured on other machines has
-    why there is none.
+    """Yield the time of `this` over that of `other` wherever one machine measured both, by the shape's name.
+
+    It is taken round by round where they were timed in turn, else of the two latencies. A shape that they ran on
+    different machines has the reason why there is none.
     """
     records = evidence.records.where(**criteria).included
     pairs = [(a, b) for a in records.where(**this) for b in records.where(**other) if not differ(a, b)]
@@ -37,19 +38,19 @@ def ratios(
 
 
 def differ(this: Record, other: Record) -> bool:
-    """Whether they are of different shapes."""
+    """Return whether they are of different shapes."""
     return any(value(this, axis) != value(other, axis) for axis in (*AXES, "device"))
 
 
 def named(record: Record) -> str:
-    """What was measured, for texts."""
+    """Return what was measured, for texts."""
     return f"{record.workload} {record.pass_name} {record.dtype} batch {record.batch_size}"
 
 
 def check_of(
     judged: Callable[[str, Estimate], Answer], this: Mapping[str, Any], other: Mapping[str, Any], **criteria
 ) -> Callable[[Evidence], Answer]:
-    """A check that puts `judged` to every ratio of times of tokens."""
+    """Return a check that puts `judged` to every ratio of times of tokens."""
 
     def check(evidence: Evidence) -> Answer:
         named_ratios = list(ratios(evidence, this, other, **{"pass": TOKENS, **criteria}))
@@ -101,7 +102,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Latencies of ours; the published figures are ratios, and stand apart."""
+    """Return latencies of ours; the published figures are ratios, and stand apart."""
     groups = tables.by_framework(evidence)
     latencies = [tables.by_shape("Latency in ms (median)", AXES, groups, tables.latency)] if groups else []
     columns = ("source", "claim", "this", "other", "ratio")

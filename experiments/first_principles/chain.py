@@ -18,18 +18,18 @@ PUBLISHED_FLAT = 64
 
 
 def chain(evidence: Evidence, graph: bool) -> Records:
-    """The chain's records in eager mode, or in the side's graph mode."""
+    """Return the chain's records in eager mode, or in the side's graph mode."""
     records = evidence.records.where(workload="pointwise-chain").included
     return records.graph if graph else records.eager
 
 
 def at_repeat(records: Records, repeat: int) -> Record | None:
-    """The record of so many multiplications or cosines."""
+    """Return the record of so many multiplications or cosines."""
     return records.one(repeat=repeat)
 
 
 def untellable(records: Records) -> str | None:
-    """Why a mode's chain says nothing: it was not measured, or ran faster than the peak, its multiplications merged."""
+    """Return why a mode's chain says nothing: not measured, or faster than the peak, its multiplications merged."""
     if not len(records):
         return "this mode's chain was not measured"
     for record in records:
@@ -40,7 +40,7 @@ def untellable(records: Records) -> str | None:
 
 
 def flat_when_fused(evidence: Evidence) -> Answer:
-    """That 64 multiplications take about as long as one."""
+    """Check that 64 multiplications take about as long as one."""
     records = chain(evidence, graph=True)
     if why := untellable(records):
         return untold(why)
@@ -49,7 +49,7 @@ def flat_when_fused(evidence: Evidence) -> Answer:
 
 
 def linear_at_the_end(evidence: Evidence) -> Answer:
-    """That four times the multiplications take four times as long at the long end."""
+    """Check that four times the multiplications take four times as long at the long end."""
     records = chain(evidence, graph=True)
     if why := untellable(records):
         return untold(why)
@@ -63,28 +63,28 @@ def linear_at_the_end(evidence: Evidence) -> Answer:
 
 
 def unfused_pays_each(evidence: Evidence) -> Answer:
-    """That eager's time grows with every multiplication from the start."""
+    """Check that eager's time grows with every multiplication from the start."""
     records = chain(evidence, graph=False)
     ratio = ratio_of(at_repeat(records, PUBLISHED_FLAT), at_repeat(records, 1))
     return above(f"{PUBLISHED_FLAT} multiplications take", ratio, PUBLISHED_FLAT / 2, " times as long as one")
 
 
 def _cosines(evidence: Evidence, graph: bool) -> Estimate:
-    """Two cosines over one."""
+    """Return two cosines over one."""
     records = evidence.records.where(workload="fused-cos").included
     records = records.graph if graph else records.eager
     return ratio_of(at_repeat(records, 2), at_repeat(records, 1))
 
 
 def two_cosines_cost_one(evidence: Evidence) -> Answer:
-    """That a graph computes two cosines in about the time of one."""
+    """Check that a graph computes two cosines in about the time of one."""
     if not len(evidence.records.where(workload="fused-cos").included.graph):
         return untold("this mode's cosines were not measured")
     return below("two cosines take", _cosines(evidence, graph=True), FLAT, " times one's time")
 
 
 def two_cosines_cost_two_in_eager(evidence: Evidence) -> Answer:
-    """That eager takes twice as long for two."""
+    """Check that eager takes twice as long for two."""
     ratio = _cosines(evidence, graph=False)
     return between("two cosines take", ratio, 2 / ABOUT, 2 * ABOUT, " times one's time")
 
@@ -99,7 +99,7 @@ CLAIMS = (
 
 
 def rates(record: Record) -> dict[str, float]:
-    """Compute intensity in FLOP/B, TFLOP/s and GB/s of a chain.
+    """Return compute intensity in FLOP/B, TFLOP/s and GB/s of a chain.
 
     The intensity is that of the computation, compulsory bytes alone; the bandwidth counts what the mode moves, which
     for eager is a read and a write for every multiplication.
@@ -115,7 +115,7 @@ def rates(record: Record) -> dict[str, float]:
 
 
 def flat_up_to(evidence: Evidence) -> str:
-    """The longest fused chain that takes at most `FLAT` times as long as the shortest, by machine where several."""
+    """Return the longest fused chain that takes at most `FLAT` times as long as the shortest, by machine."""
     ends = []
     for points in series_along(chain(evidence, graph=True), "repeat"):
         flat = [int(p.parameter("repeat") or 0) for p in points if p.median_ms <= FLAT * points[0].median_ms]
@@ -124,13 +124,13 @@ def flat_up_to(evidence: Evidence) -> str:
 
 
 def rate_of_one(evidence: Evidence) -> str:
-    """TFLOP/s of a single multiplication."""
+    """Return TFLOP/s of a single multiplication."""
     record = chain(evidence, graph=True).one(repeat=1)
     return text_of(rates(record)["tflops"] if record else None)
 
 
 def highest(field: str) -> Callable[[Evidence], str]:
-    """The highest rate of any fused chain."""
+    """Return the highest rate of any fused chain."""
 
     def text(evidence: Evidence) -> str:
         values = [rates(record)[field] for record in chain(evidence, graph=True)]

@@ -17,30 +17,30 @@ PROFILE_SPREAD = 0.2
 
 
 def profile_of(evidence: Evidence, eager: bool) -> Mapping[str, Any] | None:
-    """The profile of BERT in eager mode, or in the side's graph mode."""
+    """Return the profile of BERT in eager mode, or in the side's graph mode."""
     profiles = [p for p in evidence.profiles if p["workload"].startswith("bert") and of_baseline(p) == eager]
     return profiles[0] if len(profiles) == 1 else None
 
 
 def uncertain(value: float) -> Interval:
-    """A figure out of a profile, with the spread that profiles are given."""
+    """Return a figure out of a profile, with the spread that profiles are given."""
     return Interval(value, value * (1 - PROFILE_SPREAD), value * (1 + PROFILE_SPREAD))
 
 
 def flops_outside_products(profile: Mapping[str, Any]) -> float:
-    """The share of operations outside matrix products, analytic, in percent."""
+    """Return the share of operations outside matrix products, analytic, in percent."""
     flops = profile["flops"]
     return 100 * (1 - sum(flops.get(kind, 0) for kind in PRODUCTS) / sum(flops.values()))
 
 
 def time_outside_products(profile: Mapping[str, Any]) -> float:
-    """The share of kernels' time outside matrix products, in percent; idle time is left out."""
+    """Return the share of kernels' time outside matrix products, in percent; idle time is left out."""
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
     return 100 * (1 - sum(times[kind] for kind in PRODUCTS) / sum(times.values()))
 
 
 def few_flops(evidence: Evidence) -> Answer:
-    """That hardly any of BERT's operations are outside matrix products."""
+    """Check that hardly any of BERT's operations are outside matrix products."""
     profile = profile_of(evidence, eager=True)
     if profile is None:
         return untold("BERT's eager mode was not profiled")
@@ -49,7 +49,7 @@ def few_flops(evidence: Evidence) -> Answer:
 
 
 def much_time(evidence: Evidence) -> Answer:
-    """That they take ten times their share of operations in time."""
+    """Check that they take ten times their share of operations in time."""
     profile = profile_of(evidence, eager=True)
     if profile is None:
         return untold("BERT's eager mode was not profiled")
@@ -58,7 +58,7 @@ def much_time(evidence: Evidence) -> Answer:
 
 
 def slower(kind: str, times: float):
-    """A check that a class reaches so many times fewer operations a second than matrix products, within a factor of 2.
+    """Return a check that a class reaches so many times fewer FLOP/s than matrix products, within a factor of 2.
 
     In eager mode: graphs fuse classes, and a fused kernel's time cannot be divided among what it holds.
     """
@@ -86,13 +86,13 @@ CLAIMS = (
 
 
 def outside(evidence: Evidence) -> str:
-    """The share of operations outside matrix products, as text."""
+    """Return the share of operations outside matrix products, as text."""
     profile = profile_of(evidence, eager=True)
     return f"{flops_outside_products(profile):.2g}" if profile else ""
 
 
 def make_tables(evidence: Evidence) -> list[Table]:
-    """FLOPs and time by class, in percent, for every profiled mode."""
+    """Return FLOPs and time by class, in percent, for every profiled mode."""
     rows = []
     for name, shares in shares_of(evidence).items():
         rows.append((name, *(f"{shares[kind]:.2g}" if shares.get(kind) else "" for kind in _kinds(evidence))))
@@ -100,7 +100,7 @@ def make_tables(evidence: Evidence) -> list[Table]:
 
 
 def shares_of(evidence: Evidence) -> dict[str, dict[str, float]]:
-    """Percent by class: of the operations, then of each profiled mode's time, idle time included."""
+    """Return percent by class: of the operations, then of each profiled mode's time, idle time included."""
     profiles = [p for p in evidence.profiles if p["workload"].startswith("bert")]
     times = {"FLOPs": profiles[0]["flops"]} if profiles else {}
     times |= {f"{p['framework']} {p['mode']}": p["classes"] for p in profiles}

@@ -15,19 +15,19 @@ PYTHON = "python"
 
 
 def additions(records: Records) -> Record | None:
-    """The only record of op-overhead among `records`."""
+    """Return the only record of op-overhead among `records`."""
     return records.one(workload="op-overhead")
 
 
 def additions_per_s(record: Record | None) -> Interval | None:
-    """Additions a second, where there is an interval."""
+    """Return additions a second, where there is an interval."""
     if record is None or record.latency is None:
         return None
     return rate_of(record, int(record.parameter("additions") or 0) * 1e3 / record.latency.value)
 
 
 def python_is_faster(evidence: Evidence) -> Answer:
-    """That Python adds a hundred times as often in a second as the framework's eager mode."""
+    """Check that Python adds a hundred times as often in a second as the framework's eager mode."""
     python = additions(evidence.references.where(framework=PYTHON))
     ratio = ratio_of(python, additions(evidence.records.eager), additions_per_s)
     return above("Python adds", ratio, 100, " times as often as eager")
@@ -45,7 +45,7 @@ def _mlp(evidence: Evidence, graph: bool) -> Records:
 
 
 def small_batches_are_overhead(evidence: Evidence) -> Answer:
-    """That in eager mode twice the smallest batch adds less than 10 %."""
+    """Check that in eager mode twice the smallest batch adds less than 10 %."""
     records = _mlp(evidence, graph=False)
     batches = records.values("batch_size")
     if len(batches) < 2:
@@ -54,7 +54,7 @@ def small_batches_are_overhead(evidence: Evidence) -> Answer:
 
 
 def large_batches_are_not(evidence: Evidence) -> Answer:
-    """That twice the largest batch adds more."""
+    """Check that twice the largest batch adds more."""
     records = _mlp(evidence, graph=False)
     batches = records.values("batch_size")
     if len(batches) < 2:
@@ -78,7 +78,7 @@ CLAIMS = (
 
 
 def rate(evidence: Evidence) -> str:
-    """Additions a second in eager and in the graph mode."""
+    """Return additions a second in eager and in the graph mode."""
     rates = [additions_per_s(additions(records)) for records in (evidence.records.eager, evidence.records.graph)]
     return ", ".join(
         f"{name} {text_of(value.value)}" for name, value in zip(("eager", "graph"), rates, strict=True) if value
@@ -86,6 +86,6 @@ def rate(evidence: Evidence) -> str:
 
 
 def python_rate(evidence: Evidence) -> str:
-    """Python's own additions a second."""
+    """Return Python's own additions a second."""
     rate = additions_per_s(additions(evidence.references.where(framework=PYTHON)))
     return text_of(rate and rate.value)

@@ -19,7 +19,7 @@ ABOUT = 0.05  # of a published mean, which is over other models
 
 
 def geometric_mean(parts: Iterable[Interval]) -> Interval:
-    """The mean of ratios on a logarithmic scale.
+    """Return the mean of ratios on a logarithmic scale.
 
     Its 95 % interval says how well these workloads' mean is known, their errors being independent: half its width is
     the root of the sum of the parts' squared half-widths, over their number. It says nothing of other workloads.
@@ -32,12 +32,12 @@ def geometric_mean(parts: Iterable[Interval]) -> Interval:
 
 
 def parts_of(records: Iterable[Record]) -> dict[str, Interval]:
-    """The speedup of each workload that has one and is not excluded."""
+    """Return the speedup of each workload that has one and is not excluded."""
     return {record.workload: speedup for record in records if (speedup := speedup_of(record))}
 
 
 def missing(records: Iterable[Record], pass_name: str) -> dict[str, str]:
-    """Why each workload that has no speedup has none: those of the records, and those that the sweeps name."""
+    """Return why each workload that has no speedup has none: those of the records, and those that the sweeps name."""
     records = list(records)
     known = {record.workload: _why(record) for record in records}
     return {
@@ -50,14 +50,14 @@ def _why(record: Record) -> str:
 
 
 def planned(pass_name: str) -> tuple[str, ...]:
-    """The workloads that the sweep files measure in this pass."""
+    """Return the workloads that the sweep files measure in this pass."""
     sweeps = [Sweep.read(path) for path in sorted(HERE.glob("*.toml"))]
     workload_lists = [part.flags["workload"] for part in sweeps if part.flags.get("pass", "inference") == pass_name]
     return tuple(dict.fromkeys(name for names in workload_lists for name in names))
 
 
 def average(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
-    """A check that the mean over the workloads is about the published one."""
+    """Return a check that the mean over the workloads is about the published one."""
 
     def check(evidence: Evidence) -> Answer:
         records = evidence.records.graph.where(**{"pass": pass_name})
@@ -81,7 +81,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Every workload's speedup and below them their mean, a table for each device and pass."""
+    """Return every workload's speedup and below them their mean, a table for each device and pass."""
     made = []
     sides = {name: side.records.graph for name, side in evidence.sides().items()}
     for device in dict.fromkeys(record.device_kind for record in evidence.records):

@@ -19,7 +19,7 @@ USUAL = (None, "matmul")  # how products are written: records from before that c
 
 
 def published_records(rows: Published) -> list[Record]:
-    """A compiled record of each row, whose figures have no interval in the sources."""
+    """Return a compiled record of each row, whose figures have no interval in the sources."""
     records = []
     for row in rows:
         rate = float(row["tokens_per_s"])
@@ -32,12 +32,12 @@ def published_records(rows: Published) -> list[Record]:
 
 
 def bandwidth(record: Record) -> Interval | None:
-    """The share of the data sheet's bandwidth in percent, with the interval of the latency that it follows from."""
+    """Return the share of the data sheet's bandwidth in percent, with the interval of its latency."""
     return rate_of(record, record.datasheet_bandwidth_pct)
 
 
 def reaches(percent: float) -> Callable[[Evidence], Answer]:
-    """A check that a graph mode generates with at least so much of the data sheet's bandwidth, in bf16 at batch 1."""
+    """Return a check that graphs generate with at least so much of the data sheet's bandwidth, in bf16 at batch 1."""
 
     def check(evidence: Evidence) -> Answer:
         graphs = evidence.records.graph.where(
@@ -54,7 +54,7 @@ def reaches(percent: float) -> Callable[[Evidence], Answer]:
 
 
 def int8_is_faster(evidence: Evidence) -> Answer:
-    """That weights in int8 give about one and a half times as many tokens a second."""
+    """Check that weights in int8 give about one and a half times as many tokens a second."""
     graphs = evidence.records.graph.where(workload="llama-7b", dtype="bf16", product=USUAL).included
     answers = []
     for run, mode in product(graphs.values("run_id"), graphs.values("mode")):
@@ -72,7 +72,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Tokens a second, and shares of bandwidth, beside the published ones."""
+    """Return tokens a second, and shares of bandwidth, beside the published ones."""
     theirs = Records(published_records(published))
     runs = dict.fromkeys(record.run_id for record in theirs)
     groups = {f"{PUBLISHED} ({run})": theirs.where(run_id=run) for run in runs} | tables.by_framework(evidence)

@@ -19,7 +19,7 @@ AXES = ("pass", "dtype", "batch_size", "seq_len")
 
 
 def published_records(rows: Published) -> list[Record]:
-    """The published rows as records. Means of 100 steps; the source gives no intervals, so ours have no width."""
+    """Return the published rows as records: means of 100 steps, without intervals in the source."""
     records = []
     for row in rows:
         names = ("framework", "workload", "pass", "mode", "dtype")
@@ -29,13 +29,13 @@ def published_records(rows: Published) -> list[Record]:
 
 
 def compiled(records: Records, framework: str) -> Record | None:
-    """The framework's compiled arm, the first of them that was measured."""
+    """Return the framework's compiled arm, the first of them that was measured."""
     arms = (records.one(framework=framework, mode=mode) for mode in COMPILED[framework])
     return next(filter(None, arms), None)
 
 
 def same_arithmetic(pass_name: str, times: float) -> Callable[[Evidence], Answer]:
-    """A check that compiled torch is about so many times as fast as eager torch in one and the same dtype."""
+    """Return a check that compiled torch is about so many times as fast as eager torch in one and the same dtype."""
 
     def check(evidence: Evidence) -> Answer:
         answers = []
@@ -50,7 +50,7 @@ def same_arithmetic(pass_name: str, times: float) -> Callable[[Evidence], Answer
 
 
 def as_published(pass_name: str, published: float) -> Callable[[Evidence], Answer]:
-    """A check that compiled torch in TF32 is about so many times as fast as eager torch in strict float32."""
+    """Return a check that compiled torch in TF32 is about so many times as fast as eager torch in strict float32."""
 
     def check(evidence: Evidence) -> Answer:
         ours = evidence.records.where(framework="torch", **{"pass": pass_name})
@@ -63,9 +63,7 @@ def as_published(pass_name: str, published: float) -> Callable[[Evidence], Answe
 
 
 def faster(pass_name: str, first: str, *others: str) -> Callable[[Evidence], Answer]:
-    """A check that `first`, compiled, takes less time than each of `others`, in every dtype that it was measured in
-    beside one of them.
-    """
+    """Return a check that `first`, compiled, takes less time than each of `others`, in every dtype that both have."""
 
     def check(evidence: Evidence) -> Answer:
         answers = []
@@ -114,7 +112,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Milliseconds a step, and how many times as fast as eager mode in the same dtype."""
+    """Return milliseconds a step, and how many times as fast as eager mode in the same dtype."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items() if name != PUBLISHED}
     return [

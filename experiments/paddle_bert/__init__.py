@@ -27,7 +27,7 @@ SHAPE = ("threads", "batch_size", "seq_len")
 
 
 def published_records(rows: Published) -> list[Record]:
-    """The published rows as records: a dynamic and a static one of each. The source gives no intervals."""
+    """Return the published rows as records: a dynamic and a static one of each. The source gives no intervals."""
     records = []
     for row in rows:
         shared = {
@@ -45,7 +45,7 @@ def published_records(rows: Published) -> list[Record]:
 
 
 def series(records: Records, along: str) -> Iterator[tuple[str, list[Record]]]:
-    """The records of a graph mode along one axis of the shape, all others fixed, each with a title."""
+    """Return the records of a graph mode along one axis of the shape, all others fixed, each with a title."""
     fixed = [axis for axis in SHAPE if axis != along]
     for key in sorted({tuple(value(record, axis) for axis in fixed) for record in records.graph}):
         shape = dict(zip(fixed, key, strict=True))
@@ -55,7 +55,7 @@ def series(records: Records, along: str) -> Iterator[tuple[str, list[Record]]]:
 
 
 def trend(judge: Callable, along: str, device: str, **criteria) -> Callable[[Evidence], Answer]:
-    """A check that the gain in percent follows `judge` along an axis, in every series of the device."""
+    """Return a check that the gain in percent follows `judge` along an axis, in every series of the device."""
 
     def check(evidence: Evidence) -> Answer:
         ours = evidence.records.on(device).where(**criteria)
@@ -65,12 +65,12 @@ def trend(judge: Callable, along: str, device: str, **criteria) -> Callable[[Evi
 
 
 def always_faster(evidence: Evidence) -> Answer:
-    """That the graph is faster at every shape."""
+    """Check that the graph is faster at every shape."""
     return all_of(above(_label(record), gain_of(record), 0, " %") for record in evidence.records.graph.included)
 
 
 def two_threads(judge: Callable, eager: bool) -> Callable[[Evidence], Answer]:
-    """A check of the cores kept busy by one side where two threads were asked for."""
+    """Return a check of the cores kept busy by one side where two threads were asked for."""
 
     def check(evidence: Evidence) -> Answer:
         measured = evidence.records.on("cpu").where(threads=2).included
@@ -126,7 +126,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Latencies, gains, and cores kept busy, the published ones first."""
+    """Return latencies, gains, and cores kept busy, the published ones first."""
     theirs, made = Records(published_records(published)), []
     for device in dict.fromkeys(record.device_kind for record in evidence.records):
         ours = Evidence(evidence.records.on(device))

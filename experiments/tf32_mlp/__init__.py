@@ -18,7 +18,7 @@ DTYPES = {"off": "fp32", "on": "tf32"}
 
 
 def matmul_share(profile: Mapping[str, Any] | None) -> Interval | None:
-    """The percentage of kernels' time that matrix products take; idle time is left out."""
+    """Return the percentage of kernels' time that matrix products take; idle time is left out."""
     if profile is None:
         return None
     times = {kind: seconds for kind, seconds in profile["classes"].items() if kind != "idle"}
@@ -27,27 +27,27 @@ def matmul_share(profile: Mapping[str, Any] | None) -> Interval | None:
 
 
 def eager_share(evidence: Evidence, tf32: str) -> Interval | None:
-    """The share in eager mode."""
+    """Return the share in eager mode."""
     return matmul_share(evidence.profile(mode="eager", dtype=DTYPES[tf32]))
 
 
 def share_falls(evidence: Evidence) -> Answer:
-    """That matrix products take a smaller share of the time with TF32."""
+    """Check that matrix products take a smaller share of the time with TF32."""
     return greater("matmul with TF32 off", eager_share(evidence, "off"), "on", eager_share(evidence, "on"), " %")
 
 
 def most_without(evidence: Evidence) -> Answer:
-    """That without TF32 they take more than three quarters."""
+    """Check that without TF32 they take more than three quarters."""
     return above("matmul with TF32 off", eager_share(evidence, "off"), 75, " %")
 
 
 def less_than_half_with(evidence: Evidence) -> Answer:
-    """That with TF32 they take less than half."""
+    """Check that with TF32 they take less than half."""
     return below("matmul with TF32 on", eager_share(evidence, "on"), 50, " %")
 
 
 def graph_gains_more(evidence: Evidence) -> Answer:
-    """That the graph's speedup is larger with TF32."""
+    """Check that the graph's speedup is larger with TF32."""
     on, off = (evidence.records.graph.one(dtype=DTYPES[name]) for name in ("on", "off"))
     if on is None or off is None:
         return untold("no speedup with TF32 off and on")
@@ -63,7 +63,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """The share of matrix products beside the published one, and the speedups."""
+    """Return the share of matrix products beside the published one, and the speedups."""
     profiled = dict.fromkeys((p["framework"], p["mode"]) for p in evidence.profiles)
     rows = []
     for row in published:

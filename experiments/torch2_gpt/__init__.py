@@ -23,7 +23,7 @@ STEADY, NOISY = 1.0, 5.0
 
 
 def published_records(rows: Published) -> list[Record]:
-    """The published rows as records; speedups are ratios of means, for which the source gives no interval."""
+    """Return the published rows as records; speedups are ratios of means, for which the source gives no interval."""
     eager = {row["model"]: float(row["iteration_ms_mean"]) for row in rows if row["mode"] == "eager"}
     records = []
     for row in rows:
@@ -43,7 +43,7 @@ def published_records(rows: Published) -> list[Record]:
 
 
 def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
-    """A check that a graph mode cuts the iteration time by about so much; CUDA graphs alone are another claim's."""
+    """Return a check that a compiled mode cuts the iteration time by about so much."""
 
     def check(evidence: Evidence) -> Answer:
         record = compiled(evidence).one(workload=model)
@@ -55,12 +55,12 @@ def saves_about(model: str, percent: float) -> Callable[[Evidence], Answer]:
 
 
 def compiled(evidence: Evidence) -> Records:
-    """The graph modes that compile, which replaying eager's kernels from a CUDA graph does not."""
+    """Return the graph modes that compile, which replaying eager's kernels from a CUDA graph does not."""
     return Records(record for record in evidence.records.graph if record.mode not in ("cuda-graph", "cudagraphs"))
 
 
 def more_on_the_small_one(evidence: Evidence) -> Answer:
-    """That the small model gains more."""
+    """Check that the small model gains more."""
     small, medium = (compiled(evidence).one(workload=model) for model in (SMALL, MEDIUM))
     if small is None or medium is None:
         return untold("both models, compiled, were not measured")
@@ -68,13 +68,13 @@ def more_on_the_small_one(evidence: Evidence) -> Answer:
 
 
 def cuda_graphs_bring_nothing(evidence: Evidence) -> Answer:
-    """That replaying eager's kernels from a CUDA graph changes the time by less than 5 %."""
+    """Check that replaying eager's kernels from a CUDA graph changes the time by less than 5 %."""
     replayed = evidence.records.where(mode="cudagraphs").included
     return all_of(between(f"{r.workload} saves", gain_of(r), -POINTS, POINTS, " % of the time") for r in replayed)
 
 
 def steady_when_large(evidence: Evidence) -> Answer:
-    """That iterations vary little on the medium model and much on the small one."""
+    """Check that iterations vary little on the medium model and much on the small one."""
     known = {}
     for model in (MEDIUM, SMALL):
         spreads = [spread_pct(record) for record in evidence.records.where(workload=model).included]
@@ -89,7 +89,7 @@ def steady_when_large(evidence: Evidence) -> Answer:
 
 
 def spread_pct(record: Record) -> float | None:
-    """The standard deviation between iterations over their mean, in percent."""
+    """Return the standard deviation between iterations over their mean, in percent."""
     mean, deviation = record.latency_ms_mean, record.latency_ms_std
     return 100 * deviation / mean if mean and deviation is not None else None
 
@@ -107,7 +107,7 @@ CLAIMS = (
 
 
 def make_tables(evidence: Evidence, published: Published) -> list[Table]:
-    """Iteration times and their spread, what the graph saves in both conventions, and MFU."""
+    """Return iteration times and their spread, what the graph saves in both conventions, and MFU."""
     groups = {PUBLISHED: Records(published_records(published)), **tables.by_framework(evidence)}
     graphs = {name: records.graph for name, records in groups.items()}
     axes = ("workload",)

@@ -22,7 +22,7 @@ class Gpt:
 
     @property
     def flops_per_token(self) -> float:
-        """Forward and backward."""
+        """Return the operations of forward and backward."""
         return 6 * self.parameters + 12 * self.layers * self.heads * self.head_width * self.length
 
 
@@ -34,12 +34,12 @@ GPTS = {
 
 
 def tokens_of(model: str) -> int:
-    """Tokens of a published iteration."""
+    """Return the tokens of a published iteration."""
     return GPTS[model].sequences * GPTS[model].length
 
 
 def mfu_pct(record: Record) -> float | None:
-    """Percent of the datasheet's dense peak, or of the measured one where there is none; by the mean iteration.
+    """Return percent of the datasheet's dense peak, or of the measured one where there is none; by the mean iteration.
 
     The model's sequence length is taken as published; shorter sequences make the attention's share a little too large.
     """

@@ -14,7 +14,7 @@ from records.record import Record
 
 
 def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
-    """A check that no graph is slower than eager, and none saves more of its time."""
+    """Return a check that no graph is slower than eager, and none saves more of its time."""
 
     def check(evidence: Evidence) -> Answer:
         records = list(evidence.records.graph.included)
@@ -26,7 +26,7 @@ def saves_up_to(percent: float) -> Callable[[Evidence], Answer]:
 
 
 def less_in_large_batches(workload: str) -> Callable[[Evidence], Answer]:
-    """A check that in each dtype a smaller share of the time is saved at the largest batch than at the smallest."""
+    """Return a check that in each dtype less of the time is saved at the largest batch than at the smallest."""
 
     def check(evidence: Evidence) -> Answer:
         graphs = evidence.records.graph.where(workload=workload).included

@@ -9,7 +9,7 @@ from reports.material import Material
 
 
 def build(material: Material) -> list[Section]:
-    """Every section that has something to say."""
+    """Return every section that has something to say."""
     from reports.sections import answer, breaks, kernels, ladders, matrix, notes, scaling
 
     makers: tuple[Callable[[Material], Section | None], ...] = (

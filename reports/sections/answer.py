@@ -24,7 +24,7 @@ KINDS = {USE: ("Yes", "good"), STAY: ("No", "bad"), UNTOLD: ("Cannot tell", "uns
 
 
 def section(material: Material) -> Section:
-    """A panel for each setting."""
+    """Return a panel for each setting."""
     remarks = facts.unequal_machine(point.record for point in material.points.all)
     if not material.verdicts:
         remarks.insert(0, "Nothing was measured, so nothing is said.")
@@ -48,13 +48,13 @@ def _panel(material: Material, key: str, verdict: Verdict) -> Panel:
 
 
 def busiest(verdict: Verdict) -> Shape | None:
-    """The first of the shapes that most frameworks ran, here or elsewhere."""
+    """Return the first of the shapes that most frameworks ran, here or elsewhere."""
     count = lambda one: len({rank.point.record.framework for rank in one.ranks}) + len(one.absent)  # noqa: E731
     return max(verdict.fastest, key=lambda shape: count(verdict.fastest[shape]), default=None)
 
 
 def tags(shape: Shape) -> dict[str, str]:
-    """What a picture of this shape is chosen by."""
+    """Return what a picture of this shape is chosen by."""
     known = {"batch": shape.batch, "tokens": shape.length, "shape": shape.rest or None}
     return {name: str(value) for name, value in known.items() if value is not None}
 

@@ -20,7 +20,7 @@ SENTENCE = (
 
 
 def section(material: Material) -> Section | None:
-    """What every broken cell pays, and a row a place; none where no model was broken or compiled again."""
+    """Return what every broken cell pays, and a row a place; none where no model was broken or compiled again."""
     points = [p for p in material.points.all if p.record.graph_break_places or p.record.recompiled_places]
     if not points:
         return None
@@ -39,7 +39,7 @@ def section(material: Material) -> Section | None:
 
 
 def _places(points: list[Point], column: str) -> list[Row]:
-    """A row for each place of a framework's mode and workload, with how many cells have it."""
+    """Return a row for each place of a framework's mode and workload, with how many cells have it."""
     cells: dict[tuple[str, ...], int] = defaultdict(int)
     for point in points:
         for place, why in json.loads(getattr(point.record, column)):

@@ -17,7 +17,7 @@ AXIS = "share of each mode's time, from 0 to 100 %"
 
 
 def section(material: Material) -> Section | None:
-    """One panel for each shape that was profiled."""
+    """Return one panel for each shape that was profiled."""
     groups = list(explanation.by_shape(list(material.profiles)).items())
     if not groups:
         return None

@@ -20,7 +20,7 @@ AXIS = (
 
 
 def section(material: Material) -> Section | None:
-    """A panel for each ladder."""
+    """Return a panel for each ladder."""
     if not material.ladders:
         return None
     make = lambda ladder: _panel(material, ladder)  # noqa: E731

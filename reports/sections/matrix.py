@@ -46,7 +46,7 @@ AXIS = "ms per call, less is better; the axis is logarithmic"
 
 
 def section(material: Material) -> Section | None:
-    """A panel for each setting that was measured."""
+    """Return a panel for each setting that was measured."""
     if not material.verdicts:
         return None
     few = any(facts.few_launches(point) and _compared(point) in facts.DIFFERENT for point in material.points.measured)

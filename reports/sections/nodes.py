@@ -13,7 +13,7 @@ from reports.points import natural
 
 
 def panel(material: Material) -> Panel | None:
-    """A row a node; None where no record is of a cluster."""
+    """Return a row a node; None where no record is of a cluster."""
     cells = Counter(str(point.record.node) for point in material.points.all if point.record.node)
     if not cells:
         return None
@@ -28,7 +28,7 @@ def panel(material: Material) -> Panel | None:
 
 
 def sentences(material: Material) -> list[str]:
-    """How far the nodes are apart at the control cell, and which did not serve."""
+    """Return how far the nodes are apart at the control cell, and which did not serve."""
     controls, notes = latencies(material), []
     if len(controls) > 1:
         low, high = min(controls.values()), max(controls.values())
@@ -44,7 +44,7 @@ def sentences(material: Material) -> list[str]:
 
 
 def latencies(material: Material) -> dict[str, float]:
-    """Milliseconds of the control cell by node, the latest where it was measured again."""
+    """Return milliseconds of the control cell by node, the latest where it was measured again."""
     entries = [entry for facts in material.machines.values() for entry in facts.get("controls") or ()]
     measured = [entry for entry in entries if entry.get("node") and isinstance(entry.get("latency_ms"), float)]
     return {str(entry["node"]): entry["latency_ms"] for entry in measured}

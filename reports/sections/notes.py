@@ -21,7 +21,7 @@ MOST_CELLS = 3
 
 
 def machine_section(material: Material) -> Section:
-    """The machines and the frameworks' versions."""
+    """Return the machines and the frameworks' versions."""
     sentences = list(material.remarks)
     if len(material.points.machines) > 1:
         sentences.insert(
@@ -72,7 +72,7 @@ def _versions(material: Material) -> Table:
 
 
 def _packages(material: Material) -> Table:
-    """What each framework computed with: the other packages that decide, and the GPU's libraries."""
+    """Return what each framework computed with: the other packages that decide, and the GPU's libraries."""
     get = attrgetter("framework", "framework_version", "device", "versions")
     seen = (get(point.record) for point in material.points.all)
     rows = [
@@ -88,7 +88,7 @@ def _listed(versions: str) -> str:
 
 
 def flags_section(material: Material) -> Section | None:
-    """The warnings, each with what it means and what to do about it."""
+    """Return the warnings, each with what it means and what to do about it."""
     cells: dict[str, list[Point]] = defaultdict(list)
     for point in material.points.measured:
         for name in (point.record.flags or "").split(";"):
@@ -119,7 +119,7 @@ def _some(points: list[Point]) -> str:
 
 
 def failures_section(material: Material) -> Section:
-    """Every cell without figures and why; cells that share a reason in one row where they are many."""
+    """Return every cell without figures and why; cells that share a reason in one row where they are many."""
     failed = [point for point in material.points.all if not point.measured]
     title = "Cells without figures"
     if not failed:

@@ -65,7 +65,7 @@ LENGTH = Along(
 
 
 def section(axis: Along, material: Material) -> Section | None:
-    """One panel for everything that is alike apart from this axis, where it has three values or more."""
+    """Return one panel for everything that is alike apart from this axis, where it has three values or more."""
     points = [p for p in material.points.measured if not p.excluded and getattr(p.record, axis.column) is not None]
     if len({getattr(point.record, axis.column) for point in points}) < FEWEST:
         return None
@@ -77,7 +77,7 @@ def section(axis: Along, material: Material) -> Section | None:
 
 
 def _varies(group: list[Point], column: str) -> bool:
-    """Whether one of the series has so many values in a column that a line says something."""
+    """Return whether one of the series has so many values in a column that a line says something."""
     values: dict[str, set] = defaultdict(set)
     for point in group:
         values[point.series].add(getattr(point.record, column))

@@ -15,12 +15,12 @@ from reports.verdict.rules import GAIN, STAY, UNTOLD, USE, Advice, Judged
 
 
 def milliseconds(points: Iterable[Point]) -> str:
-    """The median latency, or the range of several."""
+    """Return the median latency, or the range of several."""
     return range_of((point.median_ms for point in points), " ms")
 
 
 def where(shapes: Sequence[Shape]) -> str:
-    """Shapes in words: the batches of each length, and lengths with the same batches together."""
+    """Return shapes in words: the batches of each length, and lengths with the same batches together."""
     shapes = sorted(shapes)
     if any(shape.batch is None for shape in shapes):
         return "; ".join(shape.text for shape in shapes)
@@ -41,14 +41,14 @@ def _listed(values: Iterable[int]) -> str:
 
 
 def sentence(advice: Advice) -> str:
-    """What to do, without the setting: `torch at batch 1 and 8, 128 tokens: use …. The default, inductor, brings …`."""
+    """Return what to do, without the setting: `torch at batch 1 and 8: use …. The default, inductor, brings …`."""
     said = {USE: _use, STAY: _stay, UNTOLD: _untold}[advice.kind](advice)
     place = where([judged.shape for judged in advice.judged])
     return f"{advice.framework} at {place}: {said}."
 
 
 def short(advice: Advice) -> str:
-    """What to do in a few words, for a table: `cuda-graph, 0.632 to 0.875 ms`."""
+    """Return what to do in a few words, for a table: `cuda-graph, 0.632 to 0.875 ms`."""
     if advice.kind == UNTOLD:
         return "cannot tell"
     return f"{'eager' if advice.kind == STAY else advice.mode}, {milliseconds(advice.chosen)}"
@@ -68,7 +68,7 @@ def _use(advice: Advice) -> str:
 
 
 def _gain(advice: Advice) -> str:
-    """One speedup with its interval and the time; of several the lowest and the highest, each with its shape's."""
+    """Return one speedup with its interval and the time; of several the lowest and the highest, each with its shape."""
     speedups = advice.speedups
     low, high = (kind(speedups, key=lambda one: one.value) for kind in (min, max))
     if ratio(low.value) == ratio(high.value):
@@ -82,13 +82,13 @@ def _gain(advice: Advice) -> str:
 
 
 def hull(multiples: Sequence[Interval]) -> Interval:
-    """The lowest multiple, with an interval that holds those of all."""
+    """Return the lowest multiple, with an interval that holds those of all."""
     lows, highs = [one.low for one in multiples], [one.high for one in multiples]
     return Interval(min(one.value for one in multiples), min(lows), max(highs))
 
 
 def spread(multiples: Sequence[Interval]) -> str:
-    """One multiple with its interval, `1.73× (95 %: 1.69 to 1.78×)`; of several the lowest and the highest so.
+    """Return one multiple with its interval, `1.73× (95 %: 1.69 to 1.78×)`; of several the lowest and the highest so.
 
     Several that are the same as printed have one interval, which holds all of theirs.
     """
@@ -99,7 +99,7 @@ def spread(multiples: Sequence[Interval]) -> str:
 
 
 def _default(advice: Advice) -> str:
-    """What the mode that users start with brings, where another one is recommended."""
+    """Return what the mode that users start with brings, where another one is recommended."""
     if not advice.default or advice.default == advice.mode:
         return ""
     points = [point for judged in advice.judged if (point := judged.mode(advice.default))]
@@ -119,7 +119,7 @@ def _costs(advice: Advice) -> str:
 
 
 def pays(advice: Advice) -> str:
-    """After how long compiling has paid for itself, at the slowest of the shapes; else what the first call takes."""
+    """Return when compiling has paid for itself at the slowest of the shapes, else what the first call takes."""
     if not advice.deployed:
         first = [seconds for point in advice.chosen if (seconds := facts.first_s(point)) is not None]
         return f"its first call takes up to {text_of(max(first))} s" if first else ""
@@ -136,7 +136,7 @@ def pays(advice: Advice) -> str:
 
 
 def pays_at(advice: Advice, judged: Judged) -> str:
-    """What is told of compiling at one shape: `pays for itself after about 9.7 s of eager calls (2,300 calls)`."""
+    """Return when compiling pays at one shape: `pays for itself after about 9.7 s of eager calls (2,300 calls)`."""
     if advice.kind != USE:
         return ""
     told = pays(replace(advice, judged=(judged,)))
@@ -144,12 +144,12 @@ def pays_at(advice: Advice, judged: Judged) -> str:
 
 
 def _rounded(value: float) -> str:
-    """Two digits: more would promise what a break-even cannot keep."""
+    """Return two digits: more would promise what a break-even cannot keep."""
     return text_of(float(f"{value:.2g}"))
 
 
 def _stay(advice: Advice) -> str:
-    """Why not to compile: modes are slower where whole intervals lie below 1, else only not shown to be faster."""
+    """Return why not to compile: modes are slower where whole intervals lie below 1, else not shown to be faster."""
     others = [(point, point.speedup) for judged in advice.judged for point in judged.others if point.speedup]
     slower = [(point, gain) for point, gain in others if facts.verdict(gain) == facts.SLOWER]
     begun = f"stay with eager, {milliseconds(advice.chosen)}"
@@ -182,14 +182,14 @@ def _untold(advice: Advice) -> str:
 
 
 def cautions(advice: Advice) -> str:
-    """What the advice leaves out, what may be as good and how far it holds, in sentences; empty if there is nothing."""
+    """Return sentences on what the advice excludes, what may be as good and how far it holds; empty for none."""
     return " ".join(
         filter(None, (_excluded(advice), _unknown(advice), _again(advice), _ties(advice), _certainty(advice)))
     )
 
 
 def _excluded(advice: Advice) -> str:
-    """Which modes are excluded, and why: `Excluded: inductor (another program than eager mode's).`"""
+    """Return which modes are excluded, and why: `Excluded: inductor (another program than eager mode's).`"""
     by_reason: dict[str, dict[str, None]] = {}
     for point in (point for judged in advice.judged for point in judged.excluded):
         if point.excluded:
@@ -199,7 +199,7 @@ def _excluded(advice: Advice) -> str:
 
 
 def _unknown(advice: Advice) -> str:
-    """Which recommended mode was not shown to run eager mode's program."""
+    """Return which recommended mode was not shown to run eager mode's program."""
     unknown = any(point.record.program == "unknown" for point in advice.chosen)
     return f"Whether {advice.mode} runs eager mode's program is not known." if unknown else ""
 
@@ -216,7 +216,7 @@ def _again(advice: Advice) -> str:
 
 
 def _ties(advice: Advice) -> str:
-    """Which other modes may be as good; nothing where no mode is named that they could be as good as."""
+    """Return which other modes may be as good; nothing where no mode is named that they could be as good as."""
     known = any(point.speedup for judged in advice.judged for point in judged.choices)
     if advice.kind == STAY or (advice.kind == UNTOLD and not known):
         return ""
@@ -241,7 +241,7 @@ def _certainty(advice: Advice) -> str:
 
 
 def _share(count: int, of: int) -> str:
-    """At how many of several shapes."""
+    """Return at how many of several shapes."""
     if of == 1:
         return ""
     if count == of == 2:
