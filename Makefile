@@ -6,7 +6,7 @@ override GIVEN := $(sort $(foreach v,$(filter-out -% .%,$(.VARIABLES)),$(if $(fi
 # These say how environments are made, and may come from the environment as well.
 override SETTINGS := BOOTSTRAP_PYTHON WHEELHOUSE PADDLE_INDEX PADDLE_VERSION
 override COMMANDS := bench ladder explain reproduce report compare ab history watch gather site selfcheck list new-workload setup wheelhouse
-override TARGETS := help $(COMMANDS) test lint lock clean
+override TARGETS := help $(COMMANDS) test test-fast lint lock clean
 .PHONY: $(TARGETS)
 # A line break would end a recipe's line: what follows would be a command, which runs with -i.
 override define newline
@@ -57,6 +57,11 @@ override named = $(foreach f,$(frameworks),$(call escaped,$(f)))
 test: $(python)
 	@$(call only,FRAMEWORK)$(environments) setup $(named) --device cpu
 	$(python) -m pytest $(if $(frameworks),-k $(call escaped,$(subst $(space), or ,$(frameworks))))
+
+# Tests that need no framework and start no worker.
+test-fast: $(python)
+	@$(call only)
+	$(python) -m pytest -m "not slow"
 
 lint: $(python)
 	@$(call only)

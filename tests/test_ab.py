@@ -28,6 +28,8 @@ from records.record import Record
 from records.runs import Run
 from reports.compare import SAME, SLOWER, UNTOLD
 
+pytestmark = pytest.mark.slow
+
 
 def steps(name: str, count: int, done: list, stop: int | None = None):
     """An executor's steps that note what was done; Ctrl-C comes in the one numbered `stop`."""

@@ -192,6 +192,7 @@ for kernel in _kernels([calls, sdpa, bmm, launch, *kernels], {90: 3, 91: 0}):
 """
 
 
+@pytest.mark.slow
 def test_torch_s_links_lead_from_a_kernel_to_its_operators():
     interpreter = environments.path("torch", "cpu") / "bin" / "python"
     done = subprocess.run([interpreter, "-c", LAUNCHES], cwd=ROOT, capture_output=True, text=True, check=True)

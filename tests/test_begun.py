@@ -19,6 +19,8 @@ from measurement.peaks import Peaks
 from measurement.refusals import UsageError
 from records import runs
 
+pytestmark = pytest.mark.slow
+
 NUMPY = (*TINY, "--framework", "numpy", "--batch", "1,2")
 
 

@@ -25,6 +25,8 @@ from execution import materials
 from measurement import durable
 from records.record import MEASURED
 
+pytestmark = pytest.mark.slow
+
 NUMPY = (*TINY, "--framework", "numpy", "--mode", "eager")
 
 

@@ -202,6 +202,7 @@ def llamas(tmp_path_factory) -> dict[str, tuple]:
     return {name: (model, folder, np.load(folder / "logits.npy")) for name, (model, folder, _) in made.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["tied", "own"])
 def test_the_oracle_with_a_llama_s_checkpoint_gives_transformers_logits(llamas, head):
     model, folder, expected = llamas[head]
@@ -214,6 +215,7 @@ def test_the_oracle_with_a_llama_s_checkpoint_gives_transformers_logits(llamas, 
     assert off.within(1e-6), off  # transformers' angles are in float32
 
 
+@pytest.mark.slow
 def test_a_llama_s_checkpoint_is_what_is_measured(llamas, tmp_path):
     """The reference of a run is transformers' logits, and the suite's model and the library's agree with it."""
     _, folder, expected = llamas["tied"]

@@ -22,6 +22,8 @@ from measurement.flags import THREADS_MARGIN
 from measurement.profiles import PROFILES
 from records import record as schema
 
+pytestmark = pytest.mark.slow
+
 MEASURED = schema.MEASURED
 
 # mode -> its status, what its reason says, and what the end of the worker's output shows.

@@ -16,6 +16,8 @@ from environments import environments
 from measurement.kernels import CLASSES, UNFUSED_ATTENTION, by_class, classify, is_softmax
 from reports import explanation
 
+pytestmark = pytest.mark.slow
+
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
 PROFILED = [name for name in REAL if (ROOT / "frameworks" / name / "inspect" / "profiler.py").exists()]
 FLASH = "pytorch_flash::flash_fwd_kernel"

@@ -22,6 +22,8 @@ import pytest
 from studies.faults import campaign, strangers, tampering
 from studies.faults.trial import FAKE, Trial
 
+pytestmark = pytest.mark.slow
+
 SEED = 20
 COUNT = 10  # faults; each is a run, a resume, and for some a report: about twenty runs
 

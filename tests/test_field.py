@@ -18,6 +18,8 @@ from execution import early_checks, peak_benchmarks
 from plan import plan
 from records.record import NAMES
 
+pytestmark = pytest.mark.slow
+
 # Modes that compile nothing where a compiler takes seconds a file; `studies/field.py` measures the others.
 MODES = {"torch": "eager,dynamo"}
 # Frameworks of which rows with options run as well, each set of options in one process.

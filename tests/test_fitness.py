@@ -142,6 +142,7 @@ def test_which_differences_can_be_trusted_is_rounded_up_and_the_worst_framework_
     assert trusted([]) == "Which differences can be trusted here is not known: too few samples."
 
 
+@pytest.mark.slow
 def test_the_command_checks_numpy_and_keeps_its_trials(tmp_path):
     out = tmp_path / "check.json"
     words = ["--framework", "numpy", "--threads", "1", "--budget", "0.3", "--repeats", "2", "--out", str(out)]

@@ -19,6 +19,8 @@ from measurement import durable
 from measurement.refusals import UsageError
 from records import begun, foreign, runs
 
+pytestmark = pytest.mark.slow
+
 MODEL = """
 import pathlib
 import numpy

@@ -24,7 +24,7 @@ from records.record import MEASURED
 
 REAL = [name for name in frameworks.NAMES if not frameworks.describe(name).oracle]
 # Compiling for a dozen cells takes its time on a busy machine.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 QUICKLY = ("--threads", "1", "--budget", "0.1")
 PEAKS = ("matmul", "stream", "fused-cos")  # without all of them a framework has no peaks of its own
 # Modes that compile for minutes what others compile in seconds: in fewer cells than these.

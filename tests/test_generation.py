@@ -17,7 +17,7 @@ import frameworks
 from records.record import MEASURED
 from workloads.rounding import stored
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 # How the differences of the library's graphs from eager mode begin, as docs/methodology.md explains them.
 ATTENTION = "scaled_dot_product_attention: "
 LIBRARY_DIFFERS = {

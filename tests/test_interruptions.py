@@ -25,6 +25,8 @@ from records.outcomes import Kept
 from records.record import MEASURED
 from records.runs import Run
 
+pytestmark = pytest.mark.slow
+
 
 def test_resume_runs_what_is_missing_and_touches_nothing_else(run, suite):
     first = run("--framework", "fake,numpy", "--mode", "eager,graph,unsupported")

@@ -8,7 +8,7 @@ from doubles.environment import MODELS, Served
 from measurement.cells import Cell
 from plan.plan import known_obstacle
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 HEAD = """
 import jax, jax.numpy as jnp
 from frameworks.adapter import Unsupported

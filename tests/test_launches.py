@@ -15,6 +15,8 @@ from plan.plan import Bundle, Group
 from records.outcomes import Failure, Kept, Outcome
 from records.runs import Run
 
+pytestmark = pytest.mark.slow
+
 RIGOROUS = PROFILES["rigorous"]
 STEADY = (0.002,) * RIGOROUS.minimum_launches
 DRIFTING = tuple(0.002 * 1.1**number for number in range(RIGOROUS.minimum_launches))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from conftest import ROOT
 from doubles.suite import PATIENCE, TINY, Finished
 from test_interruptions import wait_for
@@ -15,6 +16,8 @@ from test_interruptions import wait_for
 import runner
 from environments import environments, locks, uv
 from environments.environments import Recipe
+
+pytestmark = pytest.mark.slow
 
 NUMPY = (*TINY, "--framework", "numpy", "--batch", "1,2")
 HELD = re.compile(

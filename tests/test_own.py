@@ -38,7 +38,7 @@ def inputs(batch_size, seq_len, width=64, *, kind="causal"):
 """
 
 
-pytestmark = pytest.mark.usefixtures("forgotten")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("forgotten")]
 
 
 @pytest.fixture

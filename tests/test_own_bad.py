@@ -12,7 +12,7 @@ from conftest import ROOT
 
 from environments import environments
 
-pytestmark = pytest.mark.xdist_group("own_bad")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("own_bad")]
 
 NET = """
 import os, sys, torch{missing}

@@ -14,6 +14,8 @@ from environments import environments
 from execution import campaign
 from launchers import local
 
+pytestmark = pytest.mark.slow
+
 INPUTS = """
 def inputs(batch_size=2):
     return np.random.randn(batch_size, 8).astype("float32")

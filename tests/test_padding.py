@@ -16,6 +16,8 @@ from worker.group import padding_of
 from workloads.bert import padded_lengths
 from workloads.spec import without_padding
 
+pytestmark = pytest.mark.slow
+
 PADDED = {**SMALL["bert-tiny"], "batch_size": 3, "seq_len": 10, "mask": "padded"}
 
 

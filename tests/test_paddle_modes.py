@@ -7,6 +7,8 @@ import re
 import pytest
 from test_own import answers_of
 
+pytestmark = pytest.mark.slow
+
 # A setting to take, or what to do with the file or the machine.
 WAY_OUT = re.compile(r"\b[A-Z]+=\S|: (write|have|stack|unset|install) ")
 

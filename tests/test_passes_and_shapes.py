@@ -15,7 +15,7 @@ from frameworks.description import Framework
 from measurement.refusals import INCOMPLETE
 from records.record import MEASURED
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 TRAINED = """
 pass = "training"

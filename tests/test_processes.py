@@ -22,6 +22,8 @@ from doubles.suite import alive, processes_naming, wait_for
 
 from launchers import guard, local
 
+pytestmark = pytest.mark.slow
+
 # Long where nothing should have to wait for it: a test that did would fail by pytest's own limit.
 LONG = 600.0
 BEGINNING = """\

@@ -17,6 +17,8 @@ from test_generation import modes_of, refusal
 import frameworks
 from workloads import get
 
+pytestmark = pytest.mark.slow
+
 NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
 MATRICES = 4  # of a layer
 LAYERS = get("llama-tiny").layers

@@ -12,6 +12,8 @@ from environments import environments
 from frameworks.program import DECIDING, Operation, difference, verdict
 from records.record import MEASURED
 
+pytestmark = pytest.mark.slow
+
 MASK = "bool (64,1,512,512) stride (0,512,1,0)"
 
 

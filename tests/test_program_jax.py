@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from doubles.environment import MODELS, Served
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 HEAD = """
 import jax, jax.numpy as jnp
 from frameworks import program as compared

@@ -12,7 +12,7 @@ from test_frameworks import bench, interpreter
 
 from records.record import MEASURED
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 # What each model of the double is, against what must be said of it.
 PLANTED = {
     "Masked": ("add: in the graph, not in eager",),  # attention's parts on a CPU: its mask is added

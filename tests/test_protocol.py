@@ -17,6 +17,8 @@ from measurement.protocol import Control, Explained, GroupJob, Hello, Job, Other
 from measurement.refusals import INCOMPLETE
 from records.record import MEASURED
 
+pytestmark = pytest.mark.slow
+
 # mode -> its status, and what its reason says.
 LIES = {
     "nan-sample": ("error", "that does not fit: samples is nan, which is no number"),

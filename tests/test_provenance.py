@@ -74,6 +74,7 @@ def test_a_record_has_the_versions_and_the_libraries_as_told(cell):
     assert json.loads(row["versions"]) == {"torch": "9.9", "cuDNN": "91900"}
 
 
+@pytest.mark.slow
 def test_a_run_keeps_every_package_of_each_environment(run):
     finished = run("--framework", "fake", "--mode", "eager")
     kept = json.loads((finished.folder / "versions.json").read_text())

@@ -17,6 +17,8 @@ from measurement.parity import difference
 from workloads import get
 from workloads.quantized import LARGEST, quantized, restored
 
+pytestmark = pytest.mark.slow
+
 NAMES = [name for name in frameworks.NAMES if "llama" in frameworks.describe(name).models.get("plain", ())]
 # Every number of the 8-bit float from zero on: 8 steps below its smallest normal number, then 8 in each power of two.
 GRID = np.array([0.0, *np.arange(1, 8) * 2.0**-9, *(2.0**e * (1 + m / 8) for e in range(-6, 9) for m in range(8))][:-1])

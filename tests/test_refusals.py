@@ -47,6 +47,7 @@ def one_sentence(output: str, *words: str) -> bool:
     return last.startswith("runner.py: ") and all(word in last for word in words)
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing_and_says_how_to_go_on(suite, tmp_path):
     with disk(tmp_path / "disk", "size=32k") as place:
         full = suite.bench(place / "run", *NUMPY, "--out", str(place / "run"))
@@ -59,6 +60,7 @@ def test_a_full_disk_loses_nothing_and_says_how_to_go_on(suite, tmp_path):
         assert again.complete()
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_no_writing(suite, tmp_path):
     with disk(tmp_path / "disk", "size=1m") as place:
         folder, other = (write_run(place / name, small_set()) for name in ("run", "other"))
@@ -94,6 +96,7 @@ def test_output_that_nothing_can_be_written_to(tmp_path, words):
     assert done.stderr.count("\n") == 1 and one_sentence(done.stderr, "No space left on device")
 
 
+@pytest.mark.slow
 def test_a_start_without_input_and_output_measures(suite, tmp_path):
     """As from cron: the results pipe had the number of the worker's output.
 
@@ -180,6 +183,7 @@ def test_a_name_that_is_too_long(words, tmp_path, capsys, monkeypatch):
     assert "File name too long" in error and error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_signal_while_the_runner_starts_is_no_traceback(tmp_path):
     """At many instants of its own processor time from when it heeds signals on, whatever else the machine does.
 

@@ -65,6 +65,7 @@ def test_processes_that_differ_show_as_disagreement_of_single_ones_alone():
     assert shares[3] > 0.93
 
 
+@pytest.mark.slow
 def test_whole_runs_are_repeated_and_kept(tmp_path, capsys):
     out = tmp_path / "repeats"
     flags = {"framework": "numpy", "workload": "bert-tiny", "impl": "plain", "seq": "8", "threads": "1", "budget": "2"}

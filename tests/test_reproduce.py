@@ -20,6 +20,8 @@ from experiments.page import reach
 from plan import plan, sweep
 from publish import definitions
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory):

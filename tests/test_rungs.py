@@ -7,7 +7,7 @@ from doubles.environment import MODELS, run_in
 
 import frameworks
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 # A rung's step beside eager mode's: the same numbers, the same program, and proof of having captured all of it.
 COMPARED = """
 import numpy as np

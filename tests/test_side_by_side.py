@@ -25,6 +25,8 @@ from records.outcomes import Context
 from records.record import MEASURED
 from records.runs import Run
 
+pytestmark = pytest.mark.slow
+
 ASKED = {"framework": "torch", "workload": "mlp", "mode": "eager,graph"}
 
 

@@ -19,6 +19,7 @@ def test_a_skeleton_is_written_once(tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", new_workload.having())
 def test_a_skeleton_holds_a_loss_to_train_with(tmp_path, framework):
     """PASS=training needs one, which no skeleton had."""

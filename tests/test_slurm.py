@@ -24,6 +24,8 @@ from records.outcomes import Kept, Outcome
 from studies.faults import campaign, nodes
 from studies.faults.trial import DONE, FAKE, REFUSED, Trial
 
+pytestmark = pytest.mark.slow
+
 WORDS = (*FAKE, "--launcher", "slurm", "--timeout", "30")
 
 

@@ -21,6 +21,8 @@ from plan import sweep
 from plan.plan import plan
 from records import begun
 
+pytestmark = pytest.mark.slow
+
 
 def launch(folder: Path, **changes) -> Launch:
     fields = dict(interpreter=Path("/p"), folder=folder, environment=dict(os.environ), cpus=[0], timeout_s=5)

@@ -91,6 +91,7 @@ def test_the_encoding_of_the_runner_s_output_is_not_that_of_what_it_asks_others(
     assert (done.returncode, done.stdout.decode("utf-16").strip()) == (0, sys.executable), done.stderr
 
 
+@pytest.mark.slow
 def test_markup_in_the_name_of_the_run_s_folder(suite, tmp_path):
     out = tmp_path / "c[/red]d [bold]$(touch PWNED)"
     done = suite.bench(out, *TINY, "--framework", "numpy", "--mode", "eager", "--out", str(out))

@@ -10,6 +10,8 @@ from conftest import ROOT
 
 from environments import environments
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = """
 import json, warnings
 import torch

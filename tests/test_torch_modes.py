@@ -13,7 +13,7 @@ from test_frameworks import interpreter
 from environments import environments
 
 CHECKS = {path.stem: path for path in sorted((ROOT / "tests/checks").glob("torch_*.py"))}
-pytestmark = pytest.mark.timeout(1200)  # compiling takes its time on a busy machine
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # compiling takes its time on a busy machine
 
 
 def checked(python: Path, check: str, *words: str) -> subprocess.CompletedProcess:

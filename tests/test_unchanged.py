@@ -19,6 +19,8 @@ from plan.plan import Group
 from records.outcomes import Failure, Outcome
 from records.runs import COMPRESSED_SAMPLES, SAMPLES, Run
 
+pytestmark = pytest.mark.slow
+
 NET = "def model():\n    return None\n\n\ndef inputs(batch_size):\n    return None\n"
 
 

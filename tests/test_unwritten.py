@@ -21,6 +21,8 @@ from measurement import durable
 from measurement.protocol import Refused
 from worker import writing
 
+pytestmark = pytest.mark.slow
+
 WORDS = (*TINY, "--framework", "fake", "--mode", "eager", "--python", sys.executable, "--timeout", SILENCE)
 WORDS += ("--width", "128", "--batch", "64")  # outputs that are larger than what is left of the disk
 HARM = {

@@ -16,6 +16,8 @@ from execution.alternation import paired
 from frameworks.user_imports import SUITE
 from plan import plan, sweep
 
+pytestmark = pytest.mark.slow
+
 NET = """from {module} import {name}
 
 

@@ -9,6 +9,8 @@ from test_own import answers_of
 from frameworks.user_file import as_call
 from frameworks.values import BEYOND, MOST_PARTS, Rules, read
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def torch_answers(tmp_path_factory):

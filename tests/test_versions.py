@@ -8,6 +8,8 @@ import pytest
 from conftest import ROOT
 from test_frameworks import interpreter
 
+pytestmark = pytest.mark.slow
+
 
 def printed_by(framework: str, code: str) -> str:
     """What a piece of code prints in the framework's environment."""

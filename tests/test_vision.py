@@ -9,7 +9,7 @@ from test_frameworks import modes_apart
 import frameworks
 import workloads
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 FAMILIES = ("resnet", "vit", "lstm")
 PASSES = ("inference", "training")
 LIBRARY = {"implementation": "library"}

@@ -106,6 +106,7 @@ def house(collected, tmp_path, monkeypatch) -> Path:
     return home
 
 
+@pytest.mark.slow
 def test_an_environment_is_made_from_the_wheelhouse_alone(house):
     assert sorted(path.name for path in (house / "wheels").iterdir()) == [BUILT, WHEEL, offline.MANIFEST]
     said: list[str] = []
@@ -174,6 +175,7 @@ def test_another_c_library_is_named_after_a_failure(house):
     assert offline.hint(None) == ""
 
 
+@pytest.mark.slow
 def test_a_file_that_is_nowhere_is_named_when_collecting(collected, tmp_path, monkeypatch):
     monkeypatch.setattr(wheelhouse, "ROOT", collected)
     for name, value in {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": "/dev/null", "PIP_FIND_LINKS": str(tmp_path)}.items():
