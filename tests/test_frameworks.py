@@ -29,7 +29,8 @@ QUICKLY = ("--threads", "1", "--budget", "0.1")
 PEAKS = ("matmul", "stream", "fused-cos")  # without all of them a framework has no peaks of its own
 # Modes that compile for minutes what others compile in seconds: in fewer cells than these.
 COSTLY = ("inductor-max-autotune-no-cudagraphs", "inductor-whole-iteration")
-# Every model of every framework in every mode; `tests/checks` has the modes that are another one on a CPU, and
+# Every model of every framework in every mode, with the attention that is its default; `test_padding.py` has the other,
+# `tests/checks` has the modes that are another one on a CPU, and
 # `test_rungs.py` those that stand in ladders alone.
 SWEEP = """
 workload = ["bert-tiny", "gpt-tiny", "matmul", "matvec", "pointwise-chain", "fused-cos", "stream", "op-overhead"]
@@ -38,7 +39,6 @@ mode = "usual"
 batch = 2
 seq = 16
 mask = "full"
-attention = ["explicit", "fused"]
 size = 64
 elements = 4096
 repeat = 3

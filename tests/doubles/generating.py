@@ -2,7 +2,7 @@
 
 `generating.py FRAMEWORK MODE,... CACHE,... IMPLEMENTATION`: the eager mode first, in which every place is measured,
 then a graph, in which those are that `in_a_graph` names; in the other modes the Llama decodes from place 64, reads a
-prompt and generates, in those that tune every product it decodes alone. A library's implementation is of the Llama
+prompt and generates, in some it decodes alone. A library's implementation is of the Llama
 alone, and what the plain one shows of the suite's own code is left out.
 
 Prints JSON: for each workload, cache, pass, first place, dtype and mode its parity, capture and program, and whether
@@ -31,16 +31,17 @@ from workloads import cached_gpt, decode, generate, llama
 from workloads.rounding import stored
 
 SHAPE = {"batch_size": 2, "attention": "explicit"}
-PROMPT, TOKENS, POSITIONS = 12, 128, 2048
+PROMPT, TOKENS, POSITIONS = 12, 32, 2048
 NAMES = ("llama-tiny", "gpt-tiny")
 FIRST_PLACES = (1, 64, 1024)  # that decode, and three after each
 HALVES = ("bf16", "fp16")
 WHOLE = ("jit-loop",)  # modes whose graph is a whole generation
-TUNED = ("inductor-max-autotune-no-cudagraphs",)  # modes that take 16 s to tune each graph's products
+# Modes that decode alone: one takes 16 s to tune each graph's products, one is a rung that nobody deploys.
+DECODING = ("inductor-max-autotune-no-cudagraphs", "inference-no-passes")
 # Relative. The matrices below make attention so peaked that rounding grows to some 1e-6; a fault is of order 1e-2.
 TOLERANCE = 2e-5
 # Calls after which nothing is compiled any more, and those before parity is looked at: the cache holds what they left.
-# One of a generation is 128 tokens long.
+# One of a generation is 32 tokens long.
 SETTLED = {"decode": 2, "prefill": 2, "generate": 1}
 CALLS = {"decode": 6, "prefill": 2, "generate": 0}
 
@@ -70,7 +71,7 @@ class Place:
 
     @property
     def workload(self):
-        """The GPT has as many positions here as the Llama, else place 1024 and 128 tokens were beyond its last one."""
+        """The GPT has as many positions here as the Llama, or place 1024 were beyond its last one."""
         model = workloads.get(self.name, "prefill")
         if self.name == "gpt-tiny":
             model = cached_gpt.cached(replace(model.gpt, positions=POSITIONS))
@@ -212,7 +213,7 @@ def rows_of(measured: Measured, modes: list[str], cache: str = "static") -> list
         modes = modes[:1]
     every = (place.name, place.cache, place.dtype) == (NAMES[0], "static", "fp32")
     tried = modes if every and place.first in (0, FIRST_PLACES[1]) else modes[:2]
-    tried = [mode for mode in tried if mode not in TUNED or place.pass_name == "decode"]
+    tried = [mode for mode in tried if mode not in DECODING or place.pass_name == "decode"]
     for mode in [mode for mode in tried if place.pass_name in description.mode(mode).passes]:
         try:
             row = measured.row(mode)
