@@ -194,7 +194,7 @@ def test_every_page_in_markdown_is_among_these():
     parts = (*ROOMS, "reports", "experiments")
     sources = [(ROOT / path).read_text() for path in listed_files() if path.suffix == ".py" and path.parts[0] in parts]
     of_the_suite = {"README.md", "columns.md", "experiments.md", "methodology.md"}  # made of what is committed
-    assert set(re.findall(r'"(\w+\.md)"', "".join(sources))) == {*PAGES, *of_the_suite}
+    assert set(re.findall(r'"(\w+\.md)"', "".join(sources))) - of_the_suite == set(PAGES)
     rungs = [ladder.Rung(evil(name), evil("adds"), 2.0, None) for name in ("first", "last")]
     steps = (ladder.Step(*rungs, None),)
     assert (
