@@ -17,7 +17,7 @@ from reports.points import Point, machine_names
 
 FASTER, SLOWER, UNTOLD, NO_INTERVAL = "faster", "slower", "no difference shown", "no interval"
 DIFFERENT = (FASTER, SLOWER)
-PAYS, COSTS, UNCERTAIN = "yes", "no", "cannot be told"
+YES, UNCERTAIN = "yes", "cannot be told"
 
 
 def verdict(ratio: Interval | None) -> str:
@@ -100,19 +100,6 @@ class Pair:
             return None
         return max(extra, 0.0) / gain.high, max(extra, 0.0) / gain.low if gain.low > 0 else None
 
-    def saved_s(self, calls: int) -> Interval | None:
-        """Seconds saved by the graph over that many calls, compiling included; negative where it costs."""
-        if self.extra_s is None or self.gain_s is None:
-            return None
-        return self.gain_s.map(lambda gain: calls * gain - self.extra_s)
-
-    def pays(self, calls: int) -> str:
-        """Whether compiling has paid for itself after that many calls."""
-        gain, extra = self.gain_s, self.extra_s
-        if gain is None or extra is None:
-            return UNCERTAIN
-        return PAYS if calls * gain.low > extra else COSTS if calls * gain.high < extra else UNCERTAIN
-
 
 def pairs(points: Sequence[Point]) -> list[Pair]:
     """Every graph point with its eager one, where neither is excluded."""
@@ -154,7 +141,7 @@ class Rank:
     @property
     def slower(self) -> str:
         """Whether it is slower than the fastest."""
-        return PAYS + within(self.few_launches) if self.told_apart else UNCERTAIN
+        return YES + within(self.few_launches) if self.told_apart else UNCERTAIN
 
 
 def ranking(points: Sequence[Point]) -> list[Rank]:

@@ -236,22 +236,19 @@ def test_every_failure_is_listed_with_its_reason():
     assert "The worker died \\| by a signal." in golden()
 
 
-def test_break_even_and_what_calls_save():
+def test_break_even_counts_the_first_call_and_loading():
     (pair,) = facts.pairs(Points([record("beta", "eager"), record("beta", "graph")]).measured)
     assert pair.extra_s == 5.0
     loaded = replace(pair, graph=replace(pair.graph, record=pair.graph.record | {"load_s": 2.0}))
     assert loaded.extra_s == 7.0
     assert pair.break_even[0] < 5.0 / 0.015 < pair.break_even[1]
-    assert (pair.pays(100), pair.pays(333), pair.pays(1000)) == ("no", "cannot be told", "yes")
-    assert pair.saved_s(1000).value == pytest.approx(10.0)
     slow = record("alpha", "graph", latency=25.0) | {
         "speedup_vs_eager": 0.8,
         "speedup_ci_low": 0.7,
         "speedup_ci_high": 0.9,
     }
     (pair,) = facts.pairs(Points([record("alpha", "eager"), slow]).measured)
-    assert pair.break_even is None
-    assert pair.pays(10**6) == "no"
+    assert (pair.pays_after, pair.break_even) == (None, None)
 
 
 def test_two_hundred_cells_make_a_page_that_can_be_mailed():
