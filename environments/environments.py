@@ -48,7 +48,7 @@ DIRECTIVES = ("uv", "unhashed", "unhashed-index", "without-find-links", "check",
 
 
 def path(framework: str, device: str) -> Path:
-    """Where the environment of `framework` for `device` ("cpu" or "gpu") lies, made or not."""
+    """Return where the environment of `framework` for `device` ("cpu" or "gpu") lies, made or not."""
     return VENVS / f"{framework}-{device}"
 
 
@@ -83,7 +83,7 @@ class Recipe:
         return self.home / ".stamp"
 
     def is_made(self) -> bool:
-        """Whether the environment is there, made of what the recipe asks for."""
+        """Return whether the environment is there, made of what the recipe asks for."""
         return self.interpreter.exists() and self.stamp.is_file() and self.stamp.read_text() == self.fingerprint
 
 
@@ -107,7 +107,7 @@ def recipe(framework: str, device: str) -> Recipe | None:
 
 
 def runner_recipe() -> Recipe:
-    """What the runner's own environment is made of: `requirements.txt`."""
+    """Return what the runner's own environment is made of: `requirements.txt`."""
     return Recipe(VENVS / "runner", ROOT / "requirements.txt", (ROOT / "requirements.txt").read_text(), (), {})
 
 
@@ -139,13 +139,13 @@ def ensure(framework: str, device: str, *, python: str | None = None, report: Ca
 
 
 def existing(framework: str, device: str) -> Path | None:
-    """The interpreter that `ensure` gives without making anything; None where it has to. Raises SetupError."""
+    """Return the interpreter that `ensure` gives without making anything; None where it has to. Raises SetupError."""
     recipe_here = recipe(framework, device)
     return found(recipe_here) if recipe_here else Path(sys.executable)
 
 
 def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
-    """Those modules that an interpreter does not find, each given with its other names. Raises SetupError."""
+    """Return those modules that an interpreter does not find, each given with its other names. Raises SetupError."""
     code = (
         "import importlib.util, json, sys\n"
         "find = importlib.util.find_spec\n"
@@ -156,17 +156,17 @@ def lacking(interpreter: Path, modules: Sequence[Sequence[str]]) -> list[str]:
 
 
 def found(recipe: Recipe) -> Path | None:
-    """The interpreter of what a recipe describes; None where that is not made."""
+    """Return the interpreter of what a recipe describes; None where that is not made."""
     return recipe.interpreter if recipe.is_made() else None
 
 
 def made(recipe: Recipe, report: Callable[[str], None] = print) -> Path:
-    """The interpreter of what a recipe describes, which is made unless it is there. Raises SetupError."""
+    """Return the interpreter of what a recipe describes, which is made unless it is there. Raises SetupError."""
     return _environment(recipe, report)
 
 
 def runner(report: Callable[[str], None] = print) -> Path:
-    """The interpreter of the runner's own environment. Raises SetupError."""
+    """Return the interpreter of the runner's own environment. Raises SetupError."""
     return _environment(runner_recipe(), report)
 
 
@@ -271,14 +271,14 @@ def _users_interpreter(python: str) -> Path:
 
 
 def _directives(requirements: Path) -> dict[str, str]:
-    """The `# key: value` lines of the `.in` file that belongs to `requirements`."""
+    """Return the `# key: value` lines of the `.in` file that belongs to `requirements`."""
     source = requirements.with_suffix(".in")
     lines = re.findall(r"^# ([\w-]+): (.+)$", source.read_text() if source.is_file() else "", re.MULTILINE)
     return {key: value.strip() for key, value in lines if key in DIRECTIVES}
 
 
 def _pin(package: str) -> str:
-    """A pattern for the lines of `package` in a lock: the version, and the hashes and comments under it."""
+    """Return a pattern for the lines of `package` in a lock: the version, and the hashes and comments under it."""
     return rf"(?m)^{re.escape(package)}==.*\n(?:[ \t]+.*\n)*"
 
 

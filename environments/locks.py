@@ -45,7 +45,7 @@ def alone(path: Path) -> Iterator[Callable[[], bool]]:
 
 
 def _claimed(path: Path) -> int:
-    """A descriptor of the file at `path`, locked."""
+    """Return a descriptor of the file at `path`, locked."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
         try:
@@ -65,7 +65,7 @@ def _claimed(path: Path) -> int:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether the open file is still the one of that name."""
+    """Return whether the open file is still the one of that name."""
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(descriptor), os.lstat(path))
     return False
@@ -120,7 +120,7 @@ def release(path: Path) -> None:
 
 
 def is_free(folder: Path) -> bool:
-    """Whether nobody holds this folder by `hold_folder`."""
+    """Return whether nobody holds this folder by `hold_folder`."""
     with contextlib.suppress(OSError), hold_folder(folder):
         return True
     return False

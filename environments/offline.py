@@ -26,13 +26,13 @@ _SOURCES = (
 
 
 def folder() -> Path | None:
-    """The wheelhouse that the environment variable WHEELHOUSE names; None where it names none."""
+    """Return the wheelhouse that the environment variable WHEELHOUSE names; None where it names none."""
     named = os.environ.get("WHEELHOUSE")
     return Path(named).expanduser().absolute() if named else None
 
 
 def arguments(wheelhouse: Path | None) -> list[str]:
-    """What pip and uv are told so that they take files from the wheelhouse and from nowhere else."""
+    """Return what pip and uv are told so that they take files from the wheelhouse and from nowhere else."""
     return ["--no-index", "--find-links", str(wheelhouse)] if wheelhouse else []
 
 
@@ -114,7 +114,7 @@ def problem(wheelhouse: Path, environment: str, fingerprint: str) -> str | None:
 
 
 def hint(wheelhouse: Path | None) -> str:
-    """What to add to a failure where there is a wheelhouse: where files came from, and for which C library."""
+    """Return what to add to a failure where there is a wheelhouse: where files came from, and for which C library."""
     if wheelhouse is None:
         return ""
     theirs, ours = read(wheelhouse).get("libc"), machine()["libc"]
@@ -123,7 +123,7 @@ def hint(wheelhouse: Path | None) -> str:
 
 
 def split(requirements: str) -> tuple[str, list[str]]:
-    """A lock's requirements with hashes as text, and those locked by version alone, which are installed apart."""
+    """Return a lock's requirements with hashes as text, and those locked by version alone, installed apart."""
     text = re.sub(r"(?m)^\s*#.*\n?", "", requirements).replace("\\\n", " ")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     hashed = [line for line in lines if "--hash=" in line]

@@ -20,34 +20,34 @@ NAMES = ("torch", "paddle", "tensorflow", "jax", "onnxruntime", "numpy", "python
 
 
 def describe(name: str) -> Framework:
-    """The description of the framework `name`, which is one of `NAMES`; imports no framework."""
+    """Return the description of the framework `name`, which is one of `NAMES`; imports no framework."""
     return importlib.import_module(f"frameworks.{name}").FRAMEWORK
 
 
 def is_baseline(cell: Cell) -> bool:
-    """Whether the cell's mode is the one that its framework's graphs are compared with."""
+    """Return whether the cell's mode is the one that its framework's graphs are compared with."""
     return cell.mode == describe(cell.framework).baseline.name
 
 
 def swept() -> tuple[str, ...]:
-    """The frameworks that are measured where none is named: what FRAMEWORK=all means."""
+    """Return the frameworks that are measured where none is named: what FRAMEWORK=all means."""
     described = map(describe, NAMES)
     return tuple(framework.name for framework in described if framework.swept and not framework.oracle)
 
 
 def load_adapter(name: str):
-    """A new adapter; imports the framework, so only workers call this."""
+    """Return a new adapter; imports the framework, so only workers call this."""
     return importlib.import_module(f"frameworks.{name}.adapter").Adapter()
 
 
 def load_profiler(name: str, dumps: Path):
-    """The framework's profiler, which must be there before anything is compiled; None where it has none."""
+    """Return the framework's profiler, which must be there before anything is compiled; None where it has none."""
     module = _optional(name, "profiler")
     return module and module.Profiler(dumps)
 
 
 def load_timer(name: str):
-    """The framework's own benchmark tool; None where it has none.
+    """Return the framework's own benchmark tool; None where it has none.
 
     It takes a call that returns when its work is done, and gives what takes a number of calls and returns seconds per
     call.
@@ -57,7 +57,7 @@ def load_timer(name: str):
 
 
 def _optional(name: str, part: str):
-    """A module that a framework's folder may leave out."""
+    """Return a module that a framework's folder may leave out."""
     try:
         return importlib.import_module(f"frameworks.{name}.inspect.{part}")
     except ModuleNotFoundError as error:
@@ -82,7 +82,7 @@ def versions(name: str) -> dict[str, str]:
 
 
 def deciding(name: str, packages: object) -> dict[str, str]:
-    """The same out of an environment's packages, as `installed` gives them; empty for anything else."""
+    """Return the same out of an environment's packages, as `installed` gives them; empty for anything else."""
     distributions = ("python", *describe(name).distributions)
     by_package = packages if isinstance(packages, dict) else {}
     return {key: version for key, version in by_package.items() if key in distributions or DECIDING.fullmatch(key)}

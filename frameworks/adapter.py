@@ -89,7 +89,7 @@ class Step:
         self._ready: tuple | None = None  # the next call's inputs, where `get_ready` made them
 
     def rebound(self, inputs: Sequence[tuple]) -> Step:
-        """The same mode, compiled code included, on other inputs."""
+        """Return the same mode, compiled code included, on other inputs."""
         told = self.capture, self._restore, self.program, self.load, self.native, self.user_model, self.parts
         return Step(self.call, inputs, *told, self.watch)
 
@@ -110,7 +110,7 @@ class Step:
         return ready or ()
 
     def called_in_parts(self) -> Iterator[Any]:
-        """A call that gives its outputs one after the other; one that has no `parts` gives its only one."""
+        """Return a call that gives its outputs one after the other; one that has no `parts` gives its only one."""
         if self.parts is None:
             return iter([self()])
         inputs = self._inputs[self._next]
@@ -131,7 +131,7 @@ class Meter(ABC):
         """Memory that is in use now."""
 
     def shared_bytes(self) -> int:
-        """Bytes in use already that the cell will use when it is prepared: weights that modes have in common."""
+        """Return bytes in use already that the cell will use when it is prepared: weights that modes have in common."""
         return 0
 
     @abstractmethod
@@ -158,7 +158,7 @@ class Adapter(ABC):
 
     @abstractmethod
     def obstacle(self, device: str, mode: str | None = None) -> str | None:
-        """Why `device` (`cpu`, `gpu:0`) cannot be used with this build here, in a sentence; None if it can.
+        """Return why `device` (`cpu`, `gpu:0`) cannot be used with this build here, in a sentence; None if it can.
 
         With `mode`, why a device without an obstacle of its own cannot run that mode.
         """
@@ -202,12 +202,12 @@ class Adapter(ABC):
 
     @abstractmethod
     def to_numpy(self, output: Any) -> Arrays:
-        """The output's tensors under the workload's output names, on the host, floating point as float32."""
+        """Return the output's tensors under the workload's output names, on the host, floating point as float32."""
 
     def release(self) -> None:
         """Forget compiled code and free what the group's models held, so that the next shape starts afresh."""
         return None
 
     def meter(self, cell: Cell) -> Meter | None:
-        """What measures the cell's memory and time on its device; None on a CPU, or if the framework has none."""
+        """Return what measures the cell's memory and time; None on a CPU, or if the framework has none."""
         return None

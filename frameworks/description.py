@@ -119,38 +119,38 @@ class Framework:
         return baseline
 
     def is_switch(self, variable: str) -> bool:
-        """Whether users set the framework by an environment variable of that name."""
+        """Return whether users set the framework by an environment variable of that name."""
         return variable.startswith(self.switches) and not variable.startswith(self.no_switches)
 
     def has(self, implementation: str, family: str, pass_name: str = "inference") -> bool:
-        """Whether there is such a model, and for this pass."""
+        """Return whether there is such a model, and for this pass."""
         if implementation == "own":
             return pass_name in self.user_model_passes
         return family in self.models.get(implementation, ()) and (pass_name != "training" or family in self.trained)
 
     def one_shape(self, mode: Mode, implementation: str) -> str:
-        """Why a mode cannot be asked to serve every shape of such models; empty where it can."""
+        """Return why a mode cannot be asked to serve every shape of such models; empty where it can."""
         if implementation == "own" and mode.graph and not self.user_model_dynamic:
             return mode.one_shape or "which axes of a user's inputs may change is not known"
         return mode.one_shape
 
     def ladder(self, device_kind: str, pass_name: str) -> tuple[Rung, ...]:
-        """The rungs of a device for a pass, eager mode first; none where no ladder is declared."""
+        """Return the rungs of a device for a pass, eager mode first; none where no ladder is declared."""
         rungs = (rung for rung in self.ladders.get(device_kind, ()) if pass_name in self.mode(rung.mode).passes)
         return tuple(rung for rung in rungs if not rung.passes or pass_name in rung.passes)
 
     def ladder_modes(self, device_kind: str, pass_name: str) -> tuple[str, ...]:
-        """The modes of the ladder and of what is beside it."""
+        """Return the modes of the ladder and of what is beside it."""
         beside = self.crossing(device_kind, pass_name)
         return (*(rung.mode for rung in self.ladder(device_kind, pass_name)), *(beside.modes if beside else ()))
 
     def crossing(self, device_kind: str, pass_name: str) -> Crossing | None:
-        """The crossing of a device for a pass, where all its modes run that."""
+        """Return the crossing of a device for a pass, where all its modes run that."""
         crossing = self.crossings.get(device_kind)
         return crossing if crossing and all(pass_name in self.mode(name).passes for name in crossing.modes) else None
 
     def mode(self, name: str) -> Mode:
-        """The mode of that name; raises KeyError where there is none."""
+        """Return the mode of that name; raises KeyError where there is none."""
         return {mode.name: mode for mode in self.modes}[name]
 
 

@@ -32,7 +32,7 @@ class Generation:
         self._read, self._proceed, self._places, self._stacked, self._kept = read, proceed, places, stacked, kept
 
     def step(self, inputs: Sequence[tuple]) -> Step:
-        """The step of whole generations, one for each prompt in `inputs`."""
+        """Return the step of whole generations, one for each prompt in `inputs`."""
         loads = [part.load for part in (self._read, self._proceed) if part.load]
 
         def load() -> None:
@@ -42,7 +42,7 @@ class Generation:
         return Step(self, inputs, self._captured, program=self._program, load=load if loads else None, parts=self.parts)
 
     def parts(self, prompt: Any) -> Iterator[dict[str, Any]]:
-        """What either step gives, token by token."""
+        """Yield what either step gives, token by token."""
         output = self._token(self._read.call(prompt))
         yield output
         for place in self._places:
@@ -50,7 +50,7 @@ class Generation:
             yield output
 
     def __call__(self, prompt: Any) -> dict[str, Any]:
-        """The last token's output; `cache` in it tells those of all tokens, (B, N), once it is asked for."""
+        """Return the last token's output; `cache` in it tells those of all tokens, (B, N), once it is asked for."""
         outputs = list(self.parts(prompt))
 
         def told() -> dict[str, Any]:
@@ -83,7 +83,7 @@ def telling_cache(
 
 
 def tensors(output: Any) -> Any:
-    """The output with what the cache holds now, where the model has one; any other output as it is."""
+    """Return the output with what the cache holds now, where the model has one; any other output as it is."""
     cache = output.get("cache") if isinstance(output, dict) else None
     if not callable(cache):
         return output
@@ -91,7 +91,7 @@ def tensors(output: Any) -> Any:
 
 
 def both(read: Capture, proceed: Capture) -> Capture:
-    """What two graphs, of which a call needs each, captured together."""
+    """Return what two graphs, of which a call needs each, captured together."""
     details = {"prompt": read.detail, "token": proceed.detail}
     loaded = [part.loaded for part in (read, proceed) if part.loaded is not None]
     return Capture(

@@ -59,7 +59,7 @@ _WORDS = (
 
 
 def from_words(words: str) -> str | None:
-    """What an error's text means for the use of a GPU or a build; None where it is about something else."""
+    """Return what an error's text means for the use of a GPU or a build; None where it is about something else."""
     for pattern, sentence in _WORDS:
         if match := re.search(pattern, words):
             return sentence.format(
@@ -69,7 +69,7 @@ def from_words(words: str) -> str | None:
 
 
 def driver_cuda() -> tuple[int, int] | None:
-    """The newest CUDA version that the installed driver knows, as (major, minor); None without a driver."""
+    """Return the newest CUDA version that the installed driver knows, as (major, minor); None without a driver."""
     version = ctypes.c_int()
     try:
         failed = ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
@@ -79,7 +79,7 @@ def driver_cuda() -> tuple[int, int] | None:
 
 
 def no_gpu(built_for: int | None, driver: tuple[int, int] | None) -> str:
-    """Why a build for CUDA `built_for` (its major version) sees no GPU under this driver.
+    """Return why a build for CUDA `built_for` (its major version) sees no GPU under this driver.
 
     A driver runs what was built for its own major version of CUDA and for earlier ones (NVIDIA, "CUDA Compatibility").
     """

@@ -141,18 +141,18 @@ def parse(words: str | None) -> dict[str, str]:
 
 
 def of(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The choice of each policy that a worker of this framework follows; `given` overrides the suite's."""
+    """Return the choice of each policy that a worker of this framework follows; `given` overrides the suite's."""
     mine = (policy for policy in POLICIES if policy.framework == framework and device_kind in policy.devices)
     return {policy.name: given.get(policy.name, policy.suite) for policy in mine}
 
 
 def variables(framework: str, device_kind: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What those choices add to a worker's environment."""
+    """Return what those choices add to a worker's environment."""
     return {key: value for choice in _chosen(framework, device_kind, given) for key, value in choice.variables.items()}
 
 
 def pinned(framework: str, device_kind: str, given: Mapping[str, str]) -> bool:
-    """Whether those choices give a worker exactly as many CPUs as threads."""
+    """Return whether those choices give a worker exactly as many CPUs as threads."""
     return any(choice.pinned for choice in _chosen(framework, device_kind, given))
 
 

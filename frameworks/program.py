@@ -64,7 +64,7 @@ def product_dtypes(program: Program) -> tuple[str, ...]:
 
 
 def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, str | None]:
-    """The columns `program` and `program_difference` of a graph mode.
+    """Return the columns `program` and `program_difference` of a graph mode.
 
     `eager` holds the program of the group's eager mode, if that was measured; a text is the reason why a program is
     not known.
@@ -78,7 +78,7 @@ def verdict(eager: Sequence[Program | str], graph: Program | str) -> dict[str, s
 
 
 def difference(eager: Program, graph: Program) -> str | None:
-    """One line that names the deciding difference between what eager mode executes and what the graph holds.
+    """Return one line that names the deciding difference between what eager mode executes and what the graph holds.
 
     None where the two are the same. Operators are aligned by their names in the order of execution; among several
     differences the first of those is named whose operator comes first in `DECIDING`.

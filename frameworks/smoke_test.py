@@ -25,7 +25,7 @@ EXPECTED = {
 
 
 def problem(results: Mapping[str, np.ndarray]) -> str | None:
-    """One sentence on the first operator that went wrong, or None if all are right."""
+    """Return one sentence on the first operator that went wrong, or None if all are right."""
     for name, expected in EXPECTED.items():
         got = np.asarray(results.get(name, np.nan), dtype=np.float32)
         if got.shape != expected.shape or not np.array_equal(got, expected):

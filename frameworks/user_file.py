@@ -43,14 +43,14 @@ class UserFile:
         self._module = self._loaded[path]
 
     def function(self, name: str) -> Callable[..., Any]:
-        """The file's function of that name. Raises Fault where there is none."""
+        """Return the file's function of that name. Raises Fault where there is none."""
         value = getattr(self._module, name, None)
         if not callable(value):
             raise Fault(f"{self.name} has no {name}(): docs/own-models.md shows what a file holds.")
         return value
 
     def call(self, function: str, **arguments: Any) -> Any:
-        """What the file's function returns. Raises Fault where there is none, or where it ends the process."""
+        """Return what the file's function returns. Raises Fault where there is none, or where it ends the process."""
         callee = self.function(function)
         with _alive(f"{function}() of {self.name}"):
             return callee(**arguments)
@@ -86,7 +86,7 @@ def _alive(what: str) -> Iterator[None]:
 
 
 def arguments_of(arrays: Mapping[str, Any]) -> dict[str, int | str]:
-    """The arguments of the user's `inputs` among a workload's input arrays."""
+    """Return the arguments of the user's `inputs` among a workload's input arrays."""
     return {name: array.item() for name, array in arrays.items() if name != "seed"}
 
 

@@ -86,6 +86,6 @@ class _GivenWay:
 
 
 def _is_suite(globals: Mapping[str, Any] | None) -> bool:
-    """Whether an import statement with these globals stands in a module of the suite."""
+    """Return whether an import statement with these globals stands in a module of the suite."""
     file = (globals or {}).get("__file__")
     return isinstance(file, str) and any(Path(file).is_relative_to(ROOT / name) for name in SUITE)

@@ -101,7 +101,7 @@ def _end_all(child_ended: int) -> dict[int, int]:
 
 
 def children() -> list[int]:
-    """The processes whose parent is this one."""
+    """Return the processes whose parent is this one."""
     me, numbers = os.getpid(), []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):  # it ended meanwhile

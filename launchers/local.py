@@ -69,7 +69,7 @@ class Launch:
 
 
 def environment(additions: dict[str, str]) -> dict[str, str]:
-    """The worker's environment: the user's without its thread settings, and with `additions`."""
+    """Return the worker's environment: the user's without its thread settings, and with `additions`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_DROPPED)}
     return {**kept, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1", "PYTHONPATH": _python_path(kept), **additions}
 
@@ -115,7 +115,7 @@ def _pipe(reader: contextlib.ExitStack, writer: contextlib.ExitStack) -> tuple[B
 
 
 def worker_command(launch: Launch, results: str) -> list[str]:
-    """The words that start a worker on its job; `results` is the pipe's path."""
+    """Return the words that start a worker on its job; `results` is the pipe's path."""
     return [*launch.prefix, str(launch.interpreter), "-m", "worker", str(launch.folder / "job.json"), results]
 
 
@@ -193,7 +193,7 @@ def _messages(results: BinaryIO, status: BinaryIO, launch: Launch, stop: int | N
 
 
 def silence(seconds: float) -> str:
-    """What is told of a worker that was silent for so long."""
+    """Return what is told of a worker that was silent for so long."""
     return f"The worker gave no sign of life for {seconds:g} s and was stopped; TIMEOUT=SECONDS waits longer."
 
 
@@ -215,14 +215,14 @@ def note(log: Path, count: Iterator[int], line: bytes) -> None:
 
 
 def _death(status: BinaryIO) -> str:
-    """How the worker ended, as its guard tells."""
+    """Return how the worker ended, as its guard tells."""
     if not _readable(status, KILL_SECONDS):
         return "The worker closed its results pipe before it was done."
     return reason_of(status.read(1 << 10).decode(errors="replace").partition("\n")[0])
 
 
 def reason_of(words: str) -> str:
-    """How a worker ended in a sentence, from what its guard says."""
+    """Return how a worker ended in a sentence, from what its guard says."""
     word, _, rest = words.partition(" ")
     if word == "signal":
         name = signal.Signals(int(rest)).name if int(rest) in set(signal.Signals) else f"signal {rest}"
@@ -236,7 +236,7 @@ def reason_of(words: str) -> str:
 
 
 def log_tail(path: Path, characters: int = 2000) -> str:
-    """The end of a worker's output."""
+    """Return the end of a worker's output."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - characters))
         return file.read(characters).decode(errors="replace").strip()

@@ -30,7 +30,7 @@ class Messages:
         self._total = self._strays = 0
 
     def feed(self, data: bytes) -> list[Message]:
-        """The messages that end in `data`. Raises TooLong."""
+        """Return the messages that end in `data`. Raises TooLong."""
         self._total += len(data)
         if self._total > TOTAL_BYTES:
             raise TooLong(f"The worker wrote more than {TOTAL_BYTES >> 20} MiB to its results pipe.")

@@ -62,7 +62,7 @@ class Step:
     python: str = "python3"  # runs `step.py`
 
     def command(self, threads: int, folder: Path) -> list[str]:
-        """The words that start a launch on the slot's node.
+        """Return the words that start a launch on the slot's node.
 
         A slot that has its node alone gets as many CPUs as it has threads; slots that share a node divide its CPUs and
         GPUs among themselves (`step.take_share`), since Slurm gives each step whichever are free.
@@ -73,7 +73,7 @@ class Step:
 
 
 def allocation() -> Allocation | None:
-    """The job that this process runs in; None outside of one. Raises OSError where its nodes cannot be listed."""
+    """Return job that this process runs in; None outside of one. Raises OSError where its nodes cannot be listed."""
     job, nodes = os.environ.get("SLURM_JOB_ID"), os.environ.get("SLURM_JOB_NODELIST")
     if not job or not nodes:
         return None
@@ -85,7 +85,7 @@ def allocation() -> Allocation | None:
 
 
 def gpus_on_node(job: Allocation) -> int:
-    """How many GPUs the job has of its first node. Raises OSError where that node does not tell.
+    """Return how many GPUs the job has of its first node. Raises OSError where that node does not tell.
 
     Slurm tells it to scripts and to steps, but not to the shell that salloc starts.
     """
@@ -99,24 +99,24 @@ def gpus_on_node(job: Allocation) -> int:
 
 
 def asking(job: str, node: str) -> list[str]:
-    """The words before a command by which one of the job's nodes is asked something, beside whatever it does."""
+    """Return the words before a command by which one of the job's nodes is asked something, beside whatever it does."""
     return [*_on(job, node), "--overlap"]
 
 
 def _on(job: str, node: str) -> list[str]:
-    """A step of one process on one of the job's nodes, with the memory that the job has there."""
+    """Return a step of one process on one of the job's nodes, with the memory that the job has there."""
     words = [f"--jobid={job}", f"--nodelist={node}", "--nodes=1", "--ntasks=1", "--mem=0"]
     return ["srun", *words, f"--immediate={IMMEDIATE}"]
 
 
 def output_of(*command: str, seconds: float = ASKING, environment: dict[str, str] | None = None) -> str | None:
-    """What one of Slurm's commands prints; None where it fails or does not answer."""
+    """Return what one of Slurm's commands prints; None where it fails or does not answer."""
     told = programs.answer(command, seconds, env=environment)
     return None if told is None else told.strip()
 
 
 def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | None:
-    """Why a node is to serve no more, as Slurm tells; None where it may.
+    """Return why a node is to serve no more, as Slurm tells; None where it may.
 
     One that is being drained serves on where it is the last. Waits for a controller that does not answer, as one that
     is restarted, and for a node that does not, which Slurm takes for dead after a while or hears of again, until `stop`
@@ -136,7 +136,7 @@ def why_gone(job: str, node: str, last: bool, stop: int | None = None) -> str | 
 
 
 def _state_of(node: str) -> str:
-    """A node's state in sinfo's word; empty where the controller does not answer."""
+    """Return a node's state in sinfo's word; empty where the controller does not answer."""
     return (output_of("sinfo", "--noheader", f"--nodes={node}", "--format=%T") or "").partition("\n")[0]
 
 
@@ -162,12 +162,12 @@ def run(
 
 
 def _carried(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that a step takes along: Slurm's own, and which GPUs there are, are the node's to say."""
+    """Return the variables that a step takes along: Slurm's own, and which GPUs there are, are the node's to say."""
     return {k: v for k, v in environment.items() if not k.startswith(("SLURM", "SRUN", "CUDA_VISIBLE", "HOSTNAME"))}
 
 
 def of_srun(environment: dict[str, str]) -> dict[str, str]:
-    """The variables that srun is started with: none of the job's, which it would take for options."""
+    """Return the variables that srun is started with: none of the job's, which it would take for options."""
     return _carried(environment) | {k: v for k, v in os.environ.items() if k == "SLURM_CONF"}
 
 
@@ -224,7 +224,7 @@ class _Process:
                     self._silent()
 
     def _read(self) -> list[Message]:
-        """The worker's messages in what came. Raises EOFError at the step's end."""
+        """Return the worker's messages in what came. Raises EOFError at the step's end."""
         data = self._results.read(1 << 16)
         if not data:
             raise EOFError
@@ -240,14 +240,14 @@ class _Process:
         return [message for message in messages if message["type"] != ENDED]
 
     def _ended_early(self) -> WorkerFailure:
-        """Why a worker ended before it was done: by itself, or since Slurm ended the step."""
+        """Return why a worker ended before it was done: by itself, or since Slurm ended the step."""
         self.drain(KILL_SECONDS)
         if self._ended == "signal 15" or (self._ended == "signal 9" and TAKEN.search(self._srun_said())):
             return self._lost()
         return WorkerFailure("crash", local.reason_of(self._ended))
 
     def _lost(self) -> WorkerFailure:
-        """Why a step was ended, or ended without saying how: from what srun said."""
+        """Return why a step was ended, or ended without saying how: from what srun said."""
         said = self._srun_said()
         if self._began:  # a node that came back at once knows nothing of it, and Slurm would keep its CPUs for it
             output_of("scancel", self._began)

@@ -53,11 +53,11 @@ class Cell:
         return self.device.split(":")[0]
 
     def parameter(self, name: str, default: ParameterValue | None = None) -> ParameterValue | None:
-        """The value of a workload parameter, or `default` where this cell has none of that name."""
+        """Return the value of a workload parameter, or `default` where this cell has none of that name."""
         return dict(self.parameters).get(name, default)
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as JSON-ready data; `from_json` reads it back."""
+        """Return the cell as JSON-ready data; `from_json` reads it back."""
         return {**vars(self), "parameters": dict(self.parameters)}
 
     @classmethod

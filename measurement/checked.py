@@ -38,7 +38,7 @@ Count = Annotated[int, _no_negative]
 
 
 def shorter_than(characters: int) -> Rule:
-    """A rule for text that says something, and no more than so much."""
+    """Return a rule for text that says something, and no more than so much."""
     return lambda text: _some(text.strip()) or (f"has {len(text)} characters" if len(text) > characters else None)
 
 
@@ -46,7 +46,7 @@ Reader = Callable[[Any, str], Any]  # of a value and of where it stands; raises 
 
 
 def read(kind: type, data: Any, where: str = "") -> Any:
-    """An instance of the dataclass `kind`; what it has no field for is left out. Raises Misfit."""
+    """Return an instance of the dataclass `kind`; what it has no field for is left out. Raises Misfit."""
     if not isinstance(data, dict):
         raise Misfit(f"{where or kind.__name__} is no object")
     values = {}
@@ -66,14 +66,14 @@ def value(kind: Any, data: Any, where: str) -> Any:
 
 @functools.cache
 def _fields(kind: type) -> tuple[tuple[dataclasses.Field, Reader], ...]:
-    """The fields of a dataclass, each with the reader of its type."""
+    """Return the fields of a dataclass, each with the reader of its type."""
     hints = get_type_hints(kind, include_extras=True)
     return tuple((field, _reader(hints[field.name])) for field in dataclasses.fields(kind))
 
 
 @functools.cache
 def _reader(kind: Any) -> Reader:
-    """What reads a value as the type `kind` of a field."""
+    """Return what reads a value as the type `kind` of a field."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return functools.partial(_ruled, _reader(arguments[0]), arguments[1:])
@@ -104,14 +104,14 @@ def _ruled(reader: Reader, rules: tuple[Rule, ...], value: Any, where: str) -> A
 
 
 def _series(reader: Reader, value: Any, where: str) -> tuple:
-    """A tuple of one type (`tuple[float, ...]`)."""
+    """Return a tuple of one type (`tuple[float, ...]`)."""
     if not isinstance(value, (list, tuple)) or len(value) > MOST_ITEMS:
         raise Misfit(f"{where} is no list, or too long a one")
     return tuple([reader(entry, where) for entry in value])
 
 
 def _places(readers: tuple[Reader, ...], value: Any, where: str) -> tuple:
-    """A tuple of a type for each place."""
+    """Return a tuple of a type for each place."""
     values = _series(lambda entry, where: entry, value, where)
     if len(values) != len(readers):
         raise Misfit(f"{where} has {len(values)} entries, not {len(readers)}")
@@ -125,7 +125,7 @@ def _mapping(reader: Reader, value: Any, where: str) -> dict:
 
 
 def _single(kind: type, value: Any, where: str) -> Any:
-    """A text, a truth value, or a number that is finite; a whole one will do for a float."""
+    """Return a text, a truth value, or a number that is finite; a whole one will do for a float."""
     if kind is float and type(value) is float and math.isfinite(value):
         return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_INTEGER:
@@ -153,7 +153,7 @@ def _any(value: Any, where: str, depth: int = DEPTH) -> Any:
 
 
 def data_of(value: Any) -> Any:
-    """A dataclass as JSON-ready data, which `read` takes back; fields with a `to_json` of their own by that."""
+    """Return a dataclass as JSON-ready data, which `read` takes back; fields with a `to_json` of their own by that."""
     if type(value) in _PLAIN:
         return value
     if (names := _names(value.__class__)) is not None:
@@ -166,7 +166,7 @@ _PLAIN = frozenset((str, int, float, bool, types.NoneType))
 
 @functools.cache
 def _names(kind: type) -> tuple[str, ...] | None:
-    """The names of a dataclass's fields; None for another type."""
+    """Return the names of a dataclass's fields; None for another type."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 

@@ -71,29 +71,29 @@ def _write_and_drop(folder: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """The digest of a file's content."""
+    """Return the digest of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sums(folder: Path) -> str:
-    """The digests of a folder's files, a line each."""
+    """Return the digests of a folder's files, a line each."""
     files = sorted(path for path in folder.iterdir() if path.name != SUMS)
     return "".join(f"{sha256(path)}  {path.name}\n" for path in files)
 
 
 def beside(path: Path) -> Path:
-    """Where the digest of a file, or of a folder's files, lies."""
+    """Return where the digest of a file, or of a folder's files, lies."""
     return path / SUMS if path.is_dir() else path.with_name(path.name + ".sha256")
 
 
 def told(path: Path) -> str:
-    """What the digest of a file, or of a folder's files, should be written as."""
+    """Return what the digest of a file, or of a folder's files, should be written as."""
     return sums(path) if path.is_dir() else f"{sha256(path)}  {path.name}\n"
 
 
 def fits(path: Path) -> bool:
-    """Whether a file, or a folder's files, are what their digest says; False too where one of them is missing."""
+    """Return whether a file, or a folder's files, are what their digest says; False where one is missing."""
     try:
         return beside(path).read_text() == told(path)
     except (OSError, ValueError):

@@ -272,28 +272,28 @@ FLAGS = (
 
 
 def exceeds_roofline(explained_share: float | None, mfu_pct: float | None = None) -> bool:
-    """Whether a term of the roofline is longer than the time that was measured, which no machine can do."""
+    """Return whether a term of the roofline is longer than the time that was measured, which no machine can do."""
     return _above(explained_share, 1.0 + ROUNDING) or _above(mfu_pct, 100.0 * (1.0 + ROUNDING))
 
 
 def with_flag(text: str | None, name: str, is_raised: bool) -> str | None:
-    """A record's flags with one that is decided later, or without it; in the list's order."""
+    """Return a record's flags with one that is decided later, or without it; in the list's order."""
     others = {flag for flag in (text or "").split(";") if flag and flag != name}
     return ";".join(flag.name for flag in FLAGS if flag.name in others | ({name} if is_raised else set())) or None
 
 
 def raised(observation: Observation) -> list[str]:
-    """The names of the flags that this observation raises, in the list's order."""
+    """Return the names of the flags that this observation raises, in the list's order."""
     return [flag.name for flag in FLAGS if flag.raised(observation)]
 
 
 def host_bound(host_share: float | None) -> bool:
-    """Whether the host decides how long a call takes; so on a CPU and where it is not known (None)."""
+    """Return whether the host decides how long a call takes; so on a CPU and where it is not known (None)."""
     return host_share is None or host_share >= HOST_BOUND_SHARE
 
 
 def disturbed(names: Collection[str], figure: str, host_decides: bool = True) -> bool:
-    """Whether one of these flags says that this figure, `latency` or `ratio`, was disturbed.
+    """Return whether one of these flags says that this figure, `latency` or `ratio`, was disturbed.
 
     `host_decides` tells whether the host decides the figure: a ratio's is one in either of its modes.
     """

@@ -67,7 +67,7 @@ class GpuMeter:
         )
 
     def state(self) -> GpuState | None:
-        """What the readings say together; None without any."""
+        """Return what the readings say together; None without any."""
         state = summarised(self._readings)
         return state and replace(state, uuid=short(_uuid(self._nvml, self._handle)))
 

@@ -19,7 +19,7 @@ MOST_SET_ASIDE = 0.25
 
 
 def loop() -> int:
-    """The same work every time, in the interpreter alone: no memory to speak of, no system call."""
+    """Return the same work every time, in the interpreter alone: no memory to speak of, no system call."""
     total = 0
     for step in range(STEPS):
         total += step & 7
@@ -27,7 +27,7 @@ def loop() -> int:
 
 
 def loop_seconds(clock: Callable[[], float]) -> float:
-    """Seconds that the loop takes: the faster of two, since an interrupt in one of them is no slow host."""
+    """Return seconds that the loop takes: the faster of two, since an interrupt in one of them is no slow host."""
     start = clock()
     loop()
     middle = clock()
@@ -47,7 +47,7 @@ def slowed(series: Sequence[float]) -> list[bool]:
 
 
 def kept(series: Sequence[float], rounds: int) -> list[int]:
-    """The rounds of a launch that count: those in which the host had its usual speed.
+    """Return the rounds of a launch that count: those in which the host had its usual speed.
 
     All of them where more than `MOST_SET_ASIDE` were slow, where too few would be left for an interval, or where no
     loop was timed (`series` is empty).

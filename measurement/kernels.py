@@ -73,7 +73,7 @@ _OF_ONE_OPERATOR = re.compile(r"jit_(\w+)/\w*convert\w*fusion")
 
 
 def classify(name: str, operator: str = "") -> str:
-    """The class of a kernel that is a part of `operator`; `other` where the table knows neither.
+    """Return the class of a kernel that is a part of `operator`; `other` where the table knows neither.
 
     Whatever attention is made of is attention. Otherwise the kernel's own name decides, unless JAX named it after a
     conversion in an operator that it compiled alone (`jit_erfc/loop_convert_fusion`): then that operator's name does.
@@ -86,17 +86,17 @@ def classify(name: str, operator: str = "") -> str:
 
 
 def is_attention(operator: str) -> bool:
-    """Whether it is an operator that computes attention, fused or not."""
+    """Return whether it is an operator that computes attention, fused or not."""
     return bool(_ATTENTION.search(operator.lower()))
 
 
 def is_fused_attention(name: str) -> bool:
-    """Whether a kernel is the whole of attention and not a part of it."""
+    """Return whether a kernel is the whole of attention and not a part of it."""
     return bool(_FUSED.search(name.lower())) and classify(name) == "attention"
 
 
 def is_softmax(name: str) -> bool:
-    """Whether a kernel computes a softmax, or the maximum that one begins with."""
+    """Return whether a kernel computes a softmax, or the maximum that one begins with."""
     return bool(_SOFTMAX.search(name.lower()))
 
 
@@ -113,7 +113,7 @@ def rows(kernels: Iterable[Sequence]) -> list[tuple[str, float, float, str]]:
 
 
 def by_class(kernels: Iterable[Sequence], idle_s: float) -> dict[str, float]:
-    """Seconds per call by class, in the order of `CLASSES`; kernels as `rows` takes them, per call."""
+    """Return seconds per call by class, in the order of `CLASSES`; kernels as `rows` takes them, per call."""
     seconds = dict.fromkeys(CLASSES, 0.0)
     for name, took, _, operator in rows(kernels):
         seconds[classify(name, operator)] += took

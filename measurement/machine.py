@@ -16,7 +16,7 @@ from measurement.gpu import short
 
 
 def usable_cpus() -> int:
-    """How many CPUs this process may run on."""
+    """Return how many CPUs this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -45,7 +45,7 @@ def memory_bytes() -> int | None:
 
 @cache
 def gpus() -> tuple[dict[str, str], ...]:
-    """The NVIDIA GPUs that `nvidia-smi` lists, with memory, compute capability and driver; empty where none is."""
+    """Return NVIDIA GPUs that `nvidia-smi` lists, with memory, compute capability and driver; empty where none is."""
     fields = ("index", "name", "memory.total", "compute_cap", "driver_version", "uuid", "pci.bus_id")
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
     rows = (line.split(", ") for line in (programs.answer(command) or "").splitlines())
@@ -53,12 +53,12 @@ def gpus() -> tuple[dict[str, str], ...]:
 
 
 def has_gpu() -> bool:
-    """Whether the driver shows a GPU: to `nvidia-smi`, which not every container has, or as a device file."""
+    """Return whether the driver shows a GPU: to `nvidia-smi`, which not every container has, or as a device file."""
     return bool(gpus()) or any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()
 
 
 def visible_gpus() -> tuple[dict[str, str], ...]:
-    """The GPUs that CUDA_VISIBLE_DEVICES leaves of `gpus()`, all where it is not set, by NUMA node."""
+    """Return the GPUs that CUDA_VISIBLE_DEVICES leaves of `gpus()`, all where it is not set, by NUMA node."""
     variable = os.environ.get("CUDA_VISIBLE_DEVICES")
     names = None if variable is None else [name.strip() for name in variable.split(",")]
     prefixes = tuple(name for name in names or () if name.startswith("GPU-"))  # CUDA takes shortened ones, too
@@ -71,14 +71,14 @@ def visible_gpus() -> tuple[dict[str, str], ...]:
 
 
 def _gpu_node(gpu: dict[str, str]) -> int:
-    """The NUMA node that the GPU hangs on; -1 where the kernel does not tell."""
+    """Return the NUMA node that the GPU hangs on; -1 where the kernel does not tell."""
     domain, _, rest = gpu.get("pci.bus_id", "").lower().partition(":")
     text = _read(f"/sys/bus/pci/devices/{domain[-4:]}:{rest}/numa_node").strip()
     return int(text) if text else -1
 
 
 def cpu_name() -> str:
-    """The processor's model name."""
+    """Return the processor's model name."""
     return _cpu_field("model name") or platform.processor() or platform.machine()
 
 
@@ -106,14 +106,14 @@ def facts() -> dict[str, Any]:
 
 
 def machine_id(described: Mapping[str, Any]) -> str:
-    """A short name that is the same for the same hardware and says nothing of its owner."""
+    """Return a short name that is the same for the same hardware and says nothing of its owner."""
     hardware = [described["cpu"], described["cpus"], described["memory_bytes"]]
     hardware += [gpu["uuid"] for gpu in described["gpus"]]
     return hashlib.sha256(repr(hardware).encode()).hexdigest()[:12]
 
 
 def kind(described: Mapping[str, Any]) -> str:
-    """A short name that is the same for machines that may stand in for each other, by `facts`.
+    """Return a short name that is the same for machines that may stand in for each other, by `facts`.
 
     Those have the same processors, the same GPUs with the same driver, and as much memory, but for what the firmware
     of each keeps to itself.
@@ -125,14 +125,14 @@ def kind(described: Mapping[str, Any]) -> str:
 
 
 def cpu_megahertz() -> float | None:
-    """The mean frequency over the CPUs as the kernel reports it now, in MHz; None where it does not."""
+    """Return the mean frequency over the CPUs as the kernel reports it now, in MHz; None where it does not."""
     lines = [line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("cpu MHz")]
     values = [float(line.split(":")[1]) for line in lines]
     return sum(values) / len(values) if values else None
 
 
 def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None:
-    """Seconds the machine's CPUs, or these alone, have been (busy, stolen by the hypervisor) since boot.
+    """Return seconds the machine's CPUs, or these alone, have been (busy, stolen by the hypervisor) since boot.
 
     None outside Linux.
     """
@@ -147,7 +147,7 @@ def cpu_ticks(cpus: Collection[int] | None = None) -> tuple[float, float] | None
 
 
 def cpu_assignment(threads: int, exactly: bool) -> list[int]:
-    """The CPUs a worker may run on: whole NUMA nodes, as few as hold `threads` on cores of their own.
+    """Return the CPUs a worker may run on: whole NUMA nodes, as few as hold `threads` on cores of their own.
 
     Only with `exactly` is the set narrowed to `threads` CPUs, the last ones, since system work tends to run on the
     first: elsewhere a framework that ignores its thread setting could not be told from one that keeps it.
@@ -169,7 +169,7 @@ def allotted_cpus() -> list[int] | None:
 
 
 def cpu_shares(count: int) -> list[list[int]]:
-    """The usable CPUs in `count` shares of about one size: whole cores, those of one NUMA node together.
+    """Return the usable CPUs in `count` shares of about one size: whole cores, those of one NUMA node together.
 
     Raises ValueError where there are fewer cores than shares.
     """
@@ -189,7 +189,7 @@ def cpu_shares(count: int) -> list[list[int]]:
 
 
 def _last_cores(cpus: list[int], count: int) -> list[int]:
-    """The last `count` of these CPUs, one a core as long as there are cores."""
+    """Return the last `count` of these CPUs, one a core as long as there are cores."""
     firsts = [cpu for cpu in cpus if _first_sibling(cpu) == cpu]
     rest = [cpu for cpu in cpus if cpu not in firsts]
     return sorted((rest + firsts)[-count:])

@@ -45,7 +45,7 @@ class NoiseMeter:
         return time.perf_counter(), time.process_time(), cpu_ticks(self._cpus), usage.ru_nivcsw, cpu_megahertz()
 
     def stop(self) -> Noise:
-        """The disturbance since construction."""
+        """Return the disturbance since construction."""
         wall0, own0, ticks0, switches0, frequency0 = self._start
         wall1, own1, ticks1, switches1, frequency1 = self._read()
         seconds = max(wall1 - wall0, 1e-9)

@@ -179,7 +179,7 @@ def _of_one_output(calls: list[_Compared]) -> Difference:
 
 
 def _common(one: np.ndarray, other: np.ndarray) -> float:
-    """The root of what two calls' errors have in common, beyond what chance may give: their mean product."""
+    """Return the root of what two calls' errors have in common, beyond what chance may give: their mean product."""
     products = (one * other).reshape(-1)
     if products.size < 2:
         return 0.0
@@ -201,5 +201,5 @@ def emptiness(outputs: Mapping[str, np.ndarray]) -> str | None:
 
 
 def are_numbers(outputs: Mapping[str, np.ndarray]) -> bool:
-    """Whether outputs may serve as a reference: there are some, and all are finite."""
+    """Return whether outputs may serve as a reference: there are some, and all are finite."""
     return bool(outputs) and all(np.isfinite(values).all() for values in outputs.values())

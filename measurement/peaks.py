@@ -11,7 +11,7 @@ CACHED_BYTES = {"cpu": 64e6, "gpu": 128e6}
 
 
 def may_be_cached(bytes_touched: float, device: str) -> bool:
-    """Whether the caches of `cpu` or `gpu:<index>` may hold all that a call touches."""
+    """Return whether the caches of `cpu` or `gpu:<index>` may hold all that a call touches."""
     return bytes_touched <= CACHED_BYTES[device.split(":")[0]]
 
 

@@ -89,7 +89,7 @@ class Job:
         return [cell for group in self.groups for cell in group.cells]
 
     def to_json(self) -> dict[str, Any]:
-        """The job as JSON-ready data; `from_json` reads it back."""
+        """Return the job as JSON-ready data; `from_json` reads it back."""
         return data_of(self)
 
     @classmethod
@@ -105,7 +105,7 @@ class Message:
     TYPE: ClassVar[str]
 
     def to_json(self) -> dict[str, Any]:
-        """The message as JSON-ready data; `message` reads it back."""
+        """Return the message as JSON-ready data; `message` reads it back."""
         return {"type": self.TYPE, **data_of(self)}
 
 
@@ -311,7 +311,7 @@ _KINDS: dict[str, type[Message]] = {kind.TYPE: kind for kind in (Where, Phase, P
 
 
 def message(data: Mapping[str, Any]) -> Message:
-    """The message that a line of a worker holds. Raises ProtocolError."""
+    """Return the message that a line of a worker holds. Raises ProtocolError."""
     cell = data.get("cell") if isinstance(data.get("cell"), str) else None
     kind = _KINDS.get(str(data.get("type")))
     if kind is Ended:

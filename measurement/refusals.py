@@ -33,7 +33,7 @@ class UsageError(Exception):
 
 
 def sentence(error: OSError) -> str:
-    """What the operating system refused, and the way out where one is known."""
+    """Return what the operating system refused, and the way out where one is known."""
     name = getattr(error, "filename", None)
     where = f"{os.fsdecode(name)}: " if isinstance(name, str | bytes) else "Output: " if name is None else ""
     why = error.strerror or str(error) or type(error).__name__
@@ -68,7 +68,7 @@ def naming(path: Path | str) -> Iterator[None]:
 
 
 def read_text(path: Path | str, what: str, limit: int = MOST_TEXT) -> str:
-    """The text of a file that a user wrote or named. Raises UsageError, also for a pipe or a file without end."""
+    """Return text of a file that a user wrote or named. Raises UsageError, also for a pipe or a file without end."""
     try:
         content = files.content(path, limit)
     except OSError as error:

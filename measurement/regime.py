@@ -51,7 +51,7 @@ class Terms:
 
 
 def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
-    """The roofline's terms; `cached` where the caches may hold all that the call touches.
+    """Return the roofline's terms; `cached` where the caches may hold all that the call touches.
 
     Transcendental operations take their own time, beside multiplications: the longer of the two counts. Where the rate
     of products of one row is known, products move their bytes at that: those of more rows read the same weights, and
@@ -65,7 +65,7 @@ def terms(work: Work, peaks: Peaks, cached: bool = False) -> Terms:
 
 
 def is_flat(growth_at_most: float | None, expected_growth: float | None) -> bool:
-    """Whether twice the batch surely adds less than 10 %, where the roofline says that it should add much more.
+    """Return whether twice the batch surely adds less than 10 %, where the roofline says that it should add much more.
 
     `growth_at_most` is the upper end of the growth's interval, so that noise alone makes no cell flat.
     """

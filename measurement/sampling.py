@@ -80,7 +80,7 @@ def first_call(variant: Variant, clocks: Clocks) -> Any:
 
 
 def time_calls(variant: Variant, calls: int, clocks: Clocks) -> float:
-    """Seconds per call over `calls` calls. On entry and on return no work of this variant is outstanding."""
+    """Return seconds per call over `calls` calls. On entry and on return no work of this variant is outstanding."""
     if variant.timer:
         return variant.timer(calls)
     step, synchronize, wall = variant.step, variant.synchronize, clocks.wall
@@ -165,7 +165,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def half_width(variants: Sequence[Variant]) -> float:
-    """The widest relative half-width among the ratios to the first variant; infinite while unknown."""
+    """Return the widest relative half-width among the ratios to the first variant; infinite while unknown."""
     baseline, *others = variants
     if not others:
         interval = batch_interval(baseline.samples)

@@ -37,7 +37,7 @@ class Interval(NamedTuple):
         return (self.high - self.low) / 2 / abs(self.value) if self.value else math.inf
 
     def map(self, function) -> Interval:
-        """The interval of an increasing function of the estimate."""
+        """Return the interval of an increasing function of the estimate."""
         return Interval(function(self.value), function(self.low), function(self.high))
 
 
@@ -74,13 +74,13 @@ def summarise(samples: Sequence[float]) -> Summary:
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The percentile by nearest rank; None where so few values would give the largest of them for it."""
+    """Return the percentile by nearest rank; None where so few values would give the largest of them for it."""
     rank = math.ceil(share * len(values))
     return sorted(values)[rank - 1] if 0 < rank < len(values) else None
 
 
 def scope(launches: int) -> str:
-    """What an interval of so many launches says something of."""
+    """Return what an interval of so many launches says something of."""
     return ACROSS_PROCESSES if launches >= ENOUGH_LAUNCHES else WITHIN_PROCESS
 
 
@@ -152,7 +152,7 @@ def steady(earlier: Sequence[float], later: Sequence[float], tolerance: float) -
 
 
 def independent_ratio(numerator: Interval, denominator: Interval, of=math) -> Interval:
-    """The ratio of two positive estimates from independent samples, with a 95 % interval made from theirs.
+    """Return the ratio of two positive estimates from independent samples, with a 95 % interval made from theirs.
 
     `of` is the module of elementary functions: `numpy` where the intervals hold arrays, an estimate an element.
 

@@ -61,12 +61,12 @@ def warm_up(variant: Variant, profile: Profile, clocks: Clocks) -> None:
 
 
 def _span(recent: Sequence[float], variant: Variant) -> float:
-    """Seconds that the calls of these samples took."""
+    """Return seconds that the calls of these samples took."""
     return sum(recent) * variant.calls_per_sample
 
 
 def queued_calls(variant: Variant, profile: Profile, clocks: Clocks) -> int:
-    """How many queued calls a sample needs for filling and emptying the queue to be about `queue_share` of it.
+    """Return how many queued calls a sample needs for filling and emptying the queue to be about `queue_share` of it.
 
     n queued calls of t seconds last n t + q: the device waits for the first call to be submitted, and the host for the
     last one's end. Samples of one call and of several give t and q. Where a few calls fill the shortest sample, a
@@ -103,6 +103,6 @@ def _timed(variant: Variant, calls: int, clocks: Clocks) -> float:
 
 
 def _window_length(recent: Sequence[float], profile: Profile) -> int:
-    """How many samples make a window of the warm-up: fewer of long calls, which scatter less and cost more."""
+    """Return how many samples make a window of the warm-up: fewer of long calls, which scatter less and cost more."""
     long = bool(recent) and median(recent[-profile.long_call_window :]) >= profile.long_call_seconds
     return profile.long_call_window if long else profile.warmup_window

@@ -65,7 +65,7 @@ class Channel:
 
 
 def classify(error: BaseException) -> tuple[str, str]:
-    """The status and the one-line reason of an exception from a framework."""
+    """Return the status and the one-line reason of an exception from a framework."""
     text = message(error)
     reason = (
         text

@@ -87,7 +87,7 @@ class Context:
                 sys.exit(f"{cells[0].device} now computes wrongly or not at all: the next cells need a new process.")
 
     def still_works(self, device: str) -> bool:
-        """Whether the device, which did so at the start, still computes what it should."""
+        """Return whether the device, which did so at the start, still computes what it should."""
         try:
             return smoke_test.obstacle(self.adapter, device) is None
         except Exception:

@@ -65,7 +65,7 @@ class Explanation(GroupWork):
         self.adapter.release()
 
     def warm(self, cell: Cell, weights, inputs) -> Member:
-        """One mode, built and warm. Raises Unsupported where the framework has no profiler here."""
+        """Return one mode, built and warm. Raises Unsupported where the framework has no profiler here."""
         before_timing = self.profiler.before_timing
         member = self.first_called(cell, weights, inputs)
         if before_timing:
@@ -119,7 +119,7 @@ class Explanation(GroupWork):
         )
 
     def attention(self, member: Member) -> list[dict[str, Any]]:
-        """How the mode calls the attention operator; what cannot be told is in the worker's log."""
+        """Return how the mode calls the attention operator; what cannot be told is in the worker's log."""
         self.channel.phase(member.cell, "attention")
         try:
             calls = self.profiler.attention(member.step, eager=frameworks.is_baseline(member.cell))
@@ -133,7 +133,7 @@ class Explanation(GroupWork):
 
 
 def load_profiler(framework: str, dumps: Path) -> Profiler | None:
-    """The framework's profiler, made before anything is compiled; None where it has none."""
+    """Return the framework's profiler, made before anything is compiled; None where it has none."""
     with writing.own(dumps):
         dumps.mkdir(parents=True, exist_ok=True)
     return frameworks.load_profiler(framework, dumps)

@@ -15,7 +15,7 @@ CALLS = (5, 100)  # at least, at most
 
 
 def calls_within(seconds_per_call: float) -> int:
-    """How many calls of this length are worth taking."""
+    """Return how many calls of this length are worth taking."""
     least, most = CALLS
     return max(least, min(most, math.ceil(SECONDS / max(seconds_per_call, 1e-9))))
 

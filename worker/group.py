@@ -47,7 +47,7 @@ class GroupWork:
         self.workload = workloads.get(self.cells[0].workload, self.cells[0].pass_name)
 
     def weights(self) -> Mapping[str, np.ndarray]:
-        """The canonical weights by name, from files that are mapped."""
+        """Return the canonical weights by name, from files that are mapped."""
         kept = {path.stem: np.load(path, mmap_mode="r") for path in sorted(Path(self.group.weights).glob("*.npy"))}
         return self.workload.weights_from(dict(self.cells[0].parameters), kept)
 
@@ -115,7 +115,7 @@ class GroupWork:
         return time.perf_counter() - start
 
     def prepared(self, cell: Cell, weights, inputs) -> Step:
-        """The adapter's step. Raises Unsupported for a family that the description promises and the code lacks."""
+        """Return adapter's step. Raises Unsupported for a family that the description promises and the code lacks."""
         try:
             return self.adapter.prepare(self.workload, cell, weights, inputs)
         except KeyError as error:
@@ -136,7 +136,7 @@ class GroupWork:
         return {m.variant.name: program.verdict(eager, listed[m.variant.name]) for m in graphs}
 
     def listed(self, member: Member) -> program.Program | str:
-        """The operators of one mode, or why they are not known."""
+        """Return the operators of one mode, or why they are not known."""
         self.channel.phase(member.cell, "program")
         try:
             operations = member.step.program()
@@ -150,7 +150,7 @@ class GroupWork:
 
 
 def load_inputs(path: str) -> list[dict[str, np.ndarray]]:
-    """The input sets of a file, in order; its keys are `<set>.<name>`."""
+    """Return the input sets of a file, in order; its keys are `<set>.<name>`."""
     sets: dict[int, dict[str, np.ndarray]] = {}
     with np.load(path) as stored:
         for key in stored.files:

@@ -97,7 +97,7 @@ class InterleavedComparison(GroupWork):
             members.clear()
 
     def of_user(self, member: Member) -> UserModelReport | None:
-        """What was found out of a user's model, with the price of what its mode runs outside of graphs."""
+        """Return what was found out of a user's model, with the price of what its mode runs outside of graphs."""
         if (
             self.user_model is None
             or not member.captured.breaks
@@ -110,7 +110,7 @@ class InterleavedComparison(GroupWork):
         return replace(self.user_model, inside_s=inside, whole_s=whole)
 
     def control(self, members: list[Member], control: Control) -> Member:
-        """A second variant on the warm step of a cell: the same, slower, or under another timer."""
+        """Return a second variant on the warm step of a cell: the same, slower, or under another timer."""
         origin = next(member for member in members if member.cell.id == control.of)
         variant = replace(origin.variant, name=control.id)
         if control.delay:
@@ -257,7 +257,7 @@ class InterleavedComparison(GroupWork):
         return self.adapter.to_numpy if subject is None else lambda output: subject.values(output).arrays
 
     def unseen(self, member: Member) -> Unseen | None:
-        """What the first call at another shape costs, once the mode is warm, and its latency from then on.
+        """Return what the first call at another shape costs, once the mode is warm, and its latency from then on.
 
         None where none is asked for.
         """

@@ -27,7 +27,7 @@ _OWN: dict[str, UserModel] = {}
 
 
 def names() -> tuple[str, ...]:
-    """The names of all workloads, users' own ones last."""
+    """Return the names of all workloads, users' own ones last."""
     return (*_MODULES, *_OWN)
 
 
@@ -41,12 +41,12 @@ def add(sources: Mapping[str, str]) -> None:
 
 
 def source_of(name: str) -> str | None:
-    """Where a user's own model comes from; None for a workload of the suite."""
+    """Return where a user's own model comes from; None for a workload of the suite."""
     return _OWN[name].source if name in _OWN else None
 
 
 def get(name: str, pass_name: str = "inference") -> Workload:
-    """The workload `name`, which is one of `names()`, in one of its passes."""
+    """Return the workload `name`, which is one of `names()`, in one of its passes."""
     if name in _OWN:
         return _OWN[name].trained() if pass_name == "training" else _OWN[name]
     workload: Workload = importlib.import_module(f"workloads.{_MODULES[name]}").WORKLOADS[name]
@@ -60,13 +60,13 @@ def get(name: str, pass_name: str = "inference") -> Workload:
 
 
 def flags_of(name: str, pass_name: str) -> set[str]:
-    """The flags that a workload's parameters have in a pass; none where it lacks the pass."""
+    """Return the flags that a workload's parameters have in a pass; none where it lacks the pass."""
     definition = get(name, pass_name)
     return {parameter.flag for parameter in definition.parameters} if pass_name in definition.passes else set()
 
 
 def _with_cache(workload: Workload, pass_name: str) -> Workload:
-    """The workload in one of the passes that have a cache."""
+    """Return the workload in one of the passes that have a cache."""
     from workloads import cached_gpt, causal, decode, generate, gpt
 
     model = cached_gpt.cached(workload) if isinstance(workload, gpt.Gpt) else workload

@@ -57,11 +57,11 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
         return Variable(value, ((self, lambda g: _spread(g, self, axis, keepdims) / count),))
 
     def max(self, axis: int, keepdims: bool) -> np.ndarray:
-        """A constant: the oracles subtract it where the result does not depend on it."""
+        """Return a constant: the oracles subtract it where the result does not depend on it."""
         return self.value.max(axis, keepdims=keepdims)
 
     def astype(self, dtype: Any) -> Variable:
-        """The variable itself: what runs on variables runs in their own precision."""
+        """Return the variable itself: what runs on variables runs in their own precision."""
         return self
 
     def __getitem__(self, index: Any) -> Variable:
@@ -86,7 +86,7 @@ class Variable(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def constant(x: np.ndarray | Variable) -> np.ndarray:
-    """The values of `x`, through which nothing is differentiated."""
+    """Return the values of `x`, through which nothing is differentiated."""
     return x.value if isinstance(x, Variable) else x
 
 
@@ -95,7 +95,7 @@ def _swapped(x: np.ndarray) -> np.ndarray:
 
 
 def _of_right(gradient: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The gradient of a product's right operand; of a matrix that all of a batch share at once, as one product."""
+    """Return gradient of a product's right operand; of a matrix that all of a batch share at once, as one product."""
     if right.ndim == 2:
         left, gradient = left.reshape(-1, left.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
     return _swapped(left) @ gradient
@@ -118,7 +118,7 @@ _PULLS = {
 
 
 def _history(last: Variable) -> list[Variable]:
-    """Every variable behind `last`, operands before results."""
+    """Return every variable behind `last`, operands before results."""
     order, seen, stack = [], set(), [(last, False)]
     while stack:
         variable, ready = stack.pop()
@@ -141,7 +141,7 @@ def _unbroadcast(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _spread(gradient: np.ndarray, variable: Variable, axis: int | None, keepdims: bool) -> np.ndarray:
-    """The gradient of a sum: the same for all that was summed."""
+    """Return the gradient of a sum: the same for all that was summed."""
     if axis is not None and not keepdims:
         gradient = np.expand_dims(gradient, axis)
     return np.broadcast_to(gradient, variable.shape)

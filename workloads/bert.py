@@ -56,7 +56,7 @@ class Bert(Workload):
     positions: int = POSITIONS
 
     def library_config(self) -> dict[str, int | float]:
-        """The sizes under the names that transformers and PaddleNLP give them in their `BertConfig`."""
+        """Return the sizes under the names that transformers and PaddleNLP give them in their `BertConfig`."""
         return {
             "vocab_size": self.vocabulary,
             "hidden_size": self.hidden,
@@ -192,7 +192,7 @@ class Bert(Workload):
         return _linear("classifier", CLASSES, self.hidden)
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """The mean cross-entropy of the sequences' classes, as fine-tuning a classifier minimises it."""
+        """Return the mean cross-entropy of the sequences' classes, as fine-tuning a classifier minimises it."""
         pooled = self.reference(parameters, weights, inputs)["pooler_output"]  # (B, H)
         return cross_entropy(linear(pooled, weights, "classifier"), inputs["labels"])
 
@@ -211,7 +211,7 @@ class Bert(Workload):
         return sum(padded_lengths(batch, length)) if parameters["mask"] == "padded" else batch * length
 
     def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
-        """Those of every sequence alone, at its own length: what a program that leaves padding out would do."""
+        """Return those of every sequence alone, at its own length: what a program that leaves padding out would do."""
         if parameters["mask"] != "padded":
             return super().real_flops(parameters, fused_attention)
         lengths = padded_lengths(int(parameters["batch_size"]), int(parameters["seq_len"]))
@@ -220,7 +220,7 @@ class Bert(Workload):
         )
 
     def canonical_name(self, checkpoint_name: str) -> str:
-        """A BERT with a head prefixes its encoder with `bert.`; the oldest call a norm's tensors gamma, beta."""
+        """Return a BERT with a head prefixes its encoder with `bert.`; the oldest call a norm's tensors gamma, beta."""
         name = checkpoint_name.removeprefix("bert.")
         return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 
@@ -230,7 +230,7 @@ class Bert(Workload):
 
 
 def padded_lengths(batch: int, length: int) -> list[int]:
-    """The lengths of a batch's sequences, padded to `length`: the quantiles of the even spread, shortest first.
+    """Return the lengths of a batch's sequences, padded to `length`: the quantiles of the even spread, shortest first.
 
     Quantiles and not draws: so batches of any size have about the same share of padding, whatever the seed, which only
     decides the order; and every input set of a cell holds as many tokens.

@@ -38,14 +38,14 @@ class CachedGpt(Causal):
         return 4 * self.hidden, 1
 
     def unread(self, rows: int, length: int) -> int:
-        """The embeddings of positions that are not in use; the output layer reads those of all tokens."""
+        """Return the embeddings of positions that are not in use; the output layer reads those of all tokens."""
         return (self.positions - length) * self.hidden
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
         return self.gpt.weight_shapes(parameters)
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
-        """What tells these weights from those of inference, which have the same names and shapes."""
+        """Return what tells these weights from those of inference, which have the same names and shapes."""
         return {"weights": "cached"}
 
     def states(self, weights: Weights, ids: np.ndarray, positions: np.ndarray, attend: Attend) -> np.ndarray:
@@ -62,7 +62,7 @@ class CachedGpt(Causal):
 
 
 def cached(gpt: Gpt) -> CachedGpt:
-    """The GPT with a cache."""
+    """Return the GPT with a cache."""
     by_name = {parameter.name: parameter for parameter in gpt.parameters}
     return CachedGpt(
         name=gpt.name,

@@ -27,7 +27,7 @@ Attend = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def prompt_of(positions: int) -> Parameter:
-    """The parameter of how long a prompt is, for a model of so many positions."""
+    """Return the parameter of how long a prompt is, for a model of so many positions."""
     return Parameter("prompt", "prompt", min(128, positions), "tokens of a prompt (prefill)", maximum=positions)
 
 
@@ -48,7 +48,7 @@ class Causal(Workload):
     product: str = MATMUL  # how products of one row a sequence are written
 
     def given(self, parameters: Parameters) -> Self:
-        """The model as these parameters have it, where any of them changes it."""
+        """Return the model as these parameters have it, where any of them changes it."""
         return self
 
     @property
@@ -85,7 +85,7 @@ class Causal(Workload):
 
     @abstractmethod
     def unread(self, rows: int, length: int) -> int:
-        """How many values of the weights a call does not read, on `rows` tokens in sequences of `length`."""
+        """Return how many values of the weights a call does not read, on `rows` tokens in sequences of `length`."""
 
     @property
     def model(self) -> Self:
@@ -117,16 +117,16 @@ class Causal(Workload):
         return {"input_ids": np.random.default_rng(seed).integers(0, self.vocabulary, shape, dtype=np.int64)}
 
     def places(self, parameters: Parameters) -> int:
-        """How many the cache has."""
+        """Return how many the cache has."""
         return int(parameters["prompt"])
 
     def places_compared(self, parameters: Parameters) -> np.ndarray:
-        """Where in the prompt the cache is compared."""
+        """Return where in the prompt the cache is compared."""
         length = int(parameters["prompt"])
         return np.unique(np.linspace(0, length - 1, PLACES_COMPARED).round().astype(np.int64))
 
     def places_told(self, parameters: Parameters) -> list[np.ndarray]:
-        """What a framework needs to know of places besides inputs: where the cache is compared, (n,)."""
+        """Return what a framework needs to know of places besides inputs: where the cache is compared, (n,)."""
         return [self.places_compared(parameters)]
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
@@ -160,5 +160,5 @@ class Causal(Workload):
 
 
 def added(model: Causal) -> tuple[Parameter, ...]:
-    """The parameters that a model has beside those of all: its other passes have them too."""
+    """Return the parameters that a model has beside those of all: its other passes have them too."""
     return tuple(parameter for parameter in model.parameters if parameter.name not in COMMON)

@@ -10,14 +10,14 @@ from workloads.spec import BYTES_PER_VALUE, Cost, OperatorCost, Parameters, line
 
 
 def prefill(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
-    """A prompt read, its keys and values written to the cache, and the logits of its last token."""
+    """Return a prompt read, its keys and values written to the cache, and the logits of its last token."""
     batch, length = int(parameters["batch_size"]), int(parameters["prompt"])
     attended = length * (length + 1) // 2 if fused else length * length
     return _cost(model, BYTES_PER_VALUE[dtype], batch, length, attended, length, fused, None)
 
 
 def decode(model, parameters: Parameters, dtype: str, fused: bool) -> Cost:
-    """One token a sequence: every slot of a static cache is read, whether a token is in it yet or not.
+    """Return one token a sequence: every slot of a static cache is read, whether a token is in it yet or not.
 
     A dynamic cache is written anew with it, at the last of the places that are decoded.
     """

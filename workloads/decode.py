@@ -38,7 +38,7 @@ class Decode(Workload):
         return int(parameters["context"]) - STEPS
 
     def places(self, parameters: Parameters) -> int:
-        """How many the cache has."""
+        """Return how many the cache has."""
         return int(parameters["context"])
 
     def past_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -121,7 +121,7 @@ class Decode(Workload):
             return _by_all(shares[..., :first], values) + shares[..., first:] @ v[:, :, None]
 
         def written(call: int, which: int) -> np.ndarray:
-            """What stands at the place before and at that of a call, (layers, B, nkv, 2, hs)."""
+            """Return what stands at the place before and at that of a call, (layers, B, nkv, 2, hs)."""
             layers = []
             for layer, pair in enumerate(new):
                 before = np.broadcast_to(past[which][layer][:, -1:], pair[which][:, :, :1].shape)
@@ -159,7 +159,7 @@ def _by_all(rows: np.ndarray, matrices: np.ndarray) -> np.ndarray:
 
 
 def decode_of(model: Causal) -> Decode:
-    """The decode pass of `model`."""
+    """Return the decode pass of `model`."""
     by_name = {parameter.name: parameter for parameter in model.parameters}
     context = Parameter(
         "context", "context", min(1024, model.positions), "places of the cache, the last of which are decoded (decode)",

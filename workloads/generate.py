@@ -29,11 +29,11 @@ class Generate(Workload):
     model: Causal = field(kw_only=True)
 
     def places(self, parameters: Parameters) -> int:
-        """How many the cache has."""
+        """Return how many the cache has."""
         return int(parameters["prompt"]) + int(parameters["tokens"])
 
     def places_told(self, parameters: Parameters) -> list[np.ndarray]:
-        """Those of the tokens that are fed back, (1,) each: all but the last one generated."""
+        """Return those of the tokens that are fed back, (1,) each: all but the last one generated."""
         return [np.array([place], np.int64) for place in range(int(parameters["prompt"]), self.places(parameters) - 1)]
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -126,7 +126,7 @@ class Generate(Workload):
         return self.tokens_per_call(parameters)
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """A token reads all places of a static cache, and of a dynamic one those that are there."""
+        """Count what a token reads: all places of a static cache, and of a dynamic one those that are there."""
         model = self.model.given(parameters)
         whole = causal_cost.prefill(model, parameters, dtype, fused_attention)
 
@@ -151,7 +151,7 @@ class Generate(Workload):
 
 
 def generate_of(model: Causal) -> Generate:
-    """The generate pass of `model`."""
+    """Return the generate pass of `model`."""
     by_name = {parameter.name: parameter for parameter in model.parameters}
     tokens = Parameter(
         "tokens", "tokens", min(128, model.positions // 2), "tokens that are generated after the prompt (generate)",

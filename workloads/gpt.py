@@ -101,7 +101,7 @@ class Gpt(Workload):
         return norm(x, "ln_f")
 
     def _read(self, weights: Weights, ids: np.ndarray) -> np.ndarray:
-        """The states of whole sequences (B, T) -> (B, T, H)."""
+        """Map the states of whole sequences (B, T) -> (B, T, H)."""
         length = ids.shape[1]
         causal = np.triu(np.full((length, length), -np.inf, np.float32), 1)  # (T, T), 0 where attended
 
@@ -116,16 +116,16 @@ class Gpt(Workload):
         return {"logits": last @ weights["wte.weight"].T}  # (B, V)
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """The mean cross-entropy of every token's successor."""
+        """Return the mean cross-entropy of every token's successor."""
         logits = self._read(weights, inputs["input_ids"]) @ weights["wte.weight"].T  # (B, T, V)
         return cross_entropy(logits.reshape(-1, self.vocabulary), inputs["targets"].reshape(-1))
 
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """FLOPs of a pass that gives the last token's logits. Attention written out computes masked scores, too."""
+        """Return FLOPs of a pass that gives the last token's logits. Attention written out computes masked scores."""
         return self._cost(parameters, BYTES_PER_VALUE[dtype], int(parameters["batch_size"]), fused_attention)
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """The same with logits, and their loss, for every token."""
+        """Return the same with logits, and their loss, for every token."""
         rows = int(parameters["batch_size"]) * int(parameters["seq_len"])
         width = BYTES_PER_VALUE[dtype]
         return self._cost(parameters, width, rows, fused_attention).with_loss(rows * self.vocabulary, width)

@@ -25,13 +25,13 @@ def image_parameters(image: int, smallest: int) -> tuple[Parameter, ...]:
 
 
 def image_shape(parameters: Parameters) -> tuple[int, ...]:
-    """The shape of a call's images in their layout."""
+    """Return the shape of a call's images in their layout."""
     batch, edge = int(parameters["batch_size"]), int(parameters["image"])
     return (batch, CHANNELS, edge, edge) if parameters["layout"] == "nchw" else (batch, edge, edge, CHANNELS)
 
 
 def images(parameters: Parameters, seed: int) -> Arrays:
-    """One seeded set of images, the same in both layouts: patches of a colour under noise, both normal.
+    """Return one seeded set of images, the same in both layouts: patches of a colour under noise, both normal.
 
     Of noise alone a network with random weights makes nearly the same features whatever the image, and parity would not
     tell one image from another.
@@ -45,17 +45,17 @@ def images(parameters: Parameters, seed: int) -> Arrays:
 
 
 def channels_first(parameters: Parameters, inputs: Arrays) -> np.ndarray:
-    """A call's images as (B, 3, H, W), whatever their layout."""
+    """Return a call's images as (B, 3, H, W), whatever their layout."""
     return inputs["images"] if parameters["layout"] == "nchw" else inputs["images"].transpose(0, 3, 1, 2)
 
 
 def classes_of(parameters: Parameters, seed: int, count: int) -> np.ndarray:
-    """The class of each image of a micro-batch (B,), one of `count`."""
+    """Return the class of each image of a micro-batch (B,), one of `count`."""
     return np.random.default_rng([seed, 1]).integers(0, count, int(parameters["batch_size"]), dtype=np.int64)
 
 
 def windows_along(edge: int, size: int, stride: int, padding: int) -> int:
-    """How many windows of `size` fit along a padded edge."""
+    """Return how many windows of `size` fit along a padded edge."""
     return (edge + 2 * padding - size) // stride + 1
 
 

@@ -89,7 +89,7 @@ class Llama(Causal):
         return self.intermediate, 2
 
     def library_config(self) -> dict[str, object]:
-        """The configuration under the names that transformers uses; dropout there is none."""
+        """Return the configuration under the names that transformers uses; dropout there is none."""
         rope: dict[str, object] = {"rope_type": "default", "rope_theta": self.theta}
         if self.scaling:
             rope |= {

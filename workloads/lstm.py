@@ -119,7 +119,7 @@ class Lstm(Workload):
         return self.inputs(parameters, seed) | {"labels": labels}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """The mean cross-entropy of the sequences' classes."""
+        """Return the mean cross-entropy of the sequences' classes."""
         return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:

@@ -82,7 +82,7 @@ class Mlp(Workload):
         return inputs | {"target": target}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """The mean squared error."""
+        """Return the mean squared error."""
         return np.square(self.reference(parameters, weights, inputs)["output"] - inputs["target"]).mean()
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:

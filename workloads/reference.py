@@ -29,7 +29,7 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """The exact GELU, x * Phi(x) (Hendrycks and Gimpel 2016), not its tanh approximation."""
+    """Return the exact GELU, x * Phi(x) (Hendrycks and Gimpel 2016), not its tanh approximation."""
     return x * 0.5 * (1.0 + erf(x * (1 / math.sqrt(2))))
 
 
@@ -52,7 +52,7 @@ def linear(x: np.ndarray, weights: Mapping[str, np.ndarray], name: str) -> np.nd
 
 
 def cross_entropy(logits: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The mean of -log softmax(logits)[class]; logits (N, C), classes (N,) -> a scalar."""
+    """Map the mean of -log softmax(logits)[class]; logits (N, C), classes (N,) -> a scalar."""
     shifted = logits - logits.max(axis=-1, keepdims=True)  # (N, C)
     chosen = shifted[np.arange(len(classes)), classes]  # (N,)
     return (np.log(np.exp(shifted).sum(axis=-1, keepdims=False)) - chosen).mean()
@@ -131,7 +131,7 @@ def convolution(x: np.ndarray, kernel: np.ndarray, stride: int, padding: int) ->
 
 
 def max_pool(x: np.ndarray, size: int, stride: int, padding: int) -> np.ndarray:
-    """The largest of each window of (N, C, H, W); the gradient goes to the first of several."""
+    """Return the largest of each window of (N, C, H, W); the gradient goes to the first of several."""
     padded = _padded(constant(x), padding, -np.inf)
     windows = _windows_of(padded, (size, size), axis=(2, 3))[:, :, ::stride, ::stride]
     windows = windows.reshape(*windows.shape[:4], -1)  # (N, C, H', W', k * k)

@@ -71,7 +71,7 @@ class ResNet(Workload):
         return Convolution("conv1", "bn1", CHANNELS, self.width, 7, 2)
 
     def blocks(self) -> Iterator[Block]:
-        """Every block in order."""
+        """Yield every block in order."""
         inputs = self.width
         for stage, count in enumerate(self.stages):
             width = self.width << stage
@@ -87,7 +87,7 @@ class ResNet(Workload):
                 inputs = EXPANSION * width
 
     def convolutions(self) -> Iterator[Convolution]:
-        """Every convolution, each behind what it reads."""
+        """Yield every convolution, each behind what it reads."""
         yield self.stem
         for block in self.blocks():
             yield from block.convolutions
@@ -190,7 +190,7 @@ class ResNet(Workload):
         )
 
     def _edges(self, image: int) -> Iterator[tuple[Convolution, int, int]]:
-        """Every convolution with the edges of the images that it reads and writes."""
+        """Yield every convolution with the edges of the images that it reads and writes."""
         edge = windows_along(image, 7, 2, 3)
         yield self.stem, image, edge
         edge = windows_along(edge, 3, 2, 1)
@@ -208,7 +208,7 @@ class ResNet(Workload):
         return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """The mean cross-entropy, normalised by the batch's own statistics."""
+        """Return the mean cross-entropy, normalised by the batch's own statistics."""
         return self.loss_and_state(parameters, weights, inputs)[0]
 
     def state(self, parameters: Parameters) -> tuple[str, ...]:
@@ -228,7 +228,7 @@ class ResNet(Workload):
         return cross_entropy(self._logits(parameters, weights, inputs, of_batch), inputs["labels"]), state
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
-        """A batch's statistics take a pass of their own: sum and sum of squares."""
+        """Return a batch's statistics take a pass of their own: sum and sum of squares."""
         forward = self.cost(parameters, dtype)
         (norms,) = (o for o in forward.operators if o.operator_class == "normalisation")
         statistics = OperatorCost("normalisation", 3 * norms.flops // 2, norms.bytes // 2)

@@ -34,7 +34,7 @@ class Parameter:
     implementations: tuple[str, ...] = ("library", "plain")
 
     def problem(self, value: int | str) -> str | None:
-        """One sentence on why `value` cannot be used, or None."""
+        """Return one sentence on why `value` cannot be used, or None."""
         if self.choices:
             return None if value in self.choices else f"{self.name} is one of {', '.join(self.choices)}, not {value!r}."
         if not isinstance(value, int):
@@ -139,27 +139,27 @@ class Workload(ABC):
 
     @abstractmethod
     def seeded_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """A seeded initialisation, float32, with the names and shapes of `weight_shapes`."""
+        """Return a seeded initialisation, float32, with the names and shapes of `weight_shapes`."""
 
     def kept_weights(self, parameters: Parameters, seed: int) -> Arrays:
-        """What is kept of the seeded weights, from which `weights_from` makes them: all of them, or much less."""
+        """Return what is kept of the seeded weights, from which `weights_from` makes them: all or much less."""
         return self.seeded_weights(parameters, seed)
 
     def weights_from(self, parameters: Parameters, kept: Weights) -> Weights:
-        """The weights by name, in the precision of what was kept of them (or of a checkpoint's own)."""
+        """Return the weights by name, in the precision of what was kept of them (or of a checkpoint's own)."""
         return kept
 
     @abstractmethod
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """One seeded set of inputs, in the order in which the model takes them."""
+        """Return one seeded set of inputs, in the order in which the model takes them."""
 
     def sets(self, parameters: Parameters, seed: int) -> list[Arrays]:
-        """The input sets that calls take in turn, in their order."""
+        """Return the input sets that calls take in turn, in their order."""
         return [self.inputs(parameters, seed + 1 + index) for index in range(self.input_sets)]
 
     @abstractmethod
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
-        """The oracle: the outputs by name, in the precision of weights and inputs: float64 for a reference."""
+        """Return the oracle: the outputs by name, in the precision of weights and inputs: float64 for a reference."""
 
     @abstractmethod
     def cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
@@ -171,14 +171,14 @@ class Workload(ABC):
 
     @abstractmethod
     def items_per_call(self, parameters: Parameters) -> int:
-        """How many independent items (sequences, rows) one call handles."""
+        """Return how many independent items (sequences, rows) one call handles."""
 
     def tokens_per_call(self, parameters: Parameters) -> int | None:
-        """How many tokens one call handles, or None where the workload has no tokens."""
+        """Return how many tokens one call handles, or None where the workload has no tokens."""
         return None
 
     def tokens_made(self, parameters: Parameters) -> int | None:
-        """How many tokens one call generates, those of all sequences; None where it generates none."""
+        """Return how many tokens one call generates, those of all sequences; None where it generates none."""
         return None
 
     def comparable(
@@ -188,33 +188,33 @@ class Workload(ABC):
         return outputs, reference
 
     def tolerance_of(self, output: str, dtype: str) -> float:
-        """The tolerance of one output, by its name in what `comparable` makes."""
+        """Return the tolerance of one output, by its name in what `comparable` makes."""
         return self.tolerance[dtype]
 
     def first_differing(self, parameters: Parameters, outputs: Arrays, reference: Arrays) -> int | None:
-        """The first step, from 1, at which another token was generated than by the reference; None if at none."""
+        """Return first step, from 1, at which another token was generated than by the reference; None if at none."""
         return None
 
     def real_tokens_per_call(self, parameters: Parameters) -> int | None:
-        """How many of these are no padding; the same for every input set."""
+        """Return how many of these are no padding; the same for every input set."""
         return self.tokens_per_call(parameters)
 
     def real_flops(self, parameters: Parameters, fused_attention: bool = False) -> int:
-        """The FLOPs of one call without padding, in any dtype; all of `cost` where nothing is padded."""
+        """Return the FLOPs of one call without padding, in any dtype; all of `cost` where nothing is padded."""
         return self.cost(parameters, "fp32", fused_attention).flops
 
     def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
-        """The oracle's outputs of consecutive calls, one per input set."""
+        """Return the oracle's outputs of consecutive calls, one per input set."""
         return [self.reference(parameters, weights, inputs) for inputs in sets]
 
     # What the training pass asks of a workload that has one.
 
     def training_inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """One seeded micro-batch: the model's inputs, and last what the loss compares with."""
+        """Return one seeded micro-batch: the model's inputs, and last what the loss compares with."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """The oracle's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
+        """Return the oracle's loss on a micro-batch, a scalar; also on weights that are `autograd.Variable`s."""
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def state(self, parameters: Parameters) -> tuple[str, ...]:
@@ -222,7 +222,7 @@ class Workload(ABC):
         return ()
 
     def loss_and_state(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> tuple[np.ndarray, Arrays]:
-        """The oracle's loss, and what the forward pass makes of the weights that `state` names."""
+        """Return the oracle's loss, and what the forward pass makes of the weights that `state` names."""
         return self.loss(parameters, weights, inputs), {}
 
     def conventions(self, parameters: Parameters) -> tuple[str, ...]:
@@ -242,17 +242,17 @@ class Workload(ABC):
         raise NotImplementedError(f"{self.name} has no training pass")
 
     def canonical_name(self, checkpoint_name: str) -> str:
-        """The canonical name of a tensor found in a checkpoint (undoes prefixes and historical spellings)."""
+        """Return the canonical name of a tensor found in a checkpoint (undoes prefixes and historical spellings)."""
         return checkpoint_name
 
     def from_checkpoint(
         self, tensors: Callable[[Workload, Parameters], Arrays], parameters: Parameters, seed: int
     ) -> Arrays:
-        """The weights, as `tensors` finds them in a checkpoint; what no checkpoint holds is seeded."""
+        """Return the weights, as `tensors` finds them in a checkpoint; what no checkpoint holds is seeded."""
         return tensors(self, parameters)
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:
-        """The parameters on which the weights depend (width, depth; not batch or sequence length)."""
+        """Return the parameters on which the weights depend (width, depth; not batch or sequence length)."""
         return {}
 
     def dynamic_axes(self, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
@@ -267,7 +267,7 @@ class Workload(ABC):
         return tuple(tuple(sorted(axes)) for axes in free)
 
     def oracle_parameters(self, parameters: Parameters) -> Parameters:
-        """The parameters on which the values of inputs and outputs depend, though not how inputs lie in memory."""
+        """Return parameters on which the values of inputs and outputs depend, though not how inputs lie in memory."""
         return dict(parameters)
 
 

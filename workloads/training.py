@@ -42,7 +42,7 @@ class Training(Workload):
         return self.model.seeded_weights(parameters, seed) | self.seeded_head(parameters, seed)
 
     def seeded_head(self, parameters: Parameters, seed: int) -> Arrays:
-        """What training adds to the model, normal of standard deviation 0.02; no checkpoint of the model has it."""
+        """Return what training adds to the model, normal of standard deviation 0.02; no checkpoint has it."""
         rng = np.random.default_rng([seed, 1])
         shapes = self.model.head_shapes(parameters)
         return {name: rng.standard_normal(shape, dtype=np.float32) * np.float32(0.02) for name, shape in shapes.items()}
@@ -55,14 +55,14 @@ class Training(Workload):
         return {name: np.stack([arrays[name] for arrays in sets]) for name in sets[0]}
 
     def dynamic_axes(self, parameters: Parameters) -> tuple[tuple[int, ...], ...]:
-        """Those of a micro-batch, which is what graphs capture where they do not hold the whole iteration."""
+        """Return those of a micro-batch, which is what graphs capture where they do not hold the whole iteration."""
         return super().dynamic_axes({**parameters, "accumulate": 1})
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
         return self.references(parameters, weights, [inputs])[0]
 
     def references(self, parameters: Parameters, weights: Weights, sets: list[Arrays]) -> list[Arrays]:
-        """The losses of consecutive iterations and the state after each, in float64, each on the next set."""
+        """Return the losses of consecutive iterations and the state after each, in float64, each on the next set."""
         state = {name: np.array(weights[name], np.float64) for name in self.model.state(parameters)}
         variables = {
             name: Variable(np.array(weights[name], np.float64, order="C")) for name in weights.keys() - state.keys()
@@ -179,7 +179,7 @@ def adamw(
 
 
 def training_of(model: Workload) -> Training:
-    """The training pass of `model`."""
+    """Return the training pass of `model`."""
     return Training(
         name=model.name,
         family=model.family,

@@ -49,7 +49,7 @@ class UserModel(Workload):
         return is_file(self.source)
 
     def trained(self) -> UserModel:
-        """Its training pass: a call is one optimizer iteration on the file's `loss` of the model's output."""
+        """Return its training pass: a call is one optimizer iteration on the file's `loss` of the model's output."""
         return replace(self, tolerance=training.TOLERANCE | self.given, parity_calls=training.STEPS_COMPARED)
 
     def weight_shapes(self, parameters: Parameters) -> dict[str, tuple[int, ...]]:
@@ -59,7 +59,7 @@ class UserModel(Workload):
         return {"seed": np.array(seed)}
 
     def inputs(self, parameters: Parameters, seed: int) -> Arrays:
-        """The arguments of the user's `inputs`, and a seed for what is random in it."""
+        """Return the arguments of the user's `inputs`, and a seed for what is random in it."""
         return {**{name: np.array(value) for name, value in parameters.items()}, "seed": np.array(seed)}
 
     def reference(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> Arrays:
@@ -78,7 +78,7 @@ class UserModel(Workload):
 
 
 def is_user_model(word: str) -> bool:
-    """Whether a word for a workload means a user's own model."""
+    """Return whether a word for a workload means a user's own model."""
     return is_file(word) or word.partition(":")[0] in LIBRARIES
 
 
@@ -87,7 +87,7 @@ def is_file(word: str) -> bool:
 
 
 def absolute(source: str) -> str:
-    """The source, whatever folder it is asked for from: files and folders of configurations by their whole path."""
+    """Return source, whatever folder it is asked for from: files and folders of configurations by their whole path."""
     if is_file(source):
         return os.path.abspath(os.path.expanduser(source))
     library, _, name = source.partition(":")
@@ -115,7 +115,7 @@ def named(sources: Iterable[str]) -> dict[str, str]:
 
 
 def _parts(source: str) -> tuple[str, list[str]]:
-    """The library with its colon, empty for a file, and the parts of the path or name."""
+    """Return the library with its colon, empty for a file, and the parts of the path or name."""
     if is_file(source):
         return "", [part for part in source.split("/") if part]
     library, _, name = source.partition(":")
@@ -123,7 +123,7 @@ def _parts(source: str) -> tuple[str, list[str]]:
 
 
 def workload(name: str, source: str) -> UserModel:
-    """The workload of that name. Raises Unreadable with a sentence."""
+    """Return the workload of that name. Raises Unreadable with a sentence."""
     if is_file(source):
         described = signature.read(source)
         if described.missing:

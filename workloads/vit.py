@@ -145,7 +145,7 @@ class ViT(Workload):
         return self.inputs(parameters, seed) | {"labels": classes_of(parameters, seed, self.classes)}
 
     def loss(self, parameters: Parameters, weights: Weights, inputs: Arrays) -> np.ndarray:
-        """The mean cross-entropy of the images' classes."""
+        """Return the mean cross-entropy of the images' classes."""
         return cross_entropy(self.reference(parameters, weights, inputs)["logits"], inputs["labels"])
 
     def training_forward_cost(self, parameters: Parameters, dtype: str, fused_attention: bool = False) -> Cost:
@@ -156,7 +156,7 @@ class ViT(Workload):
         return int(parameters["batch_size"])
 
     def canonical_name(self, checkpoint_name: str) -> str:
-        """The oldest checkpoints call the two products of a perceptron linear_1 and linear_2."""
+        """Return the oldest checkpoints call the two products of a perceptron linear_1 and linear_2."""
         return checkpoint_name.replace("mlp.linear_1", "mlp.0").replace("mlp.linear_2", "mlp.3")
 
     def weight_parameters(self, parameters: Parameters) -> Parameters:

@@ -119,7 +119,7 @@ class Adapter(boundary.Adapter):
         return Step(step, device_inputs, capture, program=listed)
 
     def _trained(self, cell: Cell, objective: Callable, params: dict, sets: Sequence[tuple], detail: str) -> Step:
-        """An optimizer iteration on the parameters, in the cell's mode."""
+        """Return an optimizer iteration on the parameters, in the cell's mode."""
         from frameworks.jax.modes import training
 
         accumulate = int(cell.parameter("accumulate") or 1)
@@ -143,7 +143,7 @@ class Adapter(boundary.Adapter):
         return user_model.prepare(model, cell, self._compilations)
 
     def _prepare_generating(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-        """The model with a cache of its own, which a jitted call takes over from the one before."""
+        """Return the model with a cache of its own, which a jitted call takes over from the one before."""
         generation.refuse(cell)
         dtype = jnp.dtype(PRECISION[cell.dtype][0])
         if cell.pass_name == "generate":

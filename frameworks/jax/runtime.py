@@ -21,7 +21,7 @@ PLUGINS = (12, 13)  # the CUDA versions for which JAX has had plug-ins
 
 
 def find(device: str) -> jax.Device:
-    """The device `cpu` or `gpu:<index>`; raises RuntimeError, or IndexError with a sentence."""
+    """Return the device `cpu` or `gpu:<index>`; raises RuntimeError, or IndexError with a sentence."""
     kind, _, index = device.partition(":")
     devices = jax.devices(kind)
     if int(index or 0) >= len(devices):
@@ -30,7 +30,7 @@ def find(device: str) -> jax.Device:
 
 
 def problem(device: str) -> str | None:
-    """Why JAX cannot use the device, in a sentence, or None."""
+    """Return why JAX cannot use the device, in a sentence, or None."""
     try:
         find(device)
     except IndexError as error:
@@ -49,7 +49,7 @@ def problem(device: str) -> str | None:
 
 
 def _plugin_words(version: int) -> str:
-    """What JAX's CUDA plug-in says against this machine: JAX logs it and then knows of no GPU."""
+    """Return what JAX's CUDA plug-in says against this machine: JAX logs it and then knows of no GPU."""
     try:
         sys.modules[f"jax_plugins.xla_cuda{version}"]._check_cuda_versions(raise_on_first_error=True)
     except Exception as error:  # also where a version has no such check
@@ -58,7 +58,7 @@ def _plugin_words(version: int) -> str:
 
 
 def pool_threads() -> int | None:
-    """The size of XLA's intra-op pool, counted among the process's threads by name: JAX itself does not tell."""
+    """Return the size of XLA's intra-op pool, counted among the process's threads by name: JAX itself does not tell."""
     names = []
     for path in glob.glob("/proc/self/task/*/comm"):
         with contextlib.suppress(OSError), open(path) as file:  # the thread may have ended
@@ -72,13 +72,13 @@ def shapes(arguments: Any) -> Any:
 
 
 def is_whole(module: str) -> bool:
-    """Whether StableHLO text is one module with one entry that never calls back into Python."""
+    """Return whether StableHLO text is one module with one entry that never calls back into Python."""
     one_entry = module.count("func.func public") == 1 and module.count("module @") == 1
     return one_entry and not re.search(r"python_\w*callback", module)
 
 
 def memory(device: jax.Device | None) -> dict[str, int] | None:
-    """The allocator's statistics, in bytes; None where it keeps none, as on the CPU."""
+    """Return the allocator's statistics, in bytes; None where it keeps none, as on the CPU."""
     gc.collect()
     return (device.memory_stats() or None) if device is not None else None
 

@@ -93,7 +93,7 @@ class Adapter(adapter.Adapter):
 
 
 def _written(workload: Workload, cell: Cell, weights: Arrays, inputs: Arrays) -> Model:
-    """The cell's model as an ONNX graph, for both modes."""
+    """Return the cell's model as an ONNX graph, for both modes."""
     graph, parameters = Writer(), dict(cell.parameters)
     outputs = plain.MODELS[workload.family](graph, workload, parameters, weights, *inputs)
     return Model(graph, outputs, inputs, workload.dynamic_axes(parameters))

@@ -45,7 +45,7 @@ class Model:
         self.inputs = tuple(inputs)
 
     def file(self, shapes: Shapes, fixed: bool) -> bytes:
-        """The model for inputs of `shapes`, of which the free axes are open unless `fixed`."""
+        """Return the model for inputs of `shapes`, of which the free axes are open unless `fixed`."""
         # Axes of one length that change together have one name: what is open is the length, not the axis.
         axes = [
             [f"axis_{axis}" if axis in free and not fixed else n for axis, n in enumerate(shape)]
@@ -62,7 +62,7 @@ class Model:
         entries: Mapping[str, str] = MappingProxyType({}),
         **settings: str | bool,
     ) -> onnxruntime.InferenceSession:
-        """A session of this model, optimised as `mode` says; `settings` and `entries` are more of its options."""
+        """Return a session of this model, optimised as `mode` says; `settings` and `entries` are further options."""
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = LEVELS[mode]
         options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
@@ -106,7 +106,7 @@ class Runner:
         self._session = self._sessions[shapes]
 
     def profiled(self, prefix: Path) -> onnxruntime.InferenceSession:
-        """A session like the first one that profiles from its opening on, which is the only way that there is."""
+        """Return a session like the first one that profiles from its opening on, the only way."""
         settings = {"enable_profiling": True, "profile_file_prefix": str(prefix)}
         return self._model.open(self._mode, self._first, self._fixed, **settings)
 
@@ -123,7 +123,7 @@ class Runner:
             return onnx.load(path, load_external_data=False)
 
     def operations(self) -> Program:
-        """The operators that the mode executes."""
+        """Return the operators that the mode executes."""
         return program.operations(self.executed)
 
     def capture(self) -> Capture:

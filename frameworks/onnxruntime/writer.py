@@ -42,23 +42,23 @@ class Writer:
         self._names: set[str] = set()
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """The result of an operator with one output."""
+        """Return the result of an operator with one output."""
         return self.ops(kind, 1, *inputs, **attributes)[0]
 
     def ops(self, kind: str, count: int, *inputs: str, **attributes: Any) -> list[str]:
-        """The results of an operator with `count` outputs."""
+        """Return the results of an operator with `count` outputs."""
         outputs = [f"{kind}_{len(self._nodes)}_{index}" for index in range(count)]
         self._nodes.append(helper.make_node(kind, inputs, outputs, f"{kind}_{len(self._nodes)}", **attributes))
         return outputs
 
     def constant(self, value: Any, dtype: type = np.int64) -> str:
-        """A small constant inside the model's file: an axis, a shape, a number."""
+        """Return a small constant inside the model's file: an axis, a shape, a number."""
         name = f"constant_{len(self._initializers)}"
         self._initializers.append(numpy_helper.from_array(np.array(value, dtype), name))
         return name
 
     def weight(self, name: str, array: np.ndarray) -> str:
-        """A weight by its canonical name, once however often it is used."""
+        """Return a weight by its canonical name, once however often it is used."""
         if name not in self._names:
             self._names.add(name)
             kept = self.weights.add(name, array)
@@ -83,7 +83,7 @@ class Writer:
 
 
 def _renamed(node: NodeProto, names: dict[str, str]) -> NodeProto:
-    """The node with some tensors under other names: an operator that gives an output its name would copy it."""
+    """Return the node with some tensors under other names: an operator that gives an output its name would copy it."""
     renamed = NodeProto()
     renamed.CopyFrom(node)
     renamed.input[:] = [names.get(tensor, tensor) for tensor in node.input]

@@ -182,7 +182,7 @@ def _require(cell: Cell) -> None:
 
 
 def _openmp_threads() -> int | None:
-    """The threads OpenMP would start for this one; Paddle itself has no way to ask."""
+    """Return the threads OpenMP would start for this one; Paddle itself has no way to ask."""
     try:
         return ctypes.CDLL(os.path.join(paddle.sysconfig.get_lib(), "libiomp5.so")).omp_get_max_threads()
     except OSError:

@@ -32,7 +32,7 @@ class Meter(adapter.Meter):
 
 
 def kernels_held(device: str) -> str:
-    """What GPUs this build has kernels for, what `device` is, and where other builds are."""
+    """Return what GPUs this build has kernels for, what `device` is, and where other builds are."""
     index, version = int(device.split(":")[1]), f"Paddle {paddle.__version__} (CUDA {paddle.version.cuda()})"
     # The library of Paddle's own kernels; the one beside it, libphi, holds those of NVIDIA's libraries as well.
     held = ", ".join(fatbin.architectures(paddle.base.libpaddle.__file__)) or "no GPU"

@@ -10,7 +10,7 @@ PTX, BINARY = 1, 2
 
 
 def architectures(library: str) -> list[str]:
-    """The targets of the GPU code in a library, as nvcc names them: `sm_80` is a binary, `compute_80` is PTX.
+    """Return the targets of the GPU code in a library, as nvcc names them: `sm_80` is a binary, `compute_80` is PTX.
 
     NVIDIA does not document the layout, little-endian in both parts. A fat binary is its magic number (4 bytes),
     version (2), header size (2) and size (8), then images: kind (2), version (2), header size (4), size (8), and at

@@ -177,12 +177,12 @@ class Adapter(boundary.Adapter):
 
 
 def _variable_type(cell: Cell) -> tf.DType:
-    """What variables and inputs are kept in: float32 under training, which casts where it computes."""
+    """Return what variables and inputs are kept in: float32 under training, which casts where it computes."""
     return tf.float32 if cell.pass_name == "training" else _DTYPES[cell.dtype]
 
 
 def _tensor(array: np.ndarray, dtype: tf.DType) -> tf.Tensor:
-    """The array on the current device, floating point as `dtype`."""
+    """Return the array on the current device, floating point as `dtype`."""
     return tf.constant(array, dtype if np.issubdtype(array.dtype, np.floating) else None)
 
 
@@ -191,7 +191,7 @@ def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:
 
 
 def _runs(architecture: str, capability: tuple[int, int]) -> bool:
-    """Whether kernels built for `sm_89` (machine code) or `compute_90` (PTX) run on a GPU of this capability."""
+    """Return whether kernels built for `sm_89` (machine code) or `compute_90` (PTX) run on a GPU of this capability."""
     kind, _, digits = architecture.partition("_")
     digits = digits.rstrip("af")  # sm_90a
     built = (int(digits[:-1]), int(digits[-1]))

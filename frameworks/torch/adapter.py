@@ -103,7 +103,7 @@ class Adapter(adapter.Adapter):
         return user_model.prepare(model, cell, self._device, workload.source)
 
     def _prepare_training(self, workload: Workload, cell: Cell, weights: Arrays, inputs: Sequence[Arrays]) -> Step:
-        """Every mode has parameters of its own, for each changes them; they stay in float32."""
+        """Give every mode parameters of its own, for each changes them; they stay in float32."""
         tensors = {name: self._tensor(array, "fp32") for name, array in weights.items()}
         model = plain.build(workload.model, dict(cell.parameters), tensors).train()
         loss = training.LOSSES[workload.family]
@@ -138,7 +138,7 @@ class Adapter(adapter.Adapter):
         return gpu.Meter(self._device, self._models.get(cell.group_id)) if self._device.type == "cuda" else None
 
     def _tensor(self, array: np.ndarray, dtype: str) -> torch.Tensor:
-        """A copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""
+        """Return a copy on the device, made outside inference mode as all tensors here; floats in the cell's dtype."""
         floating = np.issubdtype(array.dtype, np.floating)
         return torch.tensor(array, dtype=DTYPES[dtype] if floating else None, device=self._device)
 

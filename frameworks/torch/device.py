@@ -14,7 +14,7 @@ from frameworks import adapter, obstacles
 
 
 def gpu_problem(index: int) -> str | None:
-    """Why this build of torch cannot use GPU `index`, in a sentence, or None."""
+    """Return why this build of torch cannot use GPU `index`, in a sentence, or None."""
     build = f"torch {torch.__version__}"
     if torch.version.cuda is None and torch.version.hip is None:
         return f"{build} is built for the CPU only: install a build for CUDA."
@@ -32,7 +32,7 @@ def gpu_problem(index: int) -> str | None:
 
 
 def _no_gpu() -> str:
-    """Why there is none, by the words in which torch refuses to use one, else by the driver's answer."""
+    """Return why there is none, by the words in which torch refuses to use one, else by the driver's answer."""
     try:
         torch.cuda.init()
     except Exception as error:  # its class differs with what is wrong
@@ -43,7 +43,7 @@ def _no_gpu() -> str:
 
 
 def _runs(architecture: str, capability: tuple[int, int]) -> bool:
-    """Whether code for `architecture` runs on a GPU of `capability`.
+    """Return whether code for `architecture` runs on a GPU of `capability`.
 
     CUDA programming guide, "Binary Compatibility" and "PTX Compatibility": binaries (sm_) run on the same major
     version and equal or later minor ones, PTX (compute_) on everything equal or later, and what ends in a letter
@@ -113,7 +113,7 @@ def busy_seconds(step: Callable[[], Any], calls: int, device: torch.device) -> f
 
 
 def settings(device: torch.device) -> dict[str, Any]:
-    """Every switch that changes what is measured on `device`, read back from torch."""
+    """Return every switch that changes what is measured on `device`, read back from torch."""
     return _common_settings() | (_gpu_settings() if device.type == "cuda" else _cpu_settings())
 
 
@@ -140,7 +140,7 @@ def _cpu_settings() -> dict[str, Any]:
 
 
 def _onednn_has(dtype: str) -> bool | None:
-    """Whether oneDNN has the type on this processor; None where this version of torch does not tell."""
+    """Return whether oneDNN has the type on this processor; None where this version of torch does not tell."""
     try:
         return getattr(torch.ops.mkldnn, f"_is_mkldnn_{dtype}_supported")()
     except AttributeError:

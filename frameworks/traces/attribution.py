@@ -105,7 +105,7 @@ def _around_softmax(events: Sequence[Event], around: list[tuple[int, ...]], part
 def _products(
     events: Sequence[Event], around: list[tuple[int, ...]], order: list[int]
 ) -> tuple[dict[int, int], list[_Unit]]:
-    """The matrix products in the order of their starts, and which of them an event belongs to."""
+    """Return the matrix products in the order of their starts, and which of them an event belongs to."""
     unit_of: dict[int, int] = {}
     units: list[_Unit] = []
     for place, index in enumerate(order):
@@ -138,7 +138,7 @@ def _nearest(units: list[_Unit], places: range) -> list[int]:
 
 
 def _run(units: list[_Unit], places: range) -> list[int]:
-    """The batched products without another one between: a backward pass has two on each side."""
+    """Return the batched products without another one between: a backward pass has two on each side."""
     run = []
     for place in places:
         if not units[place].batched:

@@ -45,7 +45,7 @@ class Profiler(Protocol):
         """Profile `calls` calls of a warm step; files for a trace viewer go into `folder`."""
 
     def attention(self, step: Step, eager: bool) -> list[dict]:
-        """How a warm step calls the framework's attention operator, each way with the framework's own choice.
+        """Return how a warm step calls the framework's attention operator, each way with the framework's own choice.
 
         Keys: `call` and `mask` (its arguments as text), `count` (a call of the step), `chosen` (the kernel), `refused`
         (the fused kernels that it does not use, with its reasons). Empty if the framework does not report it.
@@ -54,7 +54,7 @@ class Profiler(Protocol):
 
 
 def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | None = None) -> Profile:
-    """The profile of `calls` calls that took `wall_s` seconds together.
+    """Return the profile of `calls` calls that took `wall_s` seconds together.
 
     Raises ValueError where events count from so long ago that a float's seconds no longer tell nanoseconds apart.
     """
@@ -76,7 +76,7 @@ def reduce(events: Iterable[Event], wall_s: float, calls: int, trace: Path | Non
 
 
 def own_times(events: Sequence[Event]) -> list[tuple[Event, float]]:
-    """Each event with its duration less that of the events inside it on the same lane."""
+    """Return each event with its duration less that of the events inside it on the same lane."""
     self_times = [event.duration_s for event in events]
     for index, around in enumerate(attribution.enclosing(events)):
         if around:
@@ -85,7 +85,7 @@ def own_times(events: Sequence[Event]) -> list[tuple[Event, float]]:
 
 
 def union_s(events: Iterable[Event]) -> float:
-    """The time in which at least one event was under way."""
+    """Return the time in which at least one event was under way."""
     total, end = 0.0, float("-inf")
     for event in sorted(events, key=lambda event: event.start_s):
         if event.end_s > end:

@@ -30,7 +30,7 @@ class Row:
 
 
 def wall_s(rows: Iterable[Row]) -> float:
-    """How long the annotated calls took. Raises ValueError where they are not there exactly once."""
+    """Return how long the annotated calls took. Raises ValueError where they are not there exactly once."""
     (whole,) = (row for row in rows if row.name == CALLS and not row.plane.startswith(_GPU))
     return whole.duration_ns * NANOSECONDS
 
@@ -56,7 +56,7 @@ def _xla_name(row: Row, modules: dict[str, dict[str, str]]) -> str:
 
 
 def _eager(rows: list[Row]) -> Iterator[Event]:
-    """The kernels of TensorFlow's eager runtime, each under the operator that it was run for."""
+    """Yield the kernels of TensorFlow's eager runtime, each under the operator that it was run for."""
     operator: dict[tuple, Row] = {}
     for row in sorted(rows, key=lambda row: (row.start_ns, -row.duration_ns)):
         lane = (row.plane, row.line)

@@ -89,7 +89,7 @@ class Dispatches(_EvalTrace):
 
 
 def dispatched(function: Callable, *arguments: Any) -> Counter[str]:
-    """How often one call of `function` dispatches each primitive and jitted function, whatever these hold.
+    """Return how often one call of `function` dispatches each primitive and jitted function, whatever these hold.
 
     Raises Unsupported where this version of JAX keeps no such trace.
     """
@@ -122,12 +122,12 @@ def executed(function: Callable, *arguments: Any) -> Program:
 
 
 def captured(graph: Any, shapes: tuple) -> Program:
-    """What the jaxpr of a jitted function holds for arguments of `shapes`; nothing is compiled."""
+    """Return what the jaxpr of a jitted function holds for arguments of `shapes`; nothing is compiled."""
     return list(_of_jaxpr(graph.trace(*shapes).jaxpr))
 
 
 def operations(name: str, operands: Sequence, params: dict) -> Iterator[Operation]:
-    """A primitive in normal form: none, itself, or what it holds. `operands` are abstract values."""
+    """Yield a primitive in normal form: none, itself, or what it holds. `operands` are abstract values."""
     if name in CALLS:
         for _ in range(params["length"] if name == "scan" else 1):
             for jaxpr in inner(params):
@@ -150,7 +150,7 @@ def inner(params: dict) -> Iterator[Any]:
 
 
 def _is_no_cast(operand: Any, params: dict) -> bool:
-    """Whether nothing is converted, or a single number: Python's, which a graph converts while it is traced."""
+    """Return whether nothing is converted, or a single number: Python's, which a graph converts while it is traced."""
     return not operand.shape or np.dtype(params["new_dtype"]) == operand.dtype
 
 
@@ -165,7 +165,7 @@ def _operation(name: str, operands: Sequence, params: dict) -> Operation:
 
 
 def _mask(name: str, operands: Sequence) -> Any | None:
-    """What masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
+    """Return what masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
 
     It decides which attention kernels can be used, so it counts as attention.
     """
@@ -190,7 +190,7 @@ def _type(aval: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """The same text for the same value, whether NumPy's or Python's."""
+    """Return the same text for the same value, whether NumPy's or Python's."""
     if isinstance(value, (tuple, list)):
         return f"({','.join(map(_text, value))})"
     return str(value)

@@ -9,7 +9,7 @@ from frameworks.adapter import Unsupported
 
 
 def of(implementation: str) -> ModuleType:
-    """The module whose MODELS are the implementation's. Raises Unsupported where its package is missing."""
+    """Return the module whose MODELS are the implementation's. Raises Unsupported where its package is missing."""
     if implementation == "plain":
         return importlib.import_module("frameworks.jax.models.plain")
     try:

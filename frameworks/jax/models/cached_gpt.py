@@ -20,7 +20,7 @@ product = partial(matrices.product, form=MATMUL)
 
 
 def parameters(model: CachedGpt, weights: Arrays, load: Callable[[np.ndarray], jax.Array], places: int) -> dict:
-    """The model's parameters."""
+    """Return the model's parameters."""
     names = {"ln_1": "ln_1", "qkv": "attn.c_attn", "output": "attn.c_proj"}
     names |= {"ln_2": "ln_2", "expand": "mlp.c_fc", "contract": "mlp.c_proj"}
     tables = {"words": "wte", "positions": "wpe", "last_norm": "ln_f"}

@@ -28,13 +28,13 @@ Cache = list[Pair] | Pair  # a layer's each, or stacked
 
 
 def empty(model: Causal, batch: int, places: int, dtype: np.dtype) -> list[Pair]:
-    """A cache with nothing in it."""
+    """Return a cache with nothing in it."""
     shape = (batch, model.kv_heads, places, model.head_size)
     return [(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype)) for _ in range(model.layers)]
 
 
 def past(model: Causal, batch: int, weights: Arrays, load: Callable[[np.ndarray], jax.Array]) -> list[Pair]:
-    """A cache with the same past for every sequence."""
+    """Return a cache with the same past for every sequence."""
     keys, values = (weights[name] for name in PAST)  # (layers, nkv, C, hs)
     return [
         tuple(jnp.tile(load(part[layer])[None], (batch, 1, 1, 1)) for part in (keys, values))

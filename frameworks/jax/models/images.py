@@ -17,7 +17,7 @@ KERNELS = {"nchw": (0, 1, 2, 3), "nhwc": (2, 3, 1, 0)}
 
 
 def params_of(weights: Arrays, load: Callable, layout: str) -> dict:
-    """The tree of weights, with kernels in the order of axes that the layout's convolutions take."""
+    """Return the tree of weights, with kernels in the order of axes that the layout's convolutions take."""
     axes = KERNELS[layout]
     return tree({name: w.transpose(axes) if w.ndim == 4 else w for name, w in weights.items()}, load)
 
@@ -37,7 +37,7 @@ def max_pool(layout: str, x: jax.Array, size: int, stride: int, padding: int) ->
 
 
 def pixels(layout: str) -> tuple[int, int]:
-    """The axes of height and width."""
+    """Return the axes of height and width."""
     return (2, 3) if layout == "nchw" else (1, 2)
 
 

@@ -33,7 +33,7 @@ def embedding(p: dict, ids: jax.Array) -> jax.Array:
 
 
 def tree(weights: Arrays, load: Callable[[np.ndarray], jax.Array]) -> dict:
-    """The weights nested by the parts of their names; linear kernels become (in, out), as JAX users keep them."""
+    """Return weights nested by the parts of their names; linear kernels become (in, out), as JAX users keep them."""
     root: dict = {}
     for name, array in weights.items():
         *path, leaf = name.split(".")

@@ -22,7 +22,7 @@ except ImportError as error:
 
 
 def flax_name(name: str, array: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-    """A checkpoint tensor's path in the Flax model, and its values there: linear kernels are (in, out)."""
+    """Return a checkpoint tensor's path in the Flax model, and its values there: linear kernels are (in, out)."""
     *path, leaf = name.split(".")
     if leaf == "weight" and path[-1] == "LayerNorm":
         return (*path, "scale"), array

@@ -49,7 +49,7 @@ def forward(scans: bool, params: dict, input_ids: jax.Array) -> dict:
 
 
 def fused(params: dict, input_ids: jax.Array) -> dict:
-    """The same by cuDNN's operator for whole sequences, which heeds the default precision of matrix products."""
+    """Return the same by cuDNN's operator for whole sequences, which heeds the default precision of matrix products."""
     x = embedding(params["embedding"], input_ids)  # (B, S, H)
     batch, length, hidden = x.shape
     zeros = jnp.zeros((LAYERS, batch, hidden), x.dtype)
@@ -61,7 +61,7 @@ def fused(params: dict, input_ids: jax.Array) -> dict:
 
 
 def packed(weights: Arrays) -> Arrays:
-    """The weights with the LSTM's as one vector, as cuDNN has them: all layers' matrices, then all their biases."""
+    """Return weights with the LSTM's as one vector, as cuDNN has them: all layers' matrices, then all their biases."""
     names = (f"lstm.{tensor}_{kind}_l{layer}" for tensor in ("weight", "bias") for layer in range(LAYERS)
              for kind in ("ih", "hh"))  # fmt: skip
     others = {name: array for name, array in weights.items() if not name.startswith("lstm.")}

@@ -13,7 +13,7 @@ Matrix = jax.Array | tuple[jax.Array, jax.Array]  # (out, in), or stored numbers
 
 
 def stored(weight: jax.Array, kind: str) -> Matrix:
-    """A matrix (out, in) as this kind of model has it."""
+    """Return a matrix (out, in) as this kind of model has it."""
     if kind == NONE:
         return weight
     wide, largest = weight.astype(jnp.float32), LARGEST[kind]

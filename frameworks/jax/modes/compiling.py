@@ -33,7 +33,7 @@ NO_COMMAND_BUFFERS = {"xla_gpu_enable_command_buffer": ""}
 
 
 def options(cell: Cell) -> dict[str, str]:
-    """The compiler options of the cell's mode that this version of XLA has; none for what users have.
+    """Return the compiler options of the cell's mode that this version of XLA has; none for what users have.
 
     Raises Unsupported where it cannot leave command buffers out, which nothing would show.
     """
@@ -47,7 +47,7 @@ def options(cell: Cell) -> dict[str, str]:
 
 @functools.cache
 def _has(name: str, value: str) -> bool:
-    """Whether this version of XLA takes an option."""
+    """Return whether this version of XLA takes an option."""
     try:
         jax.jit(lambda x: x + 1, compiler_options={name: value}).lower(1.0).compile()
     except jax.errors.JaxRuntimeError:
@@ -69,7 +69,7 @@ def name(cell: Cell) -> str:
 
 
 def blocks(cell: Cell) -> Callable[[Callable], Callable]:
-    """What makes of a part of a model what the cell's mode calls: jitted apart, or the function itself."""
+    """Return what makes of a part of a model what the cell's mode calls: jitted apart, or the function itself."""
 
     def jitted(part: Callable) -> Callable:
         def block(*arguments):
@@ -82,7 +82,7 @@ def blocks(cell: Cell) -> Callable[[Callable], Callable]:
 
 
 def fused(hlo: str) -> int:
-    """How many fusions of an optimized module hold more than one operator.
+    """Return how many fusions of an optimized module hold more than one operator.
 
     On a GPU XLA wraps each operator that is not fused into a fusion of its own.
     """
@@ -91,7 +91,7 @@ def fused(hlo: str) -> int:
 
 
 def _operators(hlo: str, computation: str) -> int:
-    """The operators of a computation, parameters and constants apart."""
+    """Return the operators of a computation, parameters and constants apart."""
     body = re.search(rf"^{re.escape(computation)} .*?\{{\n(.*?)^\}}", hlo, re.DOTALL | re.MULTILINE)
     lines = body[1].splitlines() if body else []
     return sum(not re.search(r"= \S+ (parameter|constant)\(", line) for line in lines)

@@ -89,7 +89,7 @@ class Cached:
         self.proceed = _choosing(partial(causal.decode, kind, model))
 
     def part(self, cell: Cell, name: str, forward: Callable, inputs: tuple, compilations: graphs.Compilations) -> Step:
-        """One of the parts as the cell's mode calls it; `name` tells its compilations from the other's."""
+        """Return one of the parts as the cell's mode calls it; `name` tells its compilations from the other's."""
         cell = replace(cell, pass_name=f"{cell.pass_name}-{name}")
         arguments = (self.params, self.cache, *inputs)
         advance, capture = compilations.callable(cell, forward, arguments, "", donated=(1,))
@@ -177,7 +177,7 @@ class Written:
         return self._generator.cached(self._given)
 
     def block_until_ready(self) -> Written:
-        """What `jax.block_until_ready` calls: return when the newest cache is there."""
+        """Return what `jax.block_until_ready` calls: return when the newest cache is there."""
         jax.block_until_ready(self._generator.cache)
         return self
 

@@ -122,7 +122,7 @@ class Compilations:
 
 
 def _problem(cell: Cell, lowered: Any) -> str:
-    """What a lowered model is not that its mode says; empty if it is."""
+    """Return what a lowered model is not that its mode says; empty if it is."""
     text = lowered.as_text()
     if not runtime.is_whole(text):
         return "the module calls back into Python"
@@ -135,5 +135,5 @@ def _problem(cell: Cell, lowered: Any) -> str:
 
 
 def _all_loaded(compiled: int, loaded: int) -> bool | None:
-    """Whether the compile cache had every executable; None where none was made."""
+    """Return whether the compile cache had every executable; None where none was made."""
     return loaded == compiled if compiled else None

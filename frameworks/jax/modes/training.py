@@ -52,7 +52,7 @@ def optimizer() -> optax.GradientTransformation:
 
 
 def objective_of(family: str, forward: Callable, dtype: np.dtype) -> Callable:
-    """A function from (params, held, *inputs) to (loss, what is held after it)."""
+    """Return a function from (params, held, *inputs) to (loss, what is held after it)."""
 
     def cast(x: jax.Array) -> jax.Array:
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
@@ -67,7 +67,7 @@ def objective_of(family: str, forward: Callable, dtype: np.dtype) -> Callable:
 
 
 def iteration(objective: Callable, accumulate: int, scanned: bool) -> Callable:
-    """A function from (state, *inputs) to (new state, loss); `objective` is as `objective_of` makes it.
+    """Return a function from (state, *inputs) to (new state, loss); `objective` is as `objective_of` makes it.
 
     Micro-batches lie along the first axis of every input; `scanned` runs them as one XLA loop, otherwise Python's.
     """
@@ -122,7 +122,7 @@ class Trainer:
         return self.state[1]
 
     def block_until_ready(self) -> Trainer:
-        """What `jax.block_until_ready` calls: return when the newest state is there."""
+        """Return what `jax.block_until_ready` calls: return when the newest state is there."""
         jax.block_until_ready(self.state)
         return self
 

@@ -33,7 +33,7 @@ KINDS = {
 
 
 def operations(model: onnx.ModelProto) -> list[Operation]:
-    """The operators of `model`; what is computed of constants alone is a constant.
+    """Return the operators of `model`; what is computed of constants alone is a constant.
 
     Their order is that in which the outputs need them: the nodes of a file may stand in any that fits.
     """
@@ -48,7 +48,7 @@ def operations(model: onnx.ModelProto) -> list[Operation]:
 
 
 def _ordered(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    """Each node after those that it needs, which come in the order of its inputs."""
+    """Return each node after those that it needs, which come in the order of its inputs."""
     makers = {output: node for node in graph.node for output in node.output}
     ordered, done = [], set()
     waiting = [makers[value.name] for value in reversed(graph.output) if value.name in makers]
@@ -68,7 +68,7 @@ def _ordered(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 
 def _parts(node: onnx.NodeProto) -> list[Operation]:
-    """One node in normal form; the attributes of a fused one say which further parts it has."""
+    """Return one node in normal form; the attributes of a fused one say which further parts it has."""
     attributes = {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
     parts = []
     for part in PARTS.get(node.op_type, (node.op_type,)):
@@ -83,7 +83,7 @@ def _parts(node: onnx.NodeProto) -> list[Operation]:
 
 
 def _arguments(name: str, attributes: dict) -> dict[str, str]:
-    """What chooses a kernel, or another result: of norms and GELUs, which parts of fused nodes keep."""
+    """Return what chooses a kernel, or another result: of norms and GELUs, which parts of fused nodes keep."""
     if name == "LayerNormalization":
         return {"epsilon": f"{attributes.get('epsilon', 1e-5):.3g}"}
     if name == "Gelu":

@@ -38,7 +38,7 @@ _TENSOR = re.compile(r"Dtype: (\w+),.*?Shape: ([\d, ]*)$", re.DOTALL | re.MULTIL
 
 
 def listed(call: Callable[..., Any], inputs: tuple, cell: Cell | None) -> Program | None:
-    """The operators that a call on `inputs` dispatches in eager mode, in their order.
+    """Return the operators that a call on `inputs` dispatches in eager mode, in their order.
 
     None where Paddle's log cannot be switched on for one call, as in 2.6. Raises ValueError where the log is not as
     this module knows it, or where the call takes a tensor to NumPy: nothing logs what that does.
@@ -89,7 +89,7 @@ def _tensors(text: str, cell: Cell) -> list[str]:
 
 
 def _attributes(name: str, calls: list[tuple[str, dict]]) -> dict[str, Any]:
-    """What the innermost call under way was given, where the operator has attributes that matter."""
+    """Return what the innermost call under way was given, where the operator has attributes that matter."""
     if name not in program.ATTRIBUTES:
         return {}
     if not calls or calls[-1][0] != name:
@@ -166,7 +166,7 @@ def _arguments_written() -> Iterator[None]:
 
 
 def _places(functions: list[Callable]) -> list[tuple[Any, str, Callable]]:
-    """Where functions are held: modules' and objects' names, and closures; many keep a reference of their own."""
+    """Return where functions are held: modules' and objects' names, and closures; many keep their own."""
     places, ids = [], {id(function) for function in functions}
     for holder in gc.get_referrers(*functions):
         if isinstance(holder, types.CellType):

@@ -68,7 +68,7 @@ class Dispatch:
 
 
 def normal_form(dispatches: Iterable[Dispatch]) -> list[Operation]:
-    """What of the operators makes numbers, and how. Operators that write to an operand of theirs are no others."""
+    """Return what of the operators makes numbers, and how. Operators that write to an operand are no others."""
     operations, before = [], None
     for dispatch in dispatches:
         name = dispatch.name.removesuffix("_")
@@ -131,7 +131,7 @@ def _text(value: Any) -> str:
 
 
 def of_graph(program: Any, cell: Cell) -> list[Operation] | None:
-    """The operators of a program that `to_static` captured, before any pass of Paddle's own.
+    """Return the operators of a program that `to_static` captured, before any pass of Paddle's own.
 
     None where it is none of Paddle 3's programs, whose operators are told with their operands.
 
@@ -179,7 +179,7 @@ def _dispatch(operator: Any, cell: Cell) -> Dispatch:
 
 
 def _parts(value: Any) -> list:
-    """The tensors of an operand: none where it is left out or an attribute made a tensor, several of a list."""
+    """Return the tensors of an operand: none where it is left out or an attribute made a tensor, several of a list."""
     if value is None or not value.initialized():
         return []
     maker = value.get_defining_op()

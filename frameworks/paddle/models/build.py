@@ -14,7 +14,7 @@ from workloads.spec import Arrays, Workload
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays) -> nn.Layer:
-    """The cell's model with these weights. Raises `Unsupported` where there is none."""
+    """Return the cell's model with these weights. Raises `Unsupported` where there is none."""
     if cell.implementation == "library" and workload.family == "resnet":
         return library_images.resnet(workload, dict(cell.parameters), weights)
     if cell.implementation == "library":

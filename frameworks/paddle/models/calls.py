@@ -32,12 +32,12 @@ def without_gradients(model: nn.Layer):
 
 
 def tensor(values: np.ndarray, dtype: str) -> paddle.Tensor:
-    """A copy on the current device, floating point as `dtype`."""
+    """Return a copy on the current device, floating point as `dtype`."""
     return paddle.to_tensor(values, DTYPES[dtype] if values.dtype.kind == "f" else None)
 
 
 def array(tensor: Any) -> np.ndarray:
-    """The values of a tensor or of a predictor's output handle, floating point as float32."""
+    """Return the values of a tensor or of a predictor's output handle, floating point as float32."""
     if isinstance(tensor, paddle.Tensor):
         return tensor.astype("float32").numpy()
     values = tensor.copy_to_cpu()

@@ -29,7 +29,7 @@ class Block(nn.Layer):
             self.register_buffer(name, paddle.zeros([batch, self.kv_heads, places, self.head_size]))
 
     def linear(self, weights: Arrays, *names: str, quant: str = NONE, form: str = MATMUL) -> nn.Layer:
-        """A layer of the matrices of these names, one after the other, as Paddle has them: (in, out)."""
+        """Return a layer of the matrices of these names, one after the other, as Paddle has them: (in, out)."""
         values = np.concatenate([weights[f"{name}.weight"] for name in names]).T
         if (quant, form) != (NONE, MATMUL):
             return matrices.Linear(values.T, quant, form)
@@ -87,11 +87,11 @@ class CausalModel(nn.Layer):
         raise NotImplementedError
 
     def buffered(self) -> list[tuple]:
-        """The cache in buffers: keys and values of each layer."""
+        """Return the cache in buffers: keys and values of each layer."""
         return [(block.keys, block.values) for block in self.blocks]
 
     def read(self, input_ids, cache):
-        """A prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
+        """Map a prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
         length = input_ids.shape[1]
         future = paddle.triu(paddle.full([length, length], -1e30, "float32"), 1)  # (T, T), 0 where attended
         x, turn = self.embedded(input_ids, None)  # (B, T, H)
@@ -135,7 +135,7 @@ class Cache:
             tensor[:, :, -STEPS:] = first
 
     def compared(self, last) -> dict[str, paddle.Tensor]:
-        """The cache after a call whose last input this is, where it is compared: (layers, B, nkv, n, hs)."""
+        """Return the cache after a call whose last input this is, where it is compared: (layers, B, nkv, n, hs)."""
         if self._cell.pass_name == "decode":
             places = paddle.concat([last - 1, last])
         else:
@@ -145,14 +145,14 @@ class Cache:
 
 
 def parameter(layer: nn.Layer, values: np.ndarray) -> paddle.Tensor:
-    """A parameter of `layer` in Paddle's default type with these values."""
+    """Return a parameter of `layer` in Paddle's default type with these values."""
     made = layer.create_parameter(list(values.shape))
     made.set_value(paddle.to_tensor(np.ascontiguousarray(values), made.dtype))
     return made
 
 
 def written(cache, slots, new):
-    """The cache with `new` (B, nkv, n, hs) at `slots`, of the same shape, along its places; in place.
+    """Return the cache with `new` (B, nkv, n, hs) at `slots`, of the same shape, along its places; in place.
 
     The operator itself: in a program that is captured, the tensor's method of that name makes another tensor.
     """

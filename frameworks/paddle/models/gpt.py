@@ -66,7 +66,7 @@ class GptModel(nn.Layer):
 
 
 def own_name(canonical: str) -> str:
-    """The parameter above that holds the tensor of a canonical name."""
+    """Return the parameter above that holds the tensor of a canonical name."""
     for spelling, replacement in (("attn.c_attn", "c_attn"), ("attn.c_proj", "projection"), ("mlp.c_fc", "expand")):
         canonical = canonical.replace(spelling, replacement)
     return canonical.replace("mlp.c_proj", "contract")

@@ -37,7 +37,7 @@ class Bert(nn.Layer):
 
 
 def bert(workload: Workload, weights: Arrays) -> nn.Layer:
-    """The model with `weights` loaded; raises ValueError for a missing, left-over or ill-shaped tensor."""
+    """Return the model with `weights` loaded; raises ValueError for a missing, left-over or ill-shaped tensor."""
     config = BertConfig(**workload.library_config())
     with no_init_weights():
         model = BertModel(config)

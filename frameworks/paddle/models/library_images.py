@@ -17,7 +17,7 @@ LAYERS = {(3, 4, 6, 3): 50, (3, 4, 23, 3): 101, (3, 8, 36, 3): 152}
 
 
 def resnet(workload: ResNet, parameters: Parameters, weights: Arrays) -> nn.Layer:
-    """The network with `weights` loaded; raises ValueError for a missing, left-over or ill-shaped tensor.
+    """Return the network with `weights` loaded; raises ValueError for a missing, left-over or ill-shaped tensor.
 
     Its names are torchvision's, which the canonical ones are, but for the running statistics.
     """
@@ -30,6 +30,6 @@ def resnet(workload: ResNet, parameters: Parameters, weights: Arrays) -> nn.Laye
 
 
 def own_name(canonical: str) -> str:
-    """The library's name of a canonical tensor."""
+    """Return the library's name of a canonical tensor."""
     prefix, _, tensor = canonical.rpartition(".")
     return f"{prefix}.{RUNNING.get(tensor, tensor)}"

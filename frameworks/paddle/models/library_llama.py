@@ -35,7 +35,7 @@ class LibraryLlama(nn.Layer):
         self.model, self.chooses = model, chooses
 
     def forward(self, ids, place=None, layers=None):
-        """A prompt (B, T), or tokens (B,) for a place (1,) behind what `layers` hold, int64.
+        """Return a prompt (B, T), or tokens (B,) for a place (1,) behind what `layers` hold, int64.
 
         Gives logits (B, V), or tokens and their logits, (B,) each; and the longer cache behind them.
         """
@@ -111,7 +111,7 @@ def _paddlenlp_name(name: str) -> str | None:
 
 
 def prepared(workload: Workload, cell: Cell, model: LlamaForCausalLM, weights: Arrays, inputs: Sequence[tuple]) -> Step:
-    """The model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+    """Return model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
     in_mode = partial(_in_mode, workload, cell)
     places = [paddle.to_tensor(place) for place in workload.places_told(dict(cell.parameters))]
     if cell.pass_name == "generate":

@@ -132,12 +132,12 @@ def bert(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
 
 
 def gpt(workload: Workload, weights: Arrays, fused: bool) -> nn.Layer:
-    """The GPT with `weights` under their canonical names; `fused` selects Paddle's attention operator."""
+    """Return the GPT with `weights` under their canonical names; `fused` selects Paddle's attention operator."""
     return load(gpt_model.GptModel(workload, fused), weights, gpt_model.own_name)
 
 
 def mlp(weights: Arrays) -> nn.Layer:
-    """The MLP whose width and depth are those of `weights`."""
+    """Return the MLP whose width and depth are those of `weights`."""
 
     def name(canonical: str) -> str:  # layers.0.linear.weight -> linears.0.weight
         _, layer, part, tensor = canonical.split(".")
@@ -177,24 +177,24 @@ class PointwiseChain(nn.Layer):
 
 
 def resnet(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
-    """The residual network with `weights` under their canonical names."""
+    """Return the residual network with `weights` under their canonical names."""
     names = resnet_model.names(workload)
     return load(resnet_model.ResNetModel(workload, str(parameters["layout"])), weights, names.__getitem__)
 
 
 def vit(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
-    """The vision transformer with `weights` under their canonical names."""
+    """Return the vision transformer with `weights` under their canonical names."""
     model = vit_model.ViTModel(workload, parameters, fused=parameters["attention"] == "fused")
     return load(model, weights, vit_model.own_name)
 
 
 def lstm(workload: Workload, parameters: Parameters, weights: Arrays) -> nn.Layer:
-    """The LSTM with `weights` under their canonical names."""
+    """Return the LSTM with `weights` under their canonical names."""
     return load(lstm_model.LstmModel(workload, str(parameters["cell"])), weights, str)
 
 
 def state(workload: Workload, model: nn.Layer, names: tuple[str, ...]) -> dict[str, paddle.Tensor]:
-    """The tensors of a model above that hold running statistics, which are called `names`."""
+    """Return the tensors of a model above that hold running statistics, which are called `names`."""
     tensors, keys = model.state_dict(), resnet_model.names(workload) if names else {}
     return {name: tensors[keys[name]] for name in names}
 

@@ -59,7 +59,7 @@ class ResNetModel(nn.Layer):
 
 
 def names(workload: resnet.ResNet) -> dict[str, str]:
-    """The parameters above that hold the tensors of the canonical names."""
+    """Return the parameters above that hold the tensors of the canonical names."""
     parameters = {"fc.weight": "fc.weight", "fc.bias": "fc.bias"} | _of_part("stem", workload.stem)
     for index, block in enumerate(workload.blocks()):
         for place, part in zip(("first", "second", "third"), block.convolutions, strict=True):

@@ -78,7 +78,7 @@ class ViTModel(nn.Layer):
 
 
 def own_name(canonical: str) -> str:
-    """The parameter above that holds the tensor of a canonical name."""
+    """Return the parameter above that holds the tensor of a canonical name."""
     for spelling, replacement in _SPELLINGS:
         canonical = canonical.replace(spelling, replacement)
     return canonical

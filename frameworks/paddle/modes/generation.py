@@ -20,7 +20,7 @@ MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays) -> CausalModel:
-    """The model of the cell's pass. Raises `Unsupported` where the cell asks for what it does not have."""
+    """Return the model of the cell's pass. Raises `Unsupported` where the cell asks for what it does not have."""
     if cell.parameter("attention") == "fused":
         raise Unsupported("This model has no fused attention in Paddle yet: ATTENTION=explicit.")
     if cell.parameter("cache") == "dynamic":
@@ -45,7 +45,7 @@ class Choosing(nn.Layer):
 def prepared(
     workload: Workload, cell: Cell, model: CausalModel, weights: Arrays, inputs: Sequence[tuple], names: tuple[str, ...]
 ) -> Step:
-    """The model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
+    """Return model's calls in the cell's pass and mode; those that give logits tell what is in the cache as well."""
     if cell.implementation == "library":
         from frameworks.paddle.models import library_llama  # as in `models`
 

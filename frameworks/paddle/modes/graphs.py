@@ -48,7 +48,7 @@ def in_mode(
     restore: Callable[[], None] = lambda: None,
     cache: Sequence[tuple] = (),
 ) -> Step:
-    """The model as the cell's mode calls it, eager or a graph; its results come under `names`.
+    """Return the model as the cell's mode calls it, eager or a graph; its results come under `names`.
 
     `cache`, of a model that has one, is its keys and values by layer.
     """
@@ -115,7 +115,7 @@ class Exported:
         return self._outputs
 
     def operators(self) -> Program | None:
-        """Those of the program as it was exported: what passes make of it is what the mode is for."""
+        """Return those of the program as it was exported: what passes make of it is what the mode is for."""
         return programs.of_graph(self._program, self._cell)
 
     def structured(self) -> Any:
@@ -133,7 +133,7 @@ class Exported:
         return paddle.utils.pack_sequence_as(self._results, filled)
 
     def wanted(self) -> tuple[bool, bool]:
-        """Whether IR passes, and whether oneDNN."""
+        """Return whether IR passes, and whether oneDNN."""
         return PREDICTORS[self._cell.mode]
 
     def load(self) -> None:

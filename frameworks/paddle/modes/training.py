@@ -31,7 +31,7 @@ class MlpObjective(Objective):
 
 class BertObjective(Objective):
     def forward(self, input_ids, mask_or_labels, labels=None):
-        """The mask is left out where there is none."""
+        """Leave the mask out where there is none."""
         mask = None
         if labels is None:
             labels = mask_or_labels
@@ -84,7 +84,7 @@ class Trainer:
         return {"loss": total, **self._state}
 
     def loss(self, *inputs):
-        """The loss of one micro-batch; updates nothing."""
+        """Return the loss of one micro-batch; updates nothing."""
         with paddle.amp.auto_cast(enable=self._bf16, level="O1", dtype="bfloat16"):
             return self._loss(*inputs)
 

@@ -82,7 +82,7 @@ def _einsum(op: tf.Operation) -> int | None:
 
 
 def _nbytes(tensors: Sequence[Any]) -> int | None:
-    """Bytes of all tensors, handles of variables apart; None where a shape is open."""
+    """Return bytes of all tensors, handles of variables apart; None where a shape is open."""
     sizes = [
         None if tensor.shape.num_elements() is None else tensor.shape.num_elements() * tensor.dtype.size
         for tensor in tensors

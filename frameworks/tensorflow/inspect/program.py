@@ -107,7 +107,7 @@ def _watched(function: Callable, inputs: tuple, keep: Callable[[str, Any, dict, 
 
 
 def trips_of(cell: Cell) -> tuple[int, ...]:
-    """How often the loops of a cell's graph run: over micro-batches, and inside over positions."""
+    """Return how often the loops of a cell's graph run: over micro-batches, and inside over positions."""
     counts = (int(cell.parameter(name, 1)) for name in ("accumulate", "seq_len"))
     return tuple(count for count in counts if count > 1)
 
@@ -209,7 +209,7 @@ def _defined(name: str, shapes: list) -> Any:
 
 
 def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) -> Iterator[Operation]:
-    """An operator in normal form: itself or none."""
+    """Yield an operator in normal form: itself or none."""
     if name == "Cast" and operands[0].dtype == results[0].dtype:
         return
     if name not in LEFT_OUT and not _of_shapes(operands, results) and not _of_nothing(name, operands, results):
@@ -217,7 +217,7 @@ def _normal(name: str, operands: Sequence, attributes: dict, results: Sequence) 
 
 
 def _of_shapes(operands: Sequence, results: Sequence) -> bool:
-    """Whether it computes with single numbers, or lists of whole ones: axes, lengths, indices of micro-batches."""
+    """Return whether it computes with single numbers, or lists of whole ones: axes, lengths, micro-batches."""
     tensors = [tensor for tensor in (*operands, *results) if tensor.dtype != tf.resource]
     return bool(tensors) and all(
         tensor.shape.rank == 0 or (tensor.shape.rank == 1 and tensor.dtype.is_integer) for tensor in tensors
@@ -225,7 +225,7 @@ def _of_shapes(operands: Sequence, results: Sequence) -> bool:
 
 
 def _of_nothing(name: str, operands: Sequence, results: Sequence) -> bool:
-    """A sum over no axes, or over axes of length one: gradients of broadcasting, as eager calls alone have them."""
+    """Return whether it sums over no axes, or over axes of length one, as gradients of broadcasting in eager calls."""
     count = operands[0].shape.num_elements() if name in REDUCTIONS else None
     return count is not None and count == results[0].shape.num_elements()
 
@@ -249,7 +249,7 @@ def _operation(name: str, operands: Sequence, attributes: dict, results: Sequenc
 
 
 def _mask(name: str, operands: Sequence) -> Any | None:
-    """What masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
+    """Return what masks scores (B, heads, S, S): a predicate, or a number added for all heads or queries. Else None.
 
     It decides which attention kernels can be used, so it counts as attention.
     """

@@ -89,7 +89,7 @@ class CausalModel(tf.Module):
         raise NotImplementedError
 
     def read(self, input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
-        """A prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
+        """Map a prompt (B, T), int64, into the cache -> logits of the next token (B, V)."""
         batch, length = input_ids.shape
         x, turn = self.embedded(input_ids, None)
         for block in self.blocks:
@@ -107,7 +107,7 @@ class CausalModel(tf.Module):
         return {"logits": self.logits(x)}
 
     def __call__(self, *inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-        """A call of the cell's pass, prefill or decode."""
+        """Return a call of the cell's pass, prefill or decode."""
         return self.proceed(*inputs) if self.cell.pass_name == "decode" else self.read(*inputs)
 
     def remember(self, weights: Arrays) -> None:
@@ -124,7 +124,7 @@ class CausalModel(tf.Module):
             cache[:, :, -STEPS:].assign(tf.tile(first, (self.batch, 1, 1, 1)))
 
     def compared(self, last: tf.Tensor) -> dict[str, tf.Tensor]:
-        """The cache after a call whose last input this is, where it is compared: (layers, B, nkv, n, hs)."""
+        """Return the cache after a call whose last input this is, where it is compared: (layers, B, nkv, n, hs)."""
         if self.cell.pass_name == "decode":
             places = tf.concat((last - 1, last), 0)
         else:

@@ -98,7 +98,7 @@ def refuse_channels_first(cell: Cell, dtype: tf.DType) -> None:
 
 
 def max_pool(x: tf.Tensor, size: int, stride: int, padding: int, layout: str) -> tf.Tensor:
-    """The largest of each window of pixels, none of which is negative.
+    """Return the largest of each window of pixels, none of which is negative.
 
     With zeros around, as in Keras' own networks, since with XLA TensorFlow refuses one that pads by itself.
     """
@@ -106,7 +106,7 @@ def max_pool(x: tf.Tensor, size: int, stride: int, padding: int, layout: str) ->
 
 
 def pixels(layout: str) -> tuple[int, int]:
-    """The axes of height and width."""
+    """Return the axes of height and width."""
     return (2, 3) if layout == "nchw" else (1, 2)
 
 
@@ -115,5 +115,5 @@ def _around(padding: int, layout: str) -> list[list[int]]:
 
 
 def lengths(x: tf.Tensor) -> list[int | tf.Tensor]:
-    """The length of each axis: a number where the shape is known when traced, else a scalar tensor."""
+    """Return the length of each axis: a number where the shape is known when traced, else a scalar tensor."""
     return [tf.shape(x)[axis] if length is None else length for axis, length in enumerate(x.shape)]

@@ -28,7 +28,7 @@ class Layer(tf.Module):
         )
 
     def __call__(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """All states (S, B, H), and the last one (B, H)."""
+        """Return all states (S, B, H), and the last one (B, H)."""
         length, batch, hidden = lengths(x)
         inputs = tf.reshape(self.of_input(tf.reshape(x, (-1, hidden))), (length, batch, 4 * hidden))
         zeros = tf.zeros((batch, hidden), x.dtype)
@@ -74,7 +74,7 @@ class FusedLayer(tf.Module):
         self.biases = [tf.Variable(bias, dtype=types.variables) for bias in biases]  # two of (4H,), trained apart
 
     def __call__(self, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """All states (S, B, H), and the last one (B, H)."""
+        """Return all states (S, B, H), and the last one (B, H)."""
         length, batch, hidden = lengths(x)
         zeros, no_peephole = tf.zeros((batch, hidden), x.dtype), tf.zeros((hidden,), x.dtype)
         states = tf.raw_ops.BlockLSTM(
@@ -92,7 +92,7 @@ def _reordered(weights: np.ndarray) -> np.ndarray:
 
 
 def build(workload: Lstm, cell: Cell, weights: Arrays, types: Types) -> LstmModel:
-    """The model with the cell's recurrence. Raises `Unsupported` for the fused operator where it cannot run."""
+    """Return the model with the cell's recurrence. Raises `Unsupported` for the fused operator where it cannot run."""
     recurrence = cell.parameter("cell")
     if recurrence == "fused":
         refused = {

@@ -27,7 +27,7 @@ class Matrix(tf.Module):
 
 
 def stored(weight: np.ndarray, kind: str, dtype: tf.DType) -> tf.Variable | Matrix:
-    """A matrix (out, in) as this kind of model has it: (in, out)."""
+    """Return a matrix (out, in) as this kind of model has it: (in, out)."""
     return tf.Variable(weight.T, dtype=dtype, trainable=False) if kind == NONE else Matrix(weight, kind, dtype)
 
 

@@ -19,7 +19,7 @@ MODELS = {"llama": llama.LlamaModel, "gpt": cached_gpt.GptModel}
 
 
 def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> CausalModel:
-    """The model of the cell's pass."""
+    """Return the model of the cell's pass."""
     if cell.parameter("cache") == "dynamic":
         raise Unsupported("the cache of these models is in variables, whose shapes are fixed: CACHE=static.")
     model = MODELS[workload.family](workload, cell, weights, types)
@@ -29,7 +29,7 @@ def build(workload: Workload, cell: Cell, weights: Arrays, types: Types) -> Caus
 
 
 def keeping(model: tf.Module, cell: Cell) -> tuple[dict[str, Callable], Callable[[Callable], Callable]]:
-    """What a step of the cell needs besides its call, and what its call becomes where the model has a cache."""
+    """Return what a step of the cell needs besides its call, and what its call becomes where the model has a cache."""
     if cell.pass_name not in ("prefill", "decode"):
         return {}, lambda call: call
     return {"restore": model.restore}, partial(telling_cache, told=model.compared)
@@ -39,7 +39,7 @@ def generating(model: CausalModel, in_mode: Callable, prompts: Sequence[tuple], 
     """Generations of the model's two parts, each `in_mode(part, input sets)`."""
 
     def read(input_ids: tf.Tensor) -> dict[str, tf.Tensor]:
-        """A prompt (B, T) -> the likeliest next token and its logit, (B,)."""
+        """Map a prompt (B, T) -> the likeliest next token and its logit, (B,)."""
         return _chosen(model.read(input_ids))
 
     def proceed(tokens: tf.Tensor, place: tf.Tensor) -> dict[str, tf.Tensor]:

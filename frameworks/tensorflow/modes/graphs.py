@@ -56,7 +56,7 @@ def in_mode(
     outer: Callable[[Callable], Callable] = lambda call: call,
     state: Mapping[str, Callable] = MappingProxyType({}),
 ) -> boundary.Step:
-    """The model as the cell's mode calls it, on input sets that are on the device."""
+    """Return the model as the cell's mode calls it, on input sets that are on the device."""
     if cell.mode == "eager":
         return boundary.Step(outer(model), sets, **state, program=partial(program.executed, model, *sets[0]))
     function = function_of(model, workload, cell, sets[0])
@@ -113,7 +113,7 @@ class Captured:
         )
 
     def _examine(self) -> tuple[str, int]:
-        """The compiler, and how many nodes leave the graph for Python."""
+        """Return the compiler, and how many nodes leave the graph for Python."""
         concrete = self._function.get_concrete_function(*self._inputs)
         graph = concrete.graph.as_graph_def()
         nodes = [*graph.node, *(node for inner in graph.library.function for node in inner.node_def)]
@@ -131,7 +131,7 @@ class Captured:
 
 
 def function_of(model: Callable, workload: Workload, cell: Cell, tensors: tuple) -> Callable:
-    """The `tf.function` that the cell's mode calls; nothing is traced yet.
+    """Return the `tf.function` that the cell's mode calls; nothing is traced yet.
 
     Without a signature each shape is traced once; a trace too many moves the counter. A lambda, since `tf.function`
     holds a bound method's object weakly. Autograph off: no Python control flow in these models depends on a tensor.

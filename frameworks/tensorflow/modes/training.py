@@ -76,7 +76,7 @@ class Trainer(tf.Module):
         return [*self.trained, *self.state.values(), *self.optimizer.variables]
 
     def _gradients(self, *inputs: tf.Tensor) -> tuple:
-        """The mean loss over the micro-batches, and its gradients. Micro-batches lie along the first axis."""
+        """Return the mean loss over the micro-batches, and its gradients. Micro-batches lie along the first axis."""
         if self.accumulate == 1:
             return self._micro_batch(inputs)
 

@@ -49,7 +49,7 @@ class Tensor:
         return cls(sizes, strides, dtype, tensor.device, tensor.requires_grad)
 
     def again(self) -> torch.Tensor:
-        """A tensor of this form, of whatever values: strides of 0 take as little memory as they did."""
+        """Return a tensor of this form, of whatever values: strides of 0 take as little memory as they did."""
         made = torch.empty_strided(self.sizes, self.strides, dtype=self.dtype, device=self.device)
         return made.requires_grad_() if self.requires_grad else made
 
@@ -84,7 +84,7 @@ def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, 
 
 
 def calls_of(step: Step, eager: bool) -> dict[Call, int]:
-    """The calls in one run of the step's program, with how often each is made.
+    """Return the calls in one run of the step's program, with how often each is made.
 
     A step that does not list its program is called itself, where it is eager. Of a graph that does not, nothing is
     known: what would be seen of its call is what Dynamo does, and not what the graph holds.
@@ -149,7 +149,7 @@ def _refused_on_cpu(tensors: list[torch.Tensor], mask: torch.Tensor | None, call
 
 
 def _said(ask: Callable[[], Any]) -> tuple[Any, str]:
-    """What `ask` returns, and what it warned of meanwhile, as one line."""
+    """Return what `ask` returns, and what it warned of meanwhile, as one line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -33,12 +33,12 @@ def fused_lstm(rows: Sequence[int], of_inputs: Sequence[int], of_states: Sequenc
 
 
 def attention(query: Sequence[int], key: Sequence[int], value: Sequence[int], *_: Any, **__: Any) -> int:
-    """FLOPs of fused attention by shapes (batch, heads, positions, size of a head)."""
+    """Return FLOPs of fused attention by shapes (batch, heads, positions, size of a head)."""
     return sdpa_flop_count(query, key, value)
 
 
 def attention_backward(gradient: Sequence[int], *operands: Any, **__: Any) -> int:
-    """FLOPs of its gradient, whose operands follow the output's."""
+    """Return FLOPs of its gradient, whose operands follow the output's."""
     return sdpa_backward_flop_count(gradient, *operands[:3])
 
 
@@ -91,7 +91,7 @@ class _Bytes(TorchDispatchMode):
 
 
 def count(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[], Sequence[Any]]) -> Counted:
-    """What `call(*fresh())` computes and moves; weights, buffers, inputs and outputs once are what must move.
+    """Return what `call(*fresh())` computes and moves; weights, buffers, inputs and outputs once are what must move.
 
     `fresh` makes inputs of their own for each of two calls, and is not counted.
     Raises Uncounted where it runs kernels that may compute much and have no rule.
@@ -118,7 +118,7 @@ def count(call: Callable[..., Any], module: torch.nn.Module, fresh: Callable[[],
 
 
 def nbytes(values: Any) -> int:
-    """Bytes of all tensors in a tree, each memory once."""
+    """Return bytes of all tensors in a tree, each memory once."""
     tensors = [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
     return sum({id(tensor): _bytes_of(tensor) for tensor in tensors}.values())
 

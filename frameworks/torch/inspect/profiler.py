@@ -73,7 +73,7 @@ def _links(recorded: Any) -> dict[int, int]:
 
 
 def _path(event: Any) -> tuple[str, ...]:
-    """The operators around an operator and itself, the outermost first."""
+    """Return the operators around an operator and itself, the outermost first."""
     names: list[str] = []
     while event is not None:
         names += [event.name] if OPERATORS in event.name else []

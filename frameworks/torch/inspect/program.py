@@ -38,7 +38,7 @@ _watchers: list[Callable[..., None]] = []
 
 
 def operations(call: Callable[..., Any], inputs: Sequence[Any] = (), autograd: bool = False) -> Program:
-    """The operators of `call(*inputs)`, in order, which it runs once.
+    """Return the operators of `call(*inputs)`, in order, which it runs once.
 
     `autograd`: the call records gradients, for which autograd takes attention apart before it is dispatched.
     Nothing here waits for a device or reads a value, so the call may be under stream capture.
@@ -79,7 +79,7 @@ class CapturedGraph:
             self._graph, self._inputs = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph)), inputs
 
     def operations(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program:
-        """The operators of the graph; `context` puts a call under what the captured one ran under."""
+        """Return the operators of the graph; `context` puts a call under what the captured one ran under."""
         if self._graph is None:
             raise RuntimeError("torch.compile has captured nothing")
         autograd = context(torch.is_grad_enabled)()  # as eager mode is listed: before autocast, or behind it
@@ -162,7 +162,7 @@ def _attention_arguments(
 
 
 def _listed_as(func: Any, args: tuple, kwargs: dict, result: Any) -> Iterator[Operation]:
-    """The operator as it is listed: not at all where it renames memory, makes a constant or reads a number."""
+    """Yield the operator as it is listed: not at all where it renames memory, makes a constant or reads a number."""
     name, operands = _name(func), [value for value in _flat([*args, *kwargs.values()]) if _is_tensor(value)]
     if func.is_view or name in _RENAMING or (name == READING and operands[0].device.type == "cpu"):
         return
@@ -180,7 +180,7 @@ def _listed_as(func: Any, args: tuple, kwargs: dict, result: Any) -> Iterator[Op
 
 
 def _arguments(func: Any, args: tuple, kwargs: dict) -> dict[str, str]:
-    """Every argument that was given, by its name in the operator's schema."""
+    """Return every argument that was given, by its name in the operator's schema."""
     named = {argument.name: value for argument, value in zip(func._schema.arguments, args, strict=False)} | kwargs
     return {name: _text(value) for name, value in named.items() if value is not None}
 
@@ -216,7 +216,7 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def _hint(value: Any) -> Any:
-    """A symbolic size as the number it had when it was traced."""
+    """Return a symbolic size as the number it had when it was traced."""
     return value.node.hint if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool) else value
 
 
@@ -225,7 +225,7 @@ def _signature(value: Any) -> Any:
 
 
 def _real(value: Any) -> Any:
-    """A tensor with storage in place of a fake one; ones, which are valid indices as well."""
+    """Return a tensor with storage in place of a fake one; ones, which are valid indices as well."""
     if not isinstance(value, torch._subclasses.FakeTensor):
         return value
     shape, strides = [_hint(size) for size in value.shape], [_hint(stride) for stride in value.stride()]

@@ -9,7 +9,7 @@ from torch.utils.benchmark import Timer
 
 
 def timer(call: Callable[[], object]) -> Callable[[int], float]:
-    """What takes a number of calls and returns seconds per call, the median of its blocks."""
+    """Return what takes a number of calls and returns seconds per call, the median of its blocks."""
     # It takes one thread unless told.
     measured = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
     return lambda calls: measured.timeit(calls).median

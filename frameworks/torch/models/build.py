@@ -13,7 +13,7 @@ from workloads.spec import Workload
 
 
 def build(workload: Workload, cell: Cell, tensors: dict[str, torch.Tensor]) -> torch.nn.Module:
-    """The cell's model with these weights. Raises `Unsupported` where there is none."""
+    """Return the cell's model with these weights. Raises `Unsupported` where there is none."""
     if cell.implementation == "plain":
         if cell.pass_name in WITH_CACHE:
             return generation.build(workload, cell, tensors)

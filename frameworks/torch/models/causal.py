@@ -34,7 +34,7 @@ class StaticLayer(nn.Module):
         self.values[:, :, : v.size(2)].copy_(v)
 
     def written(self, place: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """All keys and values, with a token's (B, nkv, 1, hs) at its place (1,)."""
+        """Return all keys and values, with a token's (B, nkv, 1, hs) at its place (1,)."""
         self.keys.index_copy_(2, place, k)
         self.values.index_copy_(2, place, v)
         return self.keys, self.values
@@ -47,7 +47,7 @@ class GrowingLayer:
         self.keys, self.values = keys, values
 
     def written(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """All keys and values, with a token's (B, nkv, 1, hs) behind them."""
+        """Return all keys and values, with a token's (B, nkv, 1, hs) behind them."""
         self.keys, self.values = torch.cat((self.keys, k), 2), torch.cat((self.values, v), 2)
         return self.keys, self.values
 
@@ -145,7 +145,7 @@ class CausalModel(nn.Module):
         return self.logits(x)
 
     def grow(self, tokens: torch.Tensor, place: torch.Tensor, layers: Layers) -> tuple[torch.Tensor, Layers]:
-        """The same on a dynamic cache, which holds what stands before the place; gives the longer one as well."""
+        """Return same on a dynamic cache, which holds what stands before the place; gives the longer one as well."""
         x, turn = self.embedded(tokens, place)
         longer = [GrowingLayer(keys, values) for keys, values in layers]
         for block, layer in zip(self.blocks, longer, strict=True):

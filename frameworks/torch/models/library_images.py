@@ -87,7 +87,7 @@ def _vit(workload: vit.ViT, parameters: Parameters) -> nn.Module:
 
 
 def resnet_names(workload: resnet.ResNet) -> dict[str, str]:
-    """The library's names of a residual network's canonical tensors."""
+    """Return the library's names of a residual network's canonical tensors."""
     names = {"fc.weight": "classifier.1.weight", "fc.bias": "classifier.1.bias"}
     names |= _of_part("resnet.embedder.embedder", workload.stem)
     blocks = workload.blocks()

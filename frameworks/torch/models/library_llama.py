@@ -70,7 +70,7 @@ class LibraryLlama(CausalModel):
         torch._foreach_copy_(counts, [place[0]] * len(counts))
 
     def logits_after(self, ids: torch.Tensor, cache: StaticCache | DynamicCache, **told: torch.Tensor) -> torch.Tensor:
-        """Those of the token after `ids` (B, T), whose keys and values go into the cache: (B, V)."""
+        """Return those of the token after `ids` (B, T), whose keys and values go into the cache: (B, V)."""
         return self.model(input_ids=ids, past_key_values=cache, use_cache=True, logits_to_keep=1, **told).logits[:, -1]
 
     def _grown(self) -> Layers:
@@ -94,7 +94,7 @@ def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> L
 
 
 def causal_lm(model: Llama, weights: dict[str, torch.Tensor]) -> LlamaForCausalLM:
-    """The library's module with these weights."""
+    """Return the library's module with these weights."""
     config = LlamaConfig(**model.library_config())
     with torch.device("meta"):  # modules without storage: nothing is initialised only to be overwritten
         made = LlamaForCausalLM(config)

@@ -30,7 +30,7 @@ class Matrix(nn.Module):
 
 
 def stored(weight: torch.Tensor, kind: str) -> nn.Parameter | Matrix:
-    """A matrix (out, in) as this kind of model has it."""
+    """Return a matrix (out, in) as this kind of model has it."""
     return nn.Parameter(weight, requires_grad=False) if kind == NONE else Matrix(weight, kind)
 
 

@@ -155,7 +155,7 @@ BUILDERS = {"resnet": resnet.build, "vit": vit.build, "lstm": lstm.build}
 
 
 def build(workload: Workload, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
-    """The workload's model holding `weights` themselves, not copies, wherever their order in memory allows it.
+    """Return the workload's model holding `weights` themselves, not copies, wherever their order in memory allows it.
 
     A missing or left-over tensor is a RuntimeError.
     """

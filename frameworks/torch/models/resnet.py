@@ -61,7 +61,7 @@ def _norm(part: resnet.Convolution) -> nn.BatchNorm2d:
 
 
 def build(workload: resnet.ResNet, parameters: Parameters, weights: dict[str, torch.Tensor]) -> nn.Module:
-    """The network holding `weights` themselves where channels are first, else copies with channels last.
+    """Return the network holding `weights` themselves where channels are first, else copies with channels last.
 
     A missing or left-over tensor is a RuntimeError.
     """

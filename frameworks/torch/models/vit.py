@@ -87,7 +87,7 @@ def build(workload: vit.ViT, parameters: Parameters, weights: dict[str, torch.Te
 
 
 def own_name(canonical: str) -> str:
-    """The parameter above that holds the tensor of a canonical name."""
+    """Return the parameter above that holds the tensor of a canonical name."""
     for spelling, replacement in _RENAMED.items():
         canonical = canonical.replace(spelling, replacement)
     return canonical

@@ -18,7 +18,7 @@ _KERNEL_NODE = 0  # CU_GRAPH_NODE_TYPE_KERNEL
 
 
 def settings(pass_name: str) -> dict[str, str]:
-    """How a recording is made, for the record."""
+    """Return how a recording is made, for the record."""
     recipe = f"torch.cuda.CUDAGraph after {WARM_UP_CALLS} calls on a stream beside; inputs copied into static buffers"
     optimizer = "torch.optim.AdamW(fused=True, capturable=True), inside the graph"
     return {"cuda_graph": recipe} | ({"optimizer": optimizer} if pass_name == "training" else {})
@@ -94,7 +94,7 @@ class Replayed:
         return recording.output
 
     def capture(self) -> Capture:
-        """Every recording moves `compilations`; one holds the whole call, or there would be none."""
+        """Return every recording moves `compilations`; one holds the whole call, or there would be none."""
         recordings, latest = self._recordings, self._latest
         empty = any(recording.kernels == 0 for recording in recordings)
         if latest is None:
@@ -114,7 +114,7 @@ class Replayed:
         )
 
     def operations(self, lister: Callable[..., Any], call: Callable | None = None, inputs: Any = None) -> Any:
-        """The operators that `lister` sees of the recorded call (or of `call` on `inputs`) while it is captured."""
+        """Return operators that `lister` sees of the recorded call (or of `call` on `inputs`) while it is captured."""
         given = self._latest.inputs if inputs is None else inputs
         return self._recorder.listed(lambda: lister(call or self._call, given))
 

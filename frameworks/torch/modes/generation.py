@@ -24,7 +24,7 @@ LENGTH = 2  # the axis of keys and values along which a cache grows
 
 
 def build(workload: Workload, cell: Cell, weights: dict[str, torch.Tensor]) -> CausalModel:
-    """The cell's model, which takes the weights out of `weights`. One left over is a RuntimeError.
+    """Return the cell's model, which takes the weights out of `weights`. One left over is a RuntimeError.
 
     The past of a decode pass is in its static cache or, of a cell with a dynamic one, in `past`.
     """
@@ -61,7 +61,7 @@ class Part(torch.nn.Module):
         self.model, self.chooses, self.grows = model, chooses, grows
 
     def told(self, logits: torch.Tensor) -> dict:
-        """What is given of a call's logits (B, V)."""
+        """Return what is given of a call's logits (B, V)."""
         if not self.chooses:
             return {"logits": logits}
         largest, tokens = logits.max(-1)
@@ -150,19 +150,19 @@ def told(layers: Layers, places: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def has_dynamic_cache(cell: Cell) -> bool:
-    """Whether the cell's cache grows, for its mode or its own sake."""
+    """Return whether the cell's cache grows, for its mode or its own sake."""
     return (FRAMEWORK.mode(cell.mode).cache or cell.parameter("cache")) == "dynamic"
 
 
 def static_layers(model: CausalModel) -> Layers:
-    """The tensors of the static cache."""
+    """Return the tensors of the static cache."""
     return [(layer.keys, layer.values) for layer in model.cache]
 
 
 def step(
     workload: Workload, cell: Cell, model: CausalModel, in_mode: InMode, sets: Sequence[tuple], places: Sequence
 ) -> Step:
-    """The cell's pass in its mode on input sets that are on the device.
+    """Return the cell's pass in its mode on input sets that are on the device.
 
     `places` are those of a generation's tokens or, of a prompt's, those at which the cache is compared.
     """

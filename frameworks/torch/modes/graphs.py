@@ -44,7 +44,7 @@ OPTIONS = {mode: {"freezing": True} for mode in ("inductor-freezing", "inductor-
 
 
 def uses_cuda_graphs(mode: str, device: torch.device) -> bool:
-    """Whether the mode's kernels are in CUDA graphs on this device."""
+    """Return whether the mode's kernels are in CUDA graphs on this device."""
     return device.type == "cuda" and FRAMEWORK.mode(mode).cuda_graphs
 
 
@@ -163,7 +163,7 @@ class CountingBackend:
         getattr(self._compile, "reset", lambda: None)()  # a backend that is a function has nothing to forget
 
     def capture(self) -> Capture:
-        """What happened so far; every compilation and every recording of a CUDA graph moves `compilations`."""
+        """Return what happened so far; every compilation and every recording of a CUDA graph moves `compilations`."""
         graphs, recordings = len(self._frames), self._recordings()
         recorded = not self._cuda_graphs or (recordings and not self._notes.get("cudagraph_skips"))
         return Capture(
@@ -177,7 +177,7 @@ class CountingBackend:
         )
 
     def _loaded(self) -> bool | None:
-        """Whether Inductor found every graph in its cache on disk; other backends have none."""
+        """Return whether Inductor found every graph in its cache on disk; other backends have none."""
         if self.__name__ != "inductor" or not self._frames:
             return None
         missed = self._notes.get("fxgraph_cache_miss", 0) + self._notes.get("fxgraph_cache_bypass", 0)
@@ -209,7 +209,7 @@ class CountingBackend:
             yield f"kinds of matrix product autotuned: {tuned}" if tuned else "no matrix product was autotuned"
 
     def _recordings(self) -> list:
-        """The CUDA graphs recorded so far for this mode; all modes share the device's one tree of them."""
+        """Return the CUDA graphs recorded so far for this mode; all modes share the device's one tree of them."""
         if not self._cuda_graphs:
             return []
         get_manager = internal("torch._inductor.cudagraph_trees", "get_manager")
@@ -223,7 +223,7 @@ class CountingBackend:
 
 
 def _without_triton() -> str:
-    """Why there is no Triton, in a sentence."""
+    """Return why there is no Triton, in a sentence."""
     if importlib.util.find_spec("triton") is not None:
         try:
             importlib.import_module("triton")
@@ -234,7 +234,7 @@ def _without_triton() -> str:
 
 
 def missing_toolchain(mode: str, device: torch.device) -> str | None:
-    """What this mode's compiler lacks on this machine, in a sentence, or None."""
+    """Return what this mode's compiler lacks on this machine, in a sentence, or None."""
     if BACKENDS[mode][0] != "inductor":
         return None
     if device.type == "cuda":

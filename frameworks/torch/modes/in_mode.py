@@ -23,7 +23,7 @@ def in_mode(
     outer: Callable[[Callable], Callable] = lambda call: call,
     restore: Callable[[], None] = lambda: None,
 ) -> Step:
-    """The model as the cell's mode calls it, on inputs that are on the device."""
+    """Return the model as the cell's mode calls it, on inputs that are on the device."""
     if not FRAMEWORK.mode(cell.mode).graph:
         call = inference(model)
         return Step(outer(call), resident, restore=restore, program=lambda: program.operations(call, resident[0]))

@@ -24,7 +24,7 @@ def step(
     own: Subject | None = None,
     replayed_by: Callable[..., Any] = cuda_graph.Replayed,
 ) -> Step:
-    """The step of `cell`, on input sets that lie on the device.
+    """Return the step of `cell`, on input sets that lie on the device.
 
     `compiled` makes of a function the compiled one, what tells of its capture, and what lists its operators. Where a
     call takes several micro-batches, they lie along the first axis of every input.

@@ -51,7 +51,7 @@ class Objective(nn.Module):
         self.state = {name: buffer for name, buffer in model.named_buffers() if buffer.is_floating_point()}
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """The model's inputs and last what the loss compares with -> the loss, a scalar."""
+        """Map the model's inputs and last what the loss compares with -> the loss, a scalar."""
         with torch.autocast(self.device_type, torch.bfloat16, enabled=self.bf16):
             return self._loss(self.model, *inputs)
 

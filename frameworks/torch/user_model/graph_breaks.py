@@ -127,7 +127,7 @@ class Backend(CountingBackend):
             self._keep_break((where["file"], where["line"]), self._gave_up)
 
     def _innermost(self, traced: str) -> tuple[str, str] | None:
-        """The innermost frame of a traceback that is in the user's folder, else in any file but Python's own."""
+        """Return the innermost frame of a traceback that is in the user's folder, else in any file but Python's own."""
         frames = [(match["file"], match["line"]) for match in _FRAME.finditer(traced)]
         mine = [frame for frame in frames if frame[0].startswith(self._folder) and PACKAGES not in frame[0]]
         others = [frame for frame in frames if not _is_pythons(frame[0])]
@@ -160,7 +160,7 @@ class Backend(CountingBackend):
         return replace(capture, whole=False, graph_breaks=len(breaks), detail=detail, breaks=breaks)
 
     def listed(self, context: Callable[[Callable], Callable] = lambda call: call) -> Program | str:
-        """The operators of the one graph, called under `context`; or that there are several."""
+        """Return the operators of the one graph, called under `context`; or that there are several."""
         if self._breaks or len(self._frames) != 1:
             return "the model is broken into several graphs"
         return self.captured.operations(context)
@@ -172,5 +172,5 @@ def _without_comment(guard: str) -> str:
 
 
 def _is_pythons(file: str) -> bool:
-    """Whether a file is of Python's library, or none."""
+    """Return whether a file is of Python's library, or none."""
     return file.startswith("<") or (file.startswith(_PYTHON) and PACKAGES not in file)

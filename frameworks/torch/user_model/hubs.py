@@ -28,7 +28,7 @@ class Library:
         self._configuration: Any = None
 
     def call(self, function: str, **arguments: Any) -> Any:
-        """What a file's `model()` or `inputs(…)` would return."""
+        """Return what a file's `model()` or `inputs(…)` would return."""
         return _without_zeros(_MODELS[self._library](self)) if function == "model" else self._inputs(**arguments)
 
     def _torchvision(self) -> torch.nn.Module:
@@ -76,7 +76,7 @@ _MODELS: dict[str, Callable[[Library], torch.nn.Module]] = {
 
 
 def _without_zeros(model: torch.nn.Module) -> torch.nn.Module:
-    """The model with other numbers in weights of zeros: random ones in matrices, ones in norms.
+    """Return the model with other numbers in weights of zeros: random ones in matrices, ones in norms.
 
     torchvision's vision transformers classify with such a matrix, and the last norm of each block of timm's ResNets
     begins so. What stands before it would not reach the outputs, and whoever compares these would not compare it.
