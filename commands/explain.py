@@ -72,7 +72,7 @@ def carry_out(campaign: Campaign, run: runs.Run, console: Console) -> int:
         take(controls, launcher, console, control=True)
     except KeyboardInterrupt:
         console.print(f"Stopped. What is profiled is kept in {folder}.", highlight=False, soft_wrap=True)
-        if request.again:  # by itself the command begins anew
+        if request.again:  # by itself the command begins again
             console.print(f"Go on with: {request.again}", highlight=False, soft_wrap=True)
         return INTERRUPTED
     entries = entries_in(folder)

@@ -23,7 +23,7 @@ def options() -> list[Option]:
 
 @report.uncollected()
 def run(arguments: argparse.Namespace) -> int:
-    """Merge the records of several runs, of one machine or many, into one CSV, their samples into a file beside it."""
+    """Merge the records of several runs, of one machine or many, into one CSV, and their samples into another file."""
     console = terminal.console()
     if not arguments.run:
         raise UsageError("Say which runs to gather: make gather RUN=<run>,<run>.")

@@ -108,12 +108,12 @@ def follow(loaded: Sequence[Loaded]) -> tuple[list[Line], list[str]]:
     series = {key: one for key, one in series.items() if sum(record is not None for record in one) >= FEWEST_RUNS}
     stepped = {key: _steps(one, "latency", len(series)) for key, one in series.items()}
     graphs = {key: one for key, one in series.items() if not any(record and record.is_baseline for record in one)}
-    beside = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
+    speedups = {key: _steps(one, "speedup", len(graphs)) for key, one in graphs.items()}
     lines = [
         Line(
             cell,
             tuple(record.latency if record else None for record in one),
-            tuple(_marks(stepped[machine, cell], _alone(machine, cell, stepped, beside))),
+            tuple(_marks(stepped[machine, cell], _alone(machine, cell, stepped, speedups))),
             machine[:4] if len(machines) > 1 else "",
         )
         for (machine, cell), one in series.items()
@@ -143,13 +143,13 @@ def _point(interval: Interval, launches: int | None) -> Estimates:
     return Estimates.of_intervals(ends, np.array(launches or 0))
 
 
-def _alone(machine: str, cell: str, stepped: Mapping, beside: Mapping) -> set[int]:
+def _alone(machine: str, cell: str, stepped: Mapping, speedups: Mapping) -> set[int]:
     """Return the runs at which a cell stepped more than all modes of its shape, by the speedups."""
-    if (machine, cell) in beside:
-        return {step.at for step in beside[machine, cell]}
+    if (machine, cell) in speedups:
+        return {step.at for step in speedups[machine, cell]}
     group = cell.rpartition("/")[0]
     others = [key for key in stepped if key[0] == machine and key[1] != cell and key[1].rpartition("/")[0] == group]
-    return {step.at for key in others for step in beside.get(key, ())}
+    return {step.at for key in others for step in speedups.get(key, ())}
 
 
 def _marks(cell_steps: Sequence[steps.Step], alone: set[int]) -> list[Mark]:

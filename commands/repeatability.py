@@ -134,7 +134,7 @@ def repeat(arguments: argparse.Namespace) -> int:
     content: dict[str, Any] = {"machine": machine.facts(), "asked": given | {"repeats": arguments.repeats}}
     content |= {"agreement": [asdict(one) for one in agreed], "runs": kept}
     durable.replace(folder / FILE, (json.dumps(content, indent=1) + "\n").encode())
-    console.print(f"Written: {folder / FILE}; each run lies beside it.", highlight=False, soft_wrap=True)
+    console.print(f"Written: {folder / FILE}; each run is in the same folder.", highlight=False, soft_wrap=True)
     return int(not agreed or any(map(_disagree, agreed)))
 
 

@@ -148,7 +148,7 @@ def existing_request(folder: Path, arguments: argparse.Namespace) -> tuple[dict,
 def chosen_sweeps(experiment: Experiment, request: dict) -> list[Sweep]:
     """Return the experiment's sweeps for the device, with the flags of the command line in them. Raises UsageError.
 
-    FRAMEWORK chooses among a sweep's frameworks; a sweep with none of them is left out. Other flags replace.
+    FRAMEWORK chooses among a sweep's frameworks; a sweep with none of them is skipped. Other flags replace.
     """
     device = request["device"]
     kind = sweep.choose(device.partition(":")[0], ("cpu", "gpu"), "device")

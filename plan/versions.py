@@ -1,4 +1,4 @@
-"""Environments of other versions beside the locked ones: the framework's own requirements with another pin."""
+"""Environments of versions other than the locked ones: the framework's own requirements with another pin."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ensure(
     """Return the interpreter of an environment with those versions, made where it is missing. Raises SetupError.
 
     Without `make` install nothing, and return None where it is missing. Resolve what the framework needs around the
-    pins, and keep that beside the environment, so that a second call gives the same packages.
+    pins, and keep that with the environment, so that a second call gives the same packages.
     """
     base = _base(framework, device)
     requirements = pinned(base.lock_file.with_suffix(".in").read_text(), framework, word)
@@ -82,7 +82,7 @@ def _base(framework: str, device: str) -> environments.Recipe:
 def _made(
     base: environments.Recipe, name: str, requirements: str, word: str, report: Callable[[str], None], make: bool
 ) -> Path | None:
-    """Return the interpreter of the environment `name`; keep beside it what is resolved."""
+    """Return the interpreter of the environment `name`; keep with it what is resolved."""
     lock = VENVS / f"{name}.txt"
     if not lock.exists():
         if not make:

@@ -217,7 +217,9 @@ def test_a_preset_is_a_sweep_file_by_name_and_flags_win(capsys):
 def test_a_folder_of_runs_says_how_many_there_are(tmp_path, capsys, record):
     for name in "ab":
         (tmp_path / name).mkdir()
-        (tmp_path / name / "records.jsonl").write_text(json.dumps(record(run_id=name, batch_size=ord(name))) + "\n")
+        (tmp_path / name / "records.jsonl").write_text(
+            json.dumps(record(run_id=name, batch_size=ord(name)).to_row()) + "\n"
+        )
     assert runner.main(["report", str(tmp_path)]) == 0
     assert f"2 runs found below {tmp_path}." in " ".join(capsys.readouterr().out.split())
     assert runner.main(["report", str(tmp_path / "a")]) == 0
